@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
 _SUMMARISED = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
-_OF_RELEASE = ("any", "DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_fresh", "agreed")
+_OF_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_fresh")
+_OF_RELEASE = ("any", *_OF_ANY, "agreed")
 _TWO = 2
 SMALLEST_COUNT = 10
 """A figure of fewer people says so."""
@@ -258,7 +259,7 @@ class Disclosure:
 
     def _list_release(self) -> pd.DataFrame:
         """Return what all syntheses disclose as one release, each by itself (any) and as one table."""
-        release = self.together[list(_OF_RELEASE)]
+        release = self.together[list(_OF_RELEASE)].rename(columns={"DiSCO_any_beyond_se": "±"})
         if self.stacked is not None:
             of_all = self.stacked.attribute.droplevel("synthesis")
             names = ("DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
@@ -266,7 +267,7 @@ class Disclosure:
             stacked = (
                 of_all[list(shown)].add_prefix("stacked ").rename(columns={"stacked DiSCO_beyond_se": "±"})
             )
-            release = release.join(stacked)
+            release = pd.concat([release, stacked], axis=1)
         return release.reindex(self.summary().index)
 
     def _holdout_heading(self) -> str:

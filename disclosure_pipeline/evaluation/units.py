@@ -41,7 +41,12 @@ from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
-from disclosure_pipeline.measures.together import TogetherTargetCounts, count_any, together
+from disclosure_pipeline.measures.together import (
+    TogetherTargetCounts,
+    chance_of_any,
+    square_beyond,
+    together,
+)
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -290,10 +295,13 @@ def _measure_together(
     of_records: Sequence[RecordDisclosure], DiSCO_others: Sequence[float]
 ) -> dict[str, float]:
     """Return the figures of `Together` that other people's records bear on."""
-    N_d = len(of_records[0].at_n)
-    counts = TogetherTargetCounts(
-        any_at_n=count_any(1, [of_table.at_n for of_table in of_records]),
-        any_others=count_any(1, [of_table.by_others for of_table in of_records]),
+    in_order = np.argsort(of_records[0].q, kind="stable")
+    at_n, by_others = (
+        chance_of_any(chances)[in_order]
+        for chances in ([found.at_n for found in of_records], [found.by_others for found in of_records])
     )
+    N_d = len(in_order)
+    squares = square_beyond(of_records[0].q[in_order], 1, at_n, by_others)
+    counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
     figures = row_of(together(counts, N_d, DiSCO_others))
     return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}

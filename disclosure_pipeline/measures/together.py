@@ -18,11 +18,13 @@ from typing import Annotated
 
 import numpy as np
 
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
-from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.frequency import Keys, first_of_run
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import POINTS, Words, standard_error_of
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,15 @@ class TogetherTargetCounts:
     """What m syntheses disclose together of one target, of the GT records that the exclusions leave.
 
     any, agreed: see `Disclosed`. any_at_n, any_others: of the release at n records of each, and of draws of
-    the others, in units of 1 / `ONE_CHANCE`.
+    the others, in units of 1 / `ONE_CHANCE`. squares: of what the records of each q add to their difference,
+    in units of 1 / `ONE_CHANCE`².
     """
 
     any: int = 0
     agreed: int = 0
     any_at_n: int = 0
     any_others: int = 0
+    squares: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class Together:
             "",
         ),
     ]
+    DiSCO_any_beyond_se: Annotated[float, standard_error_of("DiSCO_any_beyond")]
     DiSCO_any_fresh: Annotated[
         float,
         Words(
@@ -122,6 +127,7 @@ def together(counts: TogetherTargetCounts, N_d: int, DiSCO_others: Sequence[floa
         percent(counts.agreed, N_d),
         percent(counts.any_others, one),
         percent(counts.any_at_n - counts.any_others, one),
+        standard_error(counts.squares, N_d),
         100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others)),
     )
 
@@ -137,13 +143,21 @@ def chance_by_rest(
     return in_integers(none_drawn(others) - none_drawn(all_of_q))
 
 
-def count_any(records: IntArray | int, chances: Sequence[IntArray]) -> int:
-    """Return how many are disclosed by at least one table, independent ones, in units of 1 / `ONE_CHANCE`.
+def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
+    """Return the chance that at least one of some independent tables discloses each entry.
 
-    `records` of each entry have these chances, one for each table.
+    `chances`: those of each table, in units of 1 / `ONE_CHANCE`, as the result.
     """
     none = reduce(np.multiply, (1 - of_table / ONE_CHANCE for of_table in chances))
-    return int((records * in_integers(1 - none)).sum())
+    return in_integers(1 - none)
+
+
+def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others: IntArray) -> int:
+    """Return the squares of `TogetherTargetCounts`, of entries of so many people each, by ascending `q`."""
+    if not len(q):
+        return 0
+    by_q: IntArray = np.add.reduceat(people * (at_n - by_others), np.flatnonzero(first_of_run(q)))
+    return sum_of_squares(by_q)
 
 
 @dataclass(frozen=True)
@@ -166,9 +180,22 @@ class Disclosed:
         """Return the people of whom at least two tables disclose a level, all of them their own."""
         return (self.rightly > 1) & (self.rightly == self.tables)
 
-    def count(self, d: IntArray, any_at_n: int, any_others: int) -> TogetherTargetCounts:
-        """Return the GT records of both kinds, where each entry stands for `d` of them, beside the others."""
-        return TogetherTargetCounts(total(d, self.any), total(d, self.agreed), any_at_n, any_others)
+    def count(
+        self, d: IntArray, q: IntArray, at_n: Sequence[IntArray], by_others: Sequence[IntArray]
+    ) -> TogetherTargetCounts:
+        """Return the GT records of both kinds, where each entry stands for `d` of them, beside the others.
+
+        `at_n`, `by_others`: chances of each table, as `chance_of_any`. Entries of one `q` are adjacent.
+        """
+        any_at_n = chance_of_any(at_n) if at_n else np.zeros_like(q)
+        any_others = chance_of_any(by_others)
+        return TogetherTargetCounts(
+            total(d, self.any),
+            total(d, self.agreed),
+            int((d * any_at_n).sum()),
+            int((d * any_others).sum()),
+            square_beyond(q, d, any_at_n, any_others),
+        )
 
 
 def count_together(
@@ -185,7 +212,10 @@ def count_together(
     for s, size in zip(by_cell, sizes, strict=True):
         s_q = s.sum(axis=1)[q]
         at_n.append(chance_by_rest(s_q - s[q, t], s_q, size.q0))
-    return _disclosed_of_tables(by_cell).count(left, count_any(people, at_n), count_any(people, by_others))
+    disclosed = _disclosed_of_tables(by_cell)
+    return Disclosed(np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.rightly[q, t]).count(
+        people, q, at_n, by_others
+    )
 
 
 def _disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:

@@ -1,5 +1,7 @@
 """What m syntheses disclose as one release: against the records one by one, and the example data."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,9 +36,11 @@ def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) ->
         expected = records.together(gt, sds, case.keys, target, case.exclusions)
         row = result.together.loc[target]
         assert (row["any"], row["agreed"]) == tuple(100 * number / len(gt) for number in expected)
-        at_n, others = records.any_of_draws(gt, sds, case.keys, target, case.exclusions)
+        at_n, others, squares = records.any_of_draws(gt, sds, case.keys, target, case.exclusions)
         assert row["DiSCO_any_others"] == pytest.approx(float(100 * others / len(gt)), abs=1e-6)
         assert row["DiSCO_any_beyond"] == pytest.approx(float(100 * (at_n - others) / len(gt)), abs=1e-6)
+        error = 100 * max(math.sqrt(squares), 1) / len(gt)
+        assert row["DiSCO_any_beyond_se"] == pytest.approx(error, abs=1e-5)
     in_any = records.unique_in_any(gt, sds, case.keys)
     assert result.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
     assert_within_bounds(result)
@@ -71,7 +75,8 @@ def test_two_that_agree_and_a_third_that_contradicts() -> None:
     gt = pd.DataFrame({"place": ["north", "south"], "illness": ["flu", "cold"]})
     wrong = gt.assign(illness=["cold", "cold"])
     agreed = dp.disclosure(gt, [gt, gt], ["place"]).together
-    assert agreed.loc["illness"].tolist() == [100, 100, 0, 75, 0]  # of draws of one record each
+    # Of draws of one record each, so that the people of each key add 0.75.
+    assert agreed.loc["illness"].tolist() == [100, 100, 0, 75, 50 * math.sqrt(2 * 0.75**2), 0]
     contradicted = dp.disclosure(gt, [gt, gt, wrong], ["place"]).together
     assert contradicted.loc["illness", ["any", "agreed"]].tolist() == [100, 50]
 

@@ -1,8 +1,9 @@
 """What several syntheses disclose together, person by person, from levelled records: slow and obvious."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 from reference import baselines
 from reference.disclosure import (
@@ -44,11 +45,15 @@ def any_of_draws(
     keys: Sequence[str],
     target: str,
     exclusions: Exclusions,
-) -> tuple[Fraction, Fraction]:
-    """The GT records in `any` of draws of every synthesis, and of equal draws of other people's records."""
+) -> tuple[Fraction, Fraction, Fraction]:
+    """The GT records in `any` of draws of every synthesis, and of equal draws of other people's records.
+
+    And the squares of what the people of each key combination add to the difference.
+    """
     d = count_cells(gt, keys, target)
     tables = [[(key_of(record, keys), record[target]) for record in table] for table in (gt, *syntheses)]
     of_SD = of_others = Fraction(0)
+    by_key: dict[Any, Fraction] = defaultdict(Fraction)
     for i, person in enumerate(tables[0]):
         if step_that_excludes(person, d[person], keys, target, exclusions):
             continue
@@ -60,7 +65,8 @@ def any_of_draws(
             unseen_by_others *= 1 - baselines.disclosed(person, rest, n)
         of_SD += 1 - unseen
         of_others += 1 - unseen_by_others
-    return of_SD, of_others
+        by_key[person[0]] += unseen_by_others - unseen
+    return of_SD, of_others, sum((added**2 for added in by_key.values()), Fraction(0))
 
 
 def unique_in_any(gt: Sequence[Leveled], syntheses: Sequence[Sequence[Leveled]], keys: Sequence[str]) -> int:

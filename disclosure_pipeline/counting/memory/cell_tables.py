@@ -26,7 +26,6 @@ from disclosure_pipeline.measures.together import (
     TogetherCounts,
     TogetherTargetCounts,
     chance_by_rest,
-    count_any,
     count_together,
     count_unique_in_any,
 )
@@ -73,13 +72,12 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
             s_tq = cells[i].count_alike(_CellsOfRecords.from_packed(packed, i, records, synthesis), place)
             s_q, sizes = np.repeat(s_q_of_tables[-1], number), packed.targets[i].sizes(number_of_table)
             at_n[i].append(chance_by_rest(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
-    counted = []
+    counted, of_record = [], np.repeat(np.arange(len(number)), number)
     for i, (target, of_target) in enumerate(zip(packed.targets, cells, strict=True)):
         left = _count_left(packed, i, tables[0], of_target, ground_truth)
         d_q = np.repeat(number, number)
         by_others = [chance_by_rest(d_q - of_target.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes]
-        any_at_n = count_any(left, at_n[i]) if at_n[i] else 0
-        counted.append(Disclosed(disclosing[i], rightly[i]).count(left, any_at_n, count_any(left, by_others)))
+        counted.append(Disclosed(disclosing[i], rightly[i]).count(left, of_record, at_n[i], by_others))
     return TogetherCounts(count_unique_in_any(number, s_q_of_tables), tuple(counted))
 
 

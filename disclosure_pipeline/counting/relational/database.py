@@ -17,6 +17,7 @@ from operator import add, or_
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from disclosure_pipeline.counting.counts import (
     CountRequest,
@@ -34,20 +35,27 @@ from disclosure_pipeline.counting.relational.coding import (
     BITS,
     Digits,
     as_int64,
+    count_rows,
     int64,
     levels_of,
     word_columns,
 )
 from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
-from disclosure_pipeline.counting.relational.transfer import fetch_integers, run_query, store_temporarily
+from disclosure_pipeline.counting.relational.transfer import (
+    fetch_integers,
+    run_query,
+    store_temporarily,
+    upload_temporarily,
+)
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.exact import Grouped, add_up, total
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
     TogetherCounts,
     TogetherTargetCounts,
     chance_by_rest,
-    count_any,
+    chance_of_any,
 )
 from disclosure_pipeline.measures.totals import LargeCells
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -173,23 +181,36 @@ def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables:
     records = {
         name: ibis.least(as_int64(of_q), int64(most[i]))
         for i in range(tables)
-        for name, of_q in ((f"q{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
+        for name, of_q in ((f"a{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
     }
     agree = (rightly > 1) & (rightly == disclosing)
-    kinds = rows.select(d=as_int64(rows["n0"]), any=number(rightly > 0), agreed=number(agree), **records)
-    counted = fetch_integers(
-        kinds.group_by("any", "agreed", *records).aggregate(d=as_int64(kinds["d"].sum()))
-    )
+    words = word_columns(rows)
+    of_kind = {"any": number(rightly > 0), "agreed": number(agree), **records}
+    kinds = rows.select(*words, d=as_int64(rows["n0"]), **of_kind)
+    counted = fetch_integers(kinds.group_by(*of_kind).aggregate(d=as_int64(kinds["d"].sum())))
     d = counted["d"]
+    any_at_n = chance_of_any(
+        [chance_by_rest(counted[f"o{i}"], counted[f"a{i}"], size.q0) for i, size in enumerate(sizes, 1)]
+    )
+    any_others = chance_of_any([chance_by_rest(counted["o0"], counted["a0"], size.p0) for size in sizes])
+    beyond = {name: counted[name] for name in records} | {"beyond": any_at_n - any_others}
     return TogetherTargetCounts(
         total(d, counted["any"] == 1),
         total(d, counted["agreed"] == 1),
-        count_any(
-            d,
-            [chance_by_rest(counted[f"o{i}"], counted[f"q{i}"], size.q0) for i, size in enumerate(sizes, 1)],
-        ),
-        count_any(d, [chance_by_rest(counted["o0"], counted["q0"], size.p0) for size in sizes]),
+        int((d * any_at_n).sum()),
+        int((d * any_others).sum()),
+        _square_beyond(kinds, words, pa.table(beyond).group_by(list(beyond)).aggregate([])),
     )
+
+
+def _square_beyond(cells_of_kinds: Any, words: Sequence[str], beyond: Any) -> int:
+    """Return `together.square_beyond`, of cells whose kinds add as much as the Arrow table says."""
+    names = [name for name in beyond.column_names if name != "beyond"]
+    with upload_temporarily(cells_of_kinds.get_backend(), beyond) as by_kind:
+        rows = cells_of_kinds.join(by_kind, names)
+        by_q = rows.group_by(words).aggregate(x=as_int64((rows["d"] * rows["beyond"]).sum()))
+        found = fetch_integers(by_q.group_by("x").aggregate(keys=count_rows(by_q)))
+    return sum_of_squares(found["x"], found["keys"])
 
 
 _LARGEST = 2**63 - 1
