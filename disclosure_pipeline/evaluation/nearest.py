@@ -217,6 +217,7 @@ def find_near_copies(
                     records,
                     (ComparedTable(0, all_of_SD), *(ComparedTable(1, other) for other in others)),
                     (records, nothing, nothing),
+                    ground_truth=1,
                 ),
             )
         )

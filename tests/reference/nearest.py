@@ -15,24 +15,42 @@ def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
     return below + Fraction(sum(other == value for other in pooled) + 1, 2)
 
 
-def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """The 5 and 95 % quantiles of the values that are there; the smallest and largest where these are one."""
-    values = sorted(Fraction(value) for value in pooled if value is not None)  # type: ignore[call-overload]
+def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
+    """The 5 and 95 % quantiles of the values that are there."""
+    values = sorted(Fraction(value) for value in column if value is not None)  # type: ignore[call-overload]
     low, high = (
-        next(value for place, value in enumerate(values, start=1) if place >= len(values) * share)
+        next(
+            (value for place, value in enumerate(values, start=1) if place >= len(values) * share),
+            Fraction(0),
+        )
         for share in (Fraction(1, 20), Fraction(19, 20))
     )
-    return (low, high) if low < high else (values[0], values[-1])
+    return low, high
+
+
+def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
+    """The 5 and 95 % quantiles of the values that are there; the smallest and largest where these are one."""
+    low, high = quantiles(pooled)
+    if low < high:
+        return low, high
+    values = [Fraction(value) for value in pooled if value is not None]  # type: ignore[call-overload]
+    return min(values), max(values)
 
 
 def column_distance(
-    mine: object, theirs: object, pooled: Sequence[object], is_ordered: bool
+    mine: object, theirs: object, pooled: Sequence[object], of_gt: Sequence[object], is_ordered: bool
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """The distance in a column by ranks, by values, and whether they disagree."""
+    """The distance in a column by ranks, by values, and whether they disagree.
+
+    By ranks alone where the middle nine tenths of GT have one value.
+    """
     if not is_ordered or mine is None or theirs is None:
         differs = Fraction(mine != theirs)
         return differs, differs, differs
     ranks = abs(mid_rank(mine, pooled) - mid_rank(theirs, pooled)) / len(pooled)
+    low, high = quantiles(of_gt)
+    if low == high:
+        return ranks, Fraction(0), Fraction(0)
     low, high = middle_range(pooled)
     places = [
         round((Fraction(value) - low) / ((high - low) or 1) * STEPS)  # type: ignore[call-overload]
@@ -42,10 +60,18 @@ def column_distance(
     return ranks, min(apart, Fraction(1)), Fraction(apart * STEPS > STEPS // 20)
 
 
-def distances(row: Row, other: Row, pooled: Sequence[Row], ordered: Sequence[bool]) -> tuple[Fraction, ...]:
+def distances(
+    row: Row, other: Row, gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]
+) -> tuple[Fraction, ...]:
     """The sums over the columns, by ranks, by values and of those that disagree."""
     columns = [
-        column_distance(mine, theirs, [record[place] for record in pooled], ordered[place])
+        column_distance(
+            mine,
+            theirs,
+            [record[place] for record in (*gt, *sd)],
+            [record[place] for record in gt],
+            ordered[place],
+        )
         for place, (mine, theirs) in enumerate(zip(row, other, strict=True))
     ]
     return tuple(sum(of_kind, start=Fraction(0)) for of_kind in zip(*columns, strict=True))
@@ -66,7 +92,7 @@ def nearness(gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]) -> l
     for i, person in enumerate(gt):
         others = [record for j, record in enumerate(gt) if j != i]
         to_sd, to_others = (
-            [distances(person, record, [*gt, *sd], ordered) for record in table] for table in (sd, others)
+            [distances(person, record, gt, sd, ordered) for record in table] for table in (sd, others)
         )
         for kind, of_kind in enumerate(kinds):
             sd_distance, other_distance = (min(each[kind] for each in table) for table in (to_sd, to_others))

@@ -114,12 +114,11 @@ def alone_like(row: object, i: int, j: int, gt: Sequence[object], units: Units) 
 def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
     """The share of GT records that are nearer to SD than to a record of another unit, by ranks."""
     share = Fraction(0)
-    pooled = [*gt, *sd]
     for i, person in enumerate(gt):
         rest = [record for record, unit in zip(gt, units, strict=True) if unit != units[i]]
         assert len(rest) == len(sd)
         to_sd, to_others = (
-            min(distances(person, record, pooled, ordered)[0] for record in table) for table in (sd, rest)
+            min(distances(person, record, gt, sd, ordered)[0] for record in table) for table in (sd, rest)
         )
         share += Fraction(1, 2) if to_sd == to_others else Fraction(to_sd < to_others)
     return share / len(gt)

@@ -4,8 +4,10 @@ A distance is a sum over columns, of three kinds. By ranks: 0 or 1, and for numb
 of their mid-ranks in the pooled tables, divided by the number of records. By values: the same with the
 difference of the values, divided by the range of the middle nine tenths of them, at most 1. By columns: how
 many disagree, numbers and dates by more than a twentieth of that range. A missing value disagrees with all
-but a missing one. Ranks alone are blind where numbers heap, values where they are skewed. Distances are whole
-numbers here, so that what is equally near is so exactly.
+but a missing one. Ranks alone are blind where numbers heap, values where they are skewed. A number that the
+middle nine tenths of GT have alike counts by ranks alone: noise in it is as wide as all there is, and in many
+such columns it would hide who is near in the others. Distances are whole numbers here, so that what is
+equally near is so exactly.
 
 Small tables are compared record by record. Of large ones only records are looked at that agree with the
 person in at least one of a few blocks of columns: who differs in fewer columns than there are blocks does.
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
@@ -79,8 +82,10 @@ class ColumnDistances:
         )
 
 
-def measure_columns(columns: Sequence[CodedColumn], tables: Sequence[int]) -> list[ColumnDistances]:
-    """Return the distances in each column among the records of these tables."""
+def measure_columns(
+    columns: Sequence[CodedColumn], tables: Sequence[int], ground_truth: int = 0
+) -> list[ColumnDistances]:
+    """Return the distances in each column among the records of these tables, of which one is GT's."""
     of_tables = [np.sum([column.counts[table] for table in tables], axis=0) for column in columns]
     unit = 2 * int(of_tables[0].sum())
     # No difference of ranks is larger than three units: most tables need half the bytes.
@@ -90,7 +95,7 @@ def measure_columns(columns: Sequence[CodedColumn], tables: Sequence[int]) -> li
         ColumnDistances(
             column,
             np.append(twice_mid_ranks(counts[:-1]), -2 * unit).astype(number),
-            _place_values(column.levels, counts[:-1]),
+            _place_values(column.levels, counts[:-1], column.counts[ground_truth][:-1]),
             unit,
         )
         if column.kind in ORDERED_KINDS
@@ -114,20 +119,37 @@ class _Places:
         return _Places(self.ranks[records, None], self.values[records, None])
 
 
-def _place_values(levels: Any, counts: IntArray) -> IntArray:
-    """Return the places of ordered levels, and of a missing value, in parts of the middle nine tenths."""
-    if not len(levels):
-        return np.array([_MISSING_VALUE], dtype=np.int32)
-    numbers = levels.astype(np.int64) if levels.dtype.kind in "mM" else levels
-    numbers = np.nan_to_num(numbers.astype(np.float64))
-    up_to = np.cumsum(counts)
-    low, high = numbers[np.searchsorted(up_to, np.multiply(_MIDDLE, up_to[-1]))]
-    if low == high:  # most have one value
-        low, high = numbers[0], numbers[-1]
-    with np.errstate(over="ignore", invalid="ignore"):
-        places = np.nan_to_num((numbers - low) / ((high - low) or 1.0) * _RANGE)
+def _place_values(levels: Any, counts: IntArray, of_GT: IntArray) -> IntArray:
+    """Return the places of ordered levels, and of a missing value, in parts of the middle nine tenths.
+
+    One place for all levels where those of GT are one value.
+    """
+    places = np.zeros(len(levels))
+    if of_GT.any():
+        first, last = _middle(of_GT)
+        if first != last:
+            places = _place_between(levels, *_middle(counts))
     places = np.rint(np.clip(places, -_LARGEST_VALUE, _LARGEST_VALUE))
     return np.append(places, _MISSING_VALUE).astype(np.int32)
+
+
+def _middle(counts: IntArray) -> tuple[int, int]:
+    """Return the levels between which the middle nine tenths of so many records are."""
+    up_to = np.cumsum(counts)
+    first, last = np.searchsorted(up_to, np.multiply(_MIDDLE, up_to[-1]))
+    return int(first), int(last)
+
+
+def _place_between(levels: Any, first: int, last: int) -> Floats:
+    """Return the places of levels in parts of the range of two of them, or of all where these are one."""
+    numbers = levels.astype(np.int64) if levels.dtype.kind in "mM" else levels
+    numbers = np.nan_to_num(numbers.astype(np.float64))
+    if first == last:
+        first, last = 0, -1
+    low, high = numbers[first], numbers[last]
+    with np.errstate(over="ignore", invalid="ignore"):
+        places: Floats = np.nan_to_num((numbers - low) / ((high - low) or 1.0) * _RANGE)
+    return places
 
 
 _Pairs = Sequence[tuple[ColumnDistances, _Places, _Places]]
@@ -174,12 +196,14 @@ class Comparison:
     """GT records, `persons`, to be compared with those of some tables.
 
     `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1;
-    of people with several records a row for each of these.
+    of people with several records a row for each of these. `ground_truth`: which of the columns' tables is
+    GT's, where it is not the persons'.
     """
 
     persons: IntArray
     tables: tuple[ComparedTable, ...]
     left_out: tuple[IntArray, ...]
+    ground_truth: int = 0
 
     @property
     def numbers(self) -> list[int]:
@@ -202,7 +226,7 @@ def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) ->
     Of each table a row for each kind of `DISTANCES`, and a column for each person.
     """
     persons, tables = comparison.persons, comparison.tables
-    column_distances = measure_columns(columns, comparison.numbers)
+    column_distances = measure_columns(columns, comparison.numbers, comparison.ground_truth)
     if comparison.is_of_all_pairs:
         return [
             nearest_of_all(column_distances, persons, table, own)
