@@ -19,7 +19,7 @@ from disclosure_pipeline.evaluation.learning.learners import Estimator, Task, ch
 from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.tables.alignment import Tables, number_owners
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import describe_argument
@@ -165,6 +165,7 @@ def prediction_risk(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
+    unit: Hashable | None = None,
     seed: int = 0,
 ) -> PredictionRisk:
     """Measure how well a learner fitted on the synthetic table predicts the targets of the GT records.
@@ -203,6 +204,8 @@ def prediction_risk(
         special_values: Column -> codes (such as -8 for "not applicable") that are no numbers: in a key
             categories of their own, in a predicted number like missing. Also as in `disclosure()`.
         edges: Where groups end, as in `disclosure()`.
+        unit: The column of GT that says whose each record is, as in `disclosure()`: nobody is predicted by
+            records of their own.
         seed: For the folds, the order in which records are given to an estimator, and its `random_state`.
 
     The keys: categories become columns of 0 and 1, one per level that occurs in GT or in the synthesis,
@@ -223,7 +226,8 @@ def prediction_risk(
         seed.
 
     Raises:
-        InputError: The tables cannot be compared, the arguments contradict them, or the learner failed.
+        InputError: The tables cannot be compared, the arguments contradict them, the learner failed, or the
+            unit is in a synthetic table, lacks values or owns all records.
         DisclosurePipelineError: scikit-learn (the extra `prediction`) is not installed.
 
     Example:
@@ -244,12 +248,13 @@ def prediction_risk(
             f"task must be 'classification', 'regression' or None, not {describe_argument(task)}."
         )
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
-    _check_enough_records(tables)
+    owners = None if unit is None else number_owners(tables.frames, unit)
+    _check_enough_records(tables, owners)
     key_columns = tables.code(tables.keys)
     warn_of_doubts(find_doubts(tables, key_columns))
     described = _describe_keys(tables, key_columns)
     predictions = {
-        target: _predict_target(tables, target, described, learner, task, options)
+        target: _predict_target(tables, target, described, learner, task, options, owners)
         for target in tables.targets
     }
     records = {
@@ -279,9 +284,7 @@ def prediction_frame(
     that only the other task has is missing. `unit`: whose each GT record is, where people have several:
     each is predicted by the records of others.
     """
-    _check_enough_records(tables)
-    if unit is not None and (unit == unit[0]).all():
-        raise InputError("All records of the ground truth are of one unit: no other one could predict it.")
+    _check_enough_records(tables, unit)
     tables = replace(tables, grouping=_grouping_of_keys(tables))
     keys = _describe_keys(tables, tables.code(tables.keys))
     return _stack(
@@ -307,9 +310,11 @@ def _grouping_of_keys(tables: Tables) -> Grouping:
     )
 
 
-def _check_enough_records(tables: Tables) -> None:
+def _check_enough_records(tables: Tables, unit: IntArray | None) -> None:
     if len(tables.frames[0]) < _FEWEST_RECORDS:
         raise InputError("The ground truth has a single record: no other one could predict it.")
+    if unit is not None and (unit == unit[0]).all():
+        raise InputError("All records of the ground truth are of one unit: no other one could predict it.")
 
 
 def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyColumn]:

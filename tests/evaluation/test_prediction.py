@@ -352,6 +352,35 @@ def test_all_records_of_a_unit_are_in_one_fold(records: list[tuple[int, int]], f
         assert len(fold.held_out) + len(fold.training) == len(records)
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_nobody_is_predicted_by_their_own_records(task: Any) -> None:
+    """Twelve records each, of people whose key and answer nobody shares."""
+    random = np.random.default_rng(1)
+    people = pd.DataFrame({"person": range(40), "age": random.normal(50, 9, 40), "income": random.random(40)})
+    visits = pd.concat([people] * 12, ignore_index=True)
+    synthetic = visits.drop(columns="person")
+    arguments = (visits, synthetic, ["age"], "income", "nearest_neighbours")
+    apart, together = (dp.prediction_risk(*arguments, task=task, unit=unit) for unit in ("person", None))
+    name = {"classification": "accuracy_GT", "regression": "mse_GT"}[task]
+    found, by_themselves = (result.figures[name].item() for result in (apart, together))
+    assert (found, by_themselves) == (0, 100) if task == "classification" else found > 0.01 > by_themselves
+
+
+@pytest.mark.parametrize(
+    ("person", "expected"),
+    [
+        (["a", None, "b"], "person"),
+        (["a", "a", "a"], "one unit"),
+    ],
+)
+def test_a_unit_that_tells_nobody_apart(person: list[str | None], expected: str) -> None:
+    gt = pd.DataFrame({"person": person, "age": [1, 2, 3], "ill": ["y", "n", "y"]})
+    with pytest.raises(dp.InputError, match=expected):
+        dp.prediction_risk(gt, gt.drop(columns="person"), ["age"], "ill", unit="person")
+    with pytest.raises(dp.InputError, match="person"):
+        dp.prediction_risk(gt, gt, ["age"], "ill", unit="person")
+
+
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 12), st.integers(0, 5))
 def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], folds: int, seed: int) -> None:
     levels = np.array(strata)
