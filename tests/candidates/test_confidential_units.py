@@ -27,7 +27,12 @@ def gate_at(root: Path, engine: str, **changes: Any) -> GateFolders:
     share_key(root / engine)
     own = gate_of(NAME, confidential={YEAR: str(root / "last.parquet")}, **changes)
     source = FileSource(path=str(root / "last.parquet"))
-    return replace(folders(root, own, engine, "gt.parquet"), confidential={YEAR: source})
+    if "://" not in engine:
+        return replace(folders(root, own, engine, "gt.parquet"), confidential={YEAR: source})
+    of_files = folders(root, own, "memory", "gt.parquet")
+    return replace(
+        of_files, gate=of_files.gate.model_copy(update={"engine": engine}), confidential={YEAR: source}
+    )
 
 
 def outcomes(found: dict[str, Any]) -> dict[str, str]:
@@ -36,7 +41,7 @@ def outcomes(found: dict[str, Any]) -> dict[str, str]:
     return {row["name"].split("[")[0]: row["outcome"] for row in rows if f"[{YEAR}]" in row["name"]}
 
 
-@pytest.mark.parametrize("engine", some_of(["memory", "partitioned"]))
+@pytest.mark.parametrize("engine", some_of(["memory", "partitioned", "duckdb://"]))
 def test_people_of_last_year_count_by_units(engine: str, tmp_path: Path) -> None:
     """Every record stands twice there, so that by records nobody is alone and no copy is found."""
     last = silc(3)
