@@ -17,11 +17,11 @@ from support.paths import ROOT
 PICTURES: dict[str, tuple[str, list[str], int]] = {
     "lineage": ("/locations/location.py/asset-groups/survey", ["ground_truth", "candidates"], 480),
     "failing_check": (
-        "/assets/survey/identity_disclosure?view=checks",
+        "/assets/survey/identity_risk?view=checks",
         ["Latest execution", "exceeded", "warnings"],
         HEIGHT,
     ),
-    "candidates": ("/assets/survey/candidates", ["worst clause", "published"], HEIGHT),
+    "candidates": ("/assets/survey/candidates", ["worst clause", "records and dates"], HEIGHT),
 }
 """Name -> the page, words that it shows once it is whole, and its height in pixels."""
 

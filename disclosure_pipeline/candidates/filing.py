@@ -25,7 +25,7 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     do not agree on a clause.
     """
     folder = folders.store.candidate_folder(candidate)
-    content = read_json(folder / "figures.json", "identity_disclosure and attribute_disclosure")
+    content = read_json(folder / "figures.json", "identity_risk and attribute_risk")
     snapshot = read_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.ground_truth, "ground_truth")
     of_figures = content.get("measured", {})
@@ -42,7 +42,7 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     if of_figures != measured or content.get("policy_digest") != folders.gate.policy_digest():
         raise StoreError(
             "The figures were measured with another ground truth, snapshot or policy: run "
-            "identity_disclosure and attribute_disclosure again."
+            "identity_risk and attribute_risk again."
         )
     validation = validate(folders.gate.clauses(), content["figures"])
     disagreeing = find_disagreements(validation.kept, content["clauses"])

@@ -24,6 +24,10 @@ from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import describe_standing, is_published, list_standings
 
 
+SHOWN = 50
+"""Of this many of the newest candidates the verdict and worst clause are shown."""
+
+
 def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
     """Return the asset that lists all candidates: at the end of each run of the gate, or run alone."""
 
@@ -36,8 +40,8 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
             for name in ("dossier", "release")
         ],
         **graph.attributes(
-            "Every candidate: verdict, date, the clause that is nearest to its bound or farthest beyond it, "
-            "records, and whether it is published.",
+            f"Where each candidate stands (the {SHOWN} newest), and its worst clause: the one that is nearest "
+            "to its bound or farthest beyond it.",
             {"table"},
         ),
     )
@@ -62,21 +66,25 @@ def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
     rows = [
         {
             "candidate": standing.candidate,
-            "verdict": str(standing),
-            "worst clause": standing.worst_clause or "",
             "records": "" if standing.records is None else f"{standing.records:,}",
-            "published": "yes" if standing.is_published else "no",
-            "date": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M} UTC",
+            "date (UTC)": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M}",
         }
         for standing in newest_first
     ]
-    columns = ["candidate", "verdict", "worst clause", "records", "published", "date"]
     decisions = Counter(standing.decision or "not judged" for standing in standings)
+    # An entry a candidate, whose value Dagster folds: the columns of a table within the table are cut. No
+    # candidate has a blank in its name, so that none takes the place of what follows.
     return {
-        "candidates": presentation.show_table(pd.DataFrame(rows, columns=columns)),
+        **{
+            of.candidate: str(of) if of.worst_clause is None else f"{of}: {of.worst_clause}"
+            for of in newest_first[:SHOWN]
+        },
+        "records and dates": presentation.show_table(
+            pd.DataFrame(rows, columns=["candidate", "records", "date (UTC)"])
+        ),
         "dagster/row_count": len(standings),
-        **{decision: decisions[decision] for decision in ("approved", "refused", "undetermined")},
-        "published": sum(standing.is_published for standing in standings),
+        **{f"are {name}": decisions[name] for name in ("approved", "refused", "undetermined")},
+        "are published": sum(standing.is_published for standing in standings),
     }
 
 
@@ -86,7 +94,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
     @dg.asset(
         key=key,
-        deps=[graph.key("identity_disclosure"), graph.key("attribute_disclosure")],
+        deps=[graph.key("identity_risk"), graph.key("attribute_risk")],
         partitions_def=graph.candidates,
         metadata={"effective_clauses": presentation.effective_clauses(graph.gate.clauses())},
         check_specs=[
@@ -113,12 +121,12 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             metadata={
                 "decision": content["decision"],
                 "standing": standing,
+                "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
                 "evaluations_of_ground_truth": count_evaluations(
                     folders.store, content["measured"]["ground_truth"]
                 ),
                 "clauses": presentation.clauses_table(judgements),
                 "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
                 "folder": str(folders.store.candidate_folder(candidate)),
             },
         )
@@ -129,7 +137,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             asset_key=key,
             check_name="within_policy",
             description=description,
-            metadata={"value": len(broken), "bound": 0, steps.FOR_ANYBODY: description},
+            metadata={"value": len(broken), "bound": 0, "outcome": content["decision"]},
         )
         waivers = presentation.waivers_result(content["waivers"], void, key)
         results: list[StepResult] = [materialization, within_policy, waivers, list_candidates(graph)]

@@ -11,6 +11,7 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.orchestration.presentation import WORST_CLAUSE
 from disclosure_pipeline.orchestration.steps import FOR_ANYBODY, RunOutcome, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
@@ -75,13 +76,11 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
 def _repeats_reasons(
     check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
 ) -> bool:
-    """Return whether every clause that a check of the gate names is among the reasons already."""
-    if check.asset_check_key not in checks:
+    """Return whether the clause that a check of the gate names is among the reasons already."""
+    clause = check.metadata.get(WORST_CLAUSE)
+    if check.asset_check_key not in checks or clause is None:
         return False
-    words = _describe_publicly(check.metadata)
-    for reason in sorted(reasons, key=len, reverse=True):  # a reason holds semicolons, too
-        words = words.replace(reason, "")
-    return not words.strip("; ")
+    return any(reason.startswith((f"{clause.value} ", f"{clause.value}: ")) for reason in reasons)
 
 
 def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
@@ -160,9 +159,14 @@ def _read_reasons(raised: Any) -> tuple[str, ...]:
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
-    # The words of a check that somebody added to the gate may hold anything.
-    is_of_gate = check.asset_check_key in checks
-    words = _describe_publicly(check.metadata) if is_of_gate else "not a check of the gate, words withheld"
+    # Figures and descriptions are for custodians; those of a check that somebody added may hold anything.
+    words = "it is not kept"
+    if check.asset_check_key not in checks:
+        words = "not a check of the gate, words withheld"
+    elif WORST_CLAUSE in check.metadata:
+        outcome = check.metadata["outcome"].value if "outcome" in check.metadata else None
+        breaks = "breaks its bound" if outcome == "exceeded" else "could not be determined"
+        words = f"{check.metadata[WORST_CLAUSE].value} {breaks}"
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 

@@ -66,19 +66,19 @@ class ClauseCheck:
 
 
 def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
-    """Return the checks of `identity_disclosure` and `attribute_disclosure`, in order of their first clauses.
+    """Return the checks of `identity_risk` and `attribute_risk`, in order of their first clauses.
 
     The clauses on key overlaps are left out: they are one check of `synthetic`.
 
     >>> checks = group_clauses([Clause("repU", None, 8), *(Clause("DiSCO", name, 9) for name in "ab")])
     >>> [(check.name, check.asset, len(check.clauses)) for check in checks]
-    [('bound_repU', 'identity_disclosure', 1), ('bound_DiSCO', 'attribute_disclosure', 2)]
+    [('bound_repU', 'identity_risk', 1), ('bound_DiSCO', 'attribute_risk', 2)]
     """
     by_check: dict[tuple[str, str], list[Clause]] = {}
     for clause in clauses:
         if clause.measure != "key_overlap":
             of_target = clause.column is not None and clause.measure not in OF_CONFIDENTIAL
-            asset = "attribute_disclosure" if of_target else "identity_disclosure"
+            asset = "attribute_risk" if of_target else "identity_risk"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
 

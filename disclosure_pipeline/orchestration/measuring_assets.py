@@ -12,9 +12,9 @@ from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.decision_assets import list_candidates
 from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.presentation import show_numbers, show_plots
+from disclosure_pipeline.orchestration.presentation import show_plots
 from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
-from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.sealed_power import keep_power_once
 from disclosure_pipeline.tables.contract import Violation
@@ -98,7 +98,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 "sha256": arrival.snapshot.sha256,
             },
         )
-        overlap = _overlap_result(key, arrival, len(overlap_clauses), gate.policy.key_overlap)
+        overlap = _overlap_result(key, arrival, len(overlap_clauses))
         results: list[StepResult] = [materialization, _contract_result(key, arrival.violations), overlap]
         candidate = arrival.snapshot.candidate
         if arrival.violations:
@@ -150,9 +150,10 @@ def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.As
         check_name="contract",
         description="; ".join(map(str, violations)) or KEPT,
         metadata={
-            "violations": presentation.violations_table(violations),
-            steps.FOR_ANYBODY: "; ".join(dict.fromkeys(violation.without_numbers for violation in violations))
-            or KEPT,
+            "value": len(violations),
+            "bound": 0,
+            "outcome": "exceeded" if violations else "kept",
+            **({"violations": presentation.violations_table(violations)} if violations else {}),
         },
     )
 
@@ -162,12 +163,8 @@ def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
     return {str(violation): violation.without_numbers for violation in violations}
 
 
-def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: float) -> dg.AssetCheckResult:
-    shares = [
-        judgement.value
-        for judgement in arrival.overlaps
-        if judgement.value is not None and judgement.clause.column is not None
-    ]
+def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
+    worst = find_worst_judgement(arrival.overlaps)
     kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
     return dg.AssetCheckResult(
         # No judgement at all is no overlap: tables that break the contract are not compared.
@@ -175,10 +172,9 @@ def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int, bound: flo
         asset_key=key,
         check_name="key_overlap",
         description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
-        metadata=show_numbers({"value": min(shares, default=None), "bound": bound})
-        | {
-            "overlap": presentation.show_table(arrival.key_overlap, "key_overlap"),
-            steps.FOR_ANYBODY: "; ".join(map(str, arrival.public_overlaps)) or NOT_MEASURED,
+        metadata={
+            **({"outcome": "undetermined"} if worst is None else presentation.describe_worst(worst)),
+            "values": presentation.show_table(arrival.key_overlap, "key_overlap"),
         },
     )
 
@@ -212,7 +208,7 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
 def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     """Return the two assets of one measurement, with checks of every clause but those on key overlaps."""
     gate = graph.gate
-    identity_key, attribute_key = graph.key("identity_disclosure"), graph.key("attribute_disclosure")
+    identity_key, attribute_key = graph.key("identity_risk"), graph.key("attribute_risk")
 
     @dg.multi_asset(
         name=f"{gate.name}__disclosure",
@@ -242,8 +238,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
         evaluation = measure(graph.folders, context.partition_key, steps.now())
         result = evaluation.result
-        judged = zip(evaluation.judgements, evaluation.public, strict=True)
-        judgements = {judgement.clause: (judgement, public) for judgement, public in judged}
+        judgements = {judgement.clause: judgement for judgement in evaluation.judgements}
 
         def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]

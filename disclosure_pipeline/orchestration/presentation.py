@@ -16,7 +16,6 @@ from disclosure_pipeline.evaluation.glossary import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.graph import ClauseCheck, name_check
-from disclosure_pipeline.orchestration.steps import FOR_ANYBODY
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import find_measure, values
@@ -95,26 +94,22 @@ FLAGS_SHOWN = 20
 
 
 def check_result(
-    check: ClauseCheck, judgements: Mapping[Clause, tuple[Judgement, Judgement]], asset: dg.AssetKey
+    check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
     """Return the clauses of a check as its result; `value` and `bound` are of that which is worst.
 
-    `judgements` has the exact judgement of each clause and its public form. The check fails where any of its
-    clauses is not kept, as a warning where each such clause is only warned of.
+    The check fails where any of its clauses is not kept, as a warning where each such clause is only warned
+    of.
     """
-    exact = [judgements[clause][0] for clause in check.clauses]
-    public = [judgements[clause][1] for clause in check.clauses]
+    exact = [judgements[clause] for clause in check.clauses]
     worst = find_worst_judgement(exact)
     assert worst is not None, "a check has a clause"
     broken = [judgement for judgement in exact if judgement.outcome != "kept"]
-    metadata: dict[str, Any] = {**show_numbers({"value": worst.value, "bound": worst.limit})}
-    metadata |= {"outcome": worst.outcome, "clause": worst.clause.name}
+    metadata = describe_worst(worst)
     kept = str(worst)
     if len(exact) > 1:
-        metadata["clauses"] = clauses_table(exact)
+        metadata["values"] = clauses_table(exact)
         kept = f"All {len(exact)} clauses are kept. The nearest is {worst}"
-    for_anybody = [str(judgement) for judgement in public if judgement.outcome != "kept"]
-    metadata[FOR_ANYBODY] = "; ".join(for_anybody) or "Every clause is kept"
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
@@ -123,6 +118,19 @@ def check_result(
         description="; ".join(map(str, broken)) or kept,
         metadata=metadata,
     )
+
+
+WORST_CLAUSE = "worst_clause"
+"""The metadata of a check that names the clause which its `value`, `bound` and `outcome` are of."""
+
+
+def describe_worst(worst: Judgement) -> dict[str, Any]:
+    """Return the metadata of a check. Dagster sorts them: what else is shown has a name that comes later."""
+    return {
+        **show_numbers({"value": worst.value, "bound": worst.limit}),
+        "outcome": worst.outcome,
+        WORST_CLAUSE: worst.clause.name,
+    }
 
 
 def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
@@ -153,7 +161,6 @@ def waivers_result(
         check_name="without_waivers",
         severity=dg.AssetCheckSeverity.ERROR if refused else dg.AssetCheckSeverity.WARN,
         description=description,
-        metadata={FOR_ANYBODY: description},
     )
 
 
@@ -266,7 +273,10 @@ def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
         {
             "clause": judgement.clause.name,
             "value": format_cell(judgement.value),
-            "bound": judgement.limit_in_words or "-",
+            # In one line: the cell is narrow.
+            "bound": "-"
+            if judgement.limit is None
+            else f"{'≥' if judgement.clause.at_least else '≤'}\u00a0{judgement.limit:.4g}",
             "outcome": f"{judgement.outcome}, warns"
             if judgement.clause.warns and judgement.outcome == "exceeded"
             else judgement.outcome,

@@ -65,7 +65,7 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
 _stacks_are_left_out: list[bool] = []
 
 
-class _FailureWithoutStack(dg.Failure):
+class _FailureInWords(dg.Failure):
     """A failure to be raised at once out of a step: Dagster records its words alone, then stacks again."""
 
     def __init__(self, failure: dg.Failure) -> None:
@@ -76,7 +76,14 @@ class _FailureWithoutStack(dg.Failure):
 
     def __str__(self) -> str:
         _restore_stacks()
-        return super().__str__()
+        # Python writes the name of the class before it, which is the verdict.
+        return super().__str__().replace(f" is {type(self).__name__}:", ":", 1)
+
+
+def _name_by_verdict(failure: dg.Failure) -> _FailureInWords:
+    """Return a failure of a class with the verdict's name: Dagster's pages show that before its words."""
+    named = type(_read_verdict(failure), (_FailureInWords,), {"__module__": "builtins"})
+    return named(failure)
 
 
 def _restore_stacks() -> None:
@@ -161,7 +168,7 @@ def gate_step(
                     context.log.info(outcome.last_words)
             if failure is not None:
                 with suppress(Exception):
-                    failure = _FailureWithoutStack(failure)
+                    failure = _name_by_verdict(failure)
                 raise failure
 
         signature = inspect.signature(body).replace(return_annotation=returns)

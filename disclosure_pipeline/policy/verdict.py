@@ -73,6 +73,17 @@ class Judgement:
             return None
         return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
 
+    @property
+    def in_short(self) -> str:
+        """Such as "repU 10.9 > 8"."""
+        if self.value is None or self.limit is None:
+            return f"{self.clause.name} could not be determined"
+        if self.clause.at_least:
+            sign = ">=" if self.value >= self.limit else "<"
+        else:
+            sign = "<=" if self.value <= self.limit else ">"
+        return f"{self.clause.name} {self.value:.4g} {sign} {self.limit:.4g}"
+
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
         """Return the judgement for readers who may not see exact figures.
 

@@ -147,14 +147,10 @@ def _read_standing(
 
 
 def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
-    """Describe it as in "repU: 10.9, at most 8"; None where the dossier does not have it."""
+    """Describe it as in "repU 10.9 > 8"; None where the dossier does not have it."""
     try:
         worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
-        if worst is None:
-            return None
-        if worst.value is None:
-            return f"{worst.clause.name}: could not be determined"
-        return f"{worst.clause.name}: {worst.value:.4g}, {worst.limit_in_words}"
+        return None if worst is None else worst.in_short
     except (KeyError, TypeError):
         return None  # a record that is damaged says nothing
 

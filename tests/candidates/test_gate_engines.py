@@ -323,7 +323,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, Any]
 
 def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
     engines = {
-        asset: metadata(result, asset)["engine"] for asset in ("identity_disclosure", "attribute_disclosure")
+        asset: metadata(result, asset)["engine"] for asset in ("identity_risk", "attribute_risk")
     }
     assert all(isinstance(engine, dg.TextMetadataValue) for engine in engines.values())
     assert not [asset for asset in ("synthetic", "bins", "dossier") if "engine" in metadata(result, asset)]
@@ -376,7 +376,7 @@ def test_a_release_with_the_other_engine(
     [other] = set(HERE) - {first}
     with home_in_memory(tmp_path, definitions[first], monkeypatch) as home, tiny_batches():
         home.prepare({HONEST: gates.honest()})
-        for asset in ("synthetic", "bins", "identity_disclosure", "dossier"):
+        for asset in ("synthetic", "bins", "identity_risk", "dossier"):
             assert home.materialize(asset, HONEST).success
         other_home = Home(home.path, definitions[other], home.instance)
         assert other_home.materialize("release", HONEST).success

@@ -128,7 +128,7 @@ def test_a_run_measures_no_such_table(home: gates.Home) -> None:
     second = home.run_gate("second")
     assert not second.success
     assert "differs from" in str(gates.failures(second)) and "smallest_count" in str(gates.failures(second))
-    assert not gates.materialized(second) & {"bins", "identity_disclosure", "attribute_disclosure", "dossier"}
+    assert not gates.materialized(second) & {"bins", "identity_risk", "attribute_risk", "dossier"}
 
 
 def test_a_table_mended_in_many_records(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from support.homes import refused
 from support.processes import fork
 from support.sampling import CI, some_of
 
-STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
+STEPS = ("synthetic", "bins", "identity_risk", "dossier", "release")
 CANDIDATE = "third"
 
 IDS = (

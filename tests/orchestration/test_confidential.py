@@ -70,7 +70,7 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     assert not ran.success and home.nothing_published()
     checks = gates.checks(ran)
     failed = {name for name, check in checks.items() if not check.passed}
-    guards = {f"identity_disclosure:guard_{name}" for name in ("people_copied_beyond", "nearer")}
+    guards = {f"identity_risk:guard_{name}" for name in ("people_copied_beyond", "nearer")}
     assert guards <= failed
     assert all(f"[{NAME}]" in str(checks[name].description) for name in guards)
     assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
@@ -100,7 +100,7 @@ def test_another_table_is_measured_anew(home: Home) -> None:
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
     ran = home.materialize("release", HONEST)
     assert not ran.success
-    home.materialize("identity_disclosure", HONEST)
+    home.materialize("identity_risk", HONEST)
     figures = gates.read_json(home.record(HONEST, "figures.json"))
     assert figures["decision"] == "refused"
 

@@ -31,7 +31,7 @@ from support.services import Posted
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.evaluation.controls import controls
-from disclosure_pipeline.orchestration import notices, steps
+from disclosure_pipeline.orchestration import notices
 from disclosure_pipeline.orchestration.failures import classify_failed_run
 
 SECRET = "not-to-be-shown-4711"
@@ -176,7 +176,7 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_crash_after_the_verdict: (
         COPY,
         "crashed",
-        ["Unexpected ValueError at ", "bound_repU of identity_disclosure: repU"],
+        ["Unexpected ValueError at ", "bound_repU of identity_risk: repU breaks its bound"],
     ),
     a_crash_of_the_ground_truth: (None, "crashed", ["Unexpected ValueError at "]),
     an_error_that_nobody_catches: (HONEST, "crashed", ["Step small__disclosure failed with SystemExit: "]),
@@ -386,10 +386,10 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
 
     def with_another(severity: dg.AssetCheckSeverity) -> tuple[str, ...]:
         data = dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey([GATE, "attribute_disclosure"]),
+            asset_key=dg.AssetKey([GATE, "attribute_risk"]),
             check_name="flags_one_way",
             passed=False,
-            metadata={steps.FOR_ANYBODY: dg.MetadataValue.text("flags")},
+            metadata={"value": 12.34, "outcome": "exceeded", "worst_clause": "one_way_flags[work]"},
             severity=severity,
             description="12.34 flags",
         )
@@ -399,7 +399,7 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
     assert with_another(dg.AssetCheckSeverity.WARN) == before
     assert with_another(dg.AssetCheckSeverity.ERROR) == (
         *before,
-        "flags_one_way of attribute_disclosure: flags",
+        "flags_one_way of attribute_risk: one_way_flags[work] breaks its bound",
     )
 
 

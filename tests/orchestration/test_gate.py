@@ -30,7 +30,7 @@ DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 
 # In the order of the graph.
-ASSETS = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier", "release")
+ASSETS = ("synthetic", "bins", "identity_risk", "attribute_risk", "dossier", "release")
 
 
 def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
@@ -112,14 +112,17 @@ def test_every_clause_is_a_check_with_value_and_bound(
         broken = [clause for clause in clauses if clause["outcome"] != "kept"]
         assert check.passed == (not broken)
         assert all(clause["name"] in str(check.description) for clause in broken)
-        worst = by_name[str(check.metadata["clause"].value)]
+        worst = by_name[str(check.metadata["worst_clause"].value)]
         assert worst in (broken or clauses)
+        # In the order in which Dagster keeps and shows them.
+        assert sorted(check.metadata)[:3] == ["bound", "outcome", "value"]
+        assert check.metadata["outcome"].value == worst["outcome"]
         assert check.metadata["value"].value == pytest.approx(worst["value"], rel=1e-12)
         assert check.metadata["bound"].value == pytest.approx(worst["limit"], rel=1e-12)
         warns = broken and all(clause["warns"] for clause in broken)
         assert check.severity == (dg.AssetCheckSeverity.WARN if warns else dg.AssetCheckSeverity.ERROR)
         if len(clauses) > 1:
-            shown = {row["clause"]: row for row in rows(check.metadata["clauses"])}
+            shown = {row["clause"]: row for row in rows(check.metadata["values"])}
             assert {name: row["outcome"].split(",")[0] for name, row in shown.items()} == {
                 clause["name"]: clause["outcome"] for clause in clauses
             }
@@ -131,8 +134,8 @@ def test_every_clause_is_a_check_with_value_and_bound(
 def test_the_refused_candidate_has_failing_checks(demo_instance: dg.DagsterInstance) -> None:
     logged = logged_checks(demo_instance, DEMO_LEAKY)
     failed = {name for name, check in logged.items() if not check.passed}
-    assert {"identity_disclosure:bound_repU", "dossier:within_policy"} <= failed
-    assert "attribute_disclosure:bound_DiSCO_beyond_both" in failed
+    assert {"identity_risk:bound_repU", "dossier:within_policy"} <= failed
+    assert "attribute_risk:bound_DiSCO_beyond_both" in failed
     for name in failed:
         check = logged[name]
         value, bound = check.metadata["value"].value, check.metadata["bound"].value
@@ -188,7 +191,7 @@ def test_a_dossier_is_made_for_a_refusal_as_for_an_approval(demo: tuple[Path, st
         assert clause["name"] in text
 
 
-@pytest.mark.parametrize("asset", ["identity_disclosure", "attribute_disclosure"])
+@pytest.mark.parametrize("asset", ["identity_risk", "attribute_risk"])
 def test_one_number_per_measure_and_target_is_plotted(demo_instance: dg.DagsterInstance, asset: str) -> None:
     event = demo_instance.get_latest_materialization_event(dg.AssetKey(["survey", asset]))
     assert event is not None and event.asset_materialization is not None
@@ -199,7 +202,7 @@ def test_one_number_per_measure_and_target_is_plotted(demo_instance: dg.DagsterI
     measures = ("DiSCO", "Dorig", "iS", "TCAP")
     expected = (
         ["UiO", "UiS", "UiOiS", "repU"]
-        if asset == "identity_disclosure"
+        if asset == "identity_risk"
         else [f"{measure}__{target}" for measure in measures for target in targets]
     )
     for name in expected:
@@ -213,8 +216,8 @@ def test_the_graph_is_that_of_the_design(small_gate: dg.Definitions) -> None:
         asset: {key.path[-1] for key in graph.get(dg.AssetKey([GATE, asset])).parent_keys} for asset in ASSETS
     }
     assert parents["release"] == {"dossier"}
-    assert parents["dossier"] == {"identity_disclosure", "attribute_disclosure"}
-    assert "bins" in parents["identity_disclosure"] and "bins" in parents["attribute_disclosure"]
+    assert parents["dossier"] == {"identity_risk", "attribute_risk"}
+    assert "bins" in parents["identity_risk"] and "bins" in parents["attribute_risk"]
     assert parents["bins"] == {"ground_truth", "synthetic"}
 
 
@@ -270,18 +273,18 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
     assert materialized(ran) == {*ASSETS, "candidates"} - {"release"}
     failed = {name for name, check in checks(ran).items() if not check.passed}
     assert failed == {
-        "identity_disclosure:bound_repU",
-        "identity_disclosure:bound_repU_share_of_UiO",
-        "attribute_disclosure:bound_DiSCO",
-        "identity_disclosure:guard_people_copied_beyond",
-        "identity_disclosure:guard_partial_copies_beyond",
-        "attribute_disclosure:guard_guessed_beyond",
-        "identity_disclosure:guard_nearer",
-        "identity_disclosure:guard_equal_content",
+        "identity_risk:bound_repU",
+        "identity_risk:bound_repU_share_of_UiO",
+        "attribute_risk:bound_DiSCO",
+        "identity_risk:guard_people_copied_beyond",
+        "identity_risk:guard_partial_copies_beyond",
+        "attribute_risk:guard_guessed_beyond",
+        "identity_risk:guard_nearer",
+        "identity_risk:guard_equal_content",
         "dossier:within_policy",
     }
-    for name in ("attribute_disclosure:bound_DiSCO", "attribute_disclosure:guard_guessed_beyond"):
-        shown = rows(checks(ran)[name].metadata["clauses"])
+    for name in ("attribute_risk:bound_DiSCO", "attribute_risk:guard_guessed_beyond"):
+        shown = rows(checks(ran)[name].metadata["values"])
         assert [row["outcome"] for row in shown] == ["exceeded", "exceeded"]
     assert home.nothing_published()
 
@@ -312,7 +315,7 @@ def test_one_leaky_synthesis_among_several_refuses_them_all(home: Home) -> None:
     home.prepare()
     ran = home.run_gate("three")
     worst = max(row["repU"] for row in read_json(home.record("three", "dossier.json"))["figures"]["identity"])
-    assert checks(ran)["identity_disclosure:bound_repU"].metadata["value"].value == worst
+    assert checks(ran)["identity_risk:bound_repU"].metadata["value"].value == worst
     assert not ran.success
     assert home.nothing_published()
 
@@ -395,8 +398,8 @@ PLACES = [
     (arrival, "take_snapshot", "synthetic"),
     (measuring_assets, "show_numbers", "synthetic"),
     (presentation, "frame_schema", "bins"),
-    (evaluation, "judge", "identity_disclosure"),
-    (measuring_assets, "show_plots", "identity_disclosure"),
+    (evaluation, "judge", "identity_risk"),
+    (measuring_assets, "show_plots", "identity_risk"),
     (filing, "to_markdown", "dossier"),
     (decision_assets, "list_standings", "dossier"),
     (releasing, "publish", "release"),
@@ -483,7 +486,7 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
     home.deliver(COPY, {"synthetic.csv": people})
     home.run_ground_truth()
     ran = home.run_gate(COPY)
-    metadata = metadata_of(ran, "attribute_disclosure")
+    metadata = metadata_of(ran, "attribute_risk")
     recorded = read_json(home.record(COPY, "dossier.json"))["figures"]["two_way"]
     of_work = [flag for flag in recorded if flag["target"] == "work" and flag["key"] == "age"]
     shown = [row for row in rows(metadata["two_way"]) if row["target"] == "work"]

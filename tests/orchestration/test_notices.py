@@ -33,7 +33,7 @@ NOTICE = Notice(
     candidate="2024-05",
     outcome="refused",
     reasons=(
-        "repU of identity_disclosure: repU is 10.86; allowed are 8",
+        "repU of identity_risk: repU is 10.86; allowed are 8",
         "contract of synthetic: <größe> & 'ort' " + "is no integer; " * 100,
     ),
     run_id="5f3a",

@@ -14,7 +14,7 @@ from disclosure_pipeline.definitions import defs as load_definitions
 # What `dg dev` is to show of the gate.
 ASSETS = {
     *(("survey", name) for name in ("ground_truth", "synthetic", "bins", "dossier", "release", "candidates")),
-    *(("survey", name) for name in ("identity_disclosure", "attribute_disclosure")),
+    *(("survey", name) for name in ("identity_risk", "attribute_risk")),
 }
 SENSORS = {"survey_arrivals", "survey_failures"}
 SCHEDULES = ["survey_ground_truth_changed"]
@@ -38,6 +38,6 @@ def test_the_page_of_an_asset_has_a_dozen_checks_at_most() -> None:
     for key in graph.asset_check_keys:
         description = graph.get_check_spec(key).description
         checks.setdefault(key.asset_key.path[-1], {})[key.name] = description or ""
-    assert {"synthetic", "identity_disclosure", "attribute_disclosure", "dossier"} <= set(checks)
+    assert {"synthetic", "identity_risk", "attribute_risk", "dossier"} <= set(checks)
     assert all(len(of_asset) <= 12 and all(of_asset.values()) for of_asset in checks.values())
-    assert "people" in checks["identity_disclosure"]["bound_repU"]
+    assert "people" in checks["identity_risk"]["bound_repU"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def pages(demo: tuple[Path, str]) -> Iterator[Pages]:
             yield opened
 
 
-@pytest.mark.parametrize("asset", ["synthetic", "attribute_disclosure", "dossier", "identity_disclosure"])
+@pytest.mark.parametrize("asset", ["synthetic", "attribute_risk", "dossier", "identity_risk"])
 def test_no_name_of_a_check_is_cut(pages: Pages, asset: str) -> None:
     names = list(pages.checks(asset))
     assert 0 < len(names) <= 12
@@ -47,23 +48,23 @@ def test_no_policy_gives_a_name_that_would_be_cut(pages: Pages) -> None:
     clauses += [Clause(name, None, 1, share_of=original) for name, original in ORIGINALS.items()]
     names = sorted({name_check(clause) for clause in clauses}, key=len)
     assert len(names) > 80
-    pages.show("/assets/survey/identity_disclosure?view=checks", ["Latest execution", "bound_repU"])
+    pages.show("/assets/survey/identity_risk?view=checks", ["Latest execution", "bound_repU"])
     assert pages.find_too_long("bound_repU", names) == []
     former = "bound_generalized_cap__proportional_score"
     assert [text.partition(":")[0] for text in pages.find_too_long("bound_repU", [former])] == [former]
 
 
 def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
-    shown = pages.show("/assets/survey/identity_disclosure?view=checks", ["bound_repU", "warnings"])
-    names = sorted(pages.checks("identity_disclosure"), key=shown.index)
+    shown = pages.show("/assets/survey/identity_risk?view=checks", ["bound_repU", "warnings"])
+    names = sorted(pages.checks("identity_risk"), key=shown.index)
     assert names[:3] == ["bound_repU", "bound_repU_share_of_UiO", "bound_unique_hits_beyond"]
 
 
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
-    description = pages.checks("identity_disclosure")["bound_repU"]
+    description = pages.checks("identity_risk")["bound_repU"]
     assert "people" in description
     pages.show(
-        "/assets/survey/identity_disclosure?view=checks", [description, "repU is 10.86; allowed are 8"]
+        "/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; allowed are 8"]
     )
 
 
@@ -76,7 +77,7 @@ def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("candidate", "verdict", "words"),
     [
-        (LEAKY, "refused", [f"Candidate '{LEAKY}' is refused", "repU is 10.86; allowed are 8"]),
+        (LEAKY, "refused", [f"\nrefused: Candidate '{LEAKY}':\n", "repU is 10.86; allowed are 8"]),
         (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every clause of the policy is kept"]),
     ],
 )
@@ -86,24 +87,74 @@ def test_the_run_of_a_candidate_ends_in_words(
     run, tags = pages.runs()[candidate]
     assert tags["verdict"] == verdict
     shown = pages.show(f"/runs/{run}", words)
-    assert "Stack Trace" not in shown
+    assert "Stack Trace" not in shown and "disclosure_pipeline.orchestration" not in shown
     pages.show("/runs", [f"verdict: {verdict}"])
 
 
 @pytest.mark.parametrize("candidate", [HONEST, LEAKY])
 def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str) -> None:
-    names = list(pages.checks("attribute_disclosure"))
+    names = list(pages.checks("attribute_risk"))
     shown = pages.show(
         f"/assets/survey/dossier?view=events&partition={candidate}",
-        [candidate, "DiSCO_beyond_both[worked_abroad]", "at most 3"],
+        [candidate, "DiSCO_beyond_both[worked_abroad]", "≤\u00a03"],
     )
+    assert pages.find_lines("guessed_beyond[work]") == 1
     assert "Stack Trace" not in shown
-    pages.show(f"/assets/survey/attribute_disclosure?view=events&partition={candidate}", [candidate])
+    pages.show(f"/assets/survey/attribute_risk?view=events&partition={candidate}", [candidate])
     assert pages.find_cut_names(names) == []
 
 
-def test_the_list_of_candidates_is_shown(pages: Pages) -> None:
-    pages.show("/assets/survey/candidates", [HONEST, LEAKY, "published", "refused", "worst clause"])
+def test_the_list_of_candidates_fits_with_their_worst_clauses(pages: Pages) -> None:
+    shown = pages.show("/assets/survey/candidates", [HONEST, LEAKY, "records and dates"])
+    rows = re.findall(r"(?:published|refused): \S+ [\d.]+ (?:>|<=) [\d.]+", shown)
+    assert [row.partition(":")[0] for row in rows] == ["refused", "published"]
+    for row in rows:
+        assert pages.find_lines(row) == 1
+    dates = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", shown)
+    assert len(dates) == 2 and {pages.find_lines(date) for date in dates} == {1}
+    assert pages.find_outside([*rows, *dates, HONEST, LEAKY]) == []
+
+
+def test_the_page_would_tell_what_is_folded_or_outside(pages: Pages) -> None:
+    pages.open("/assets/survey/candidates?altered=1", ["records and dates"])
+    pages.tab.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<p>in two lines</p><div><p>cut off here</p></div>');"
+        "const [folded, box] = [...document.body.children].slice(-2);"
+        "Object.assign(folded.style, {position: 'fixed', left: '0px', width: '40px'});"
+        "Object.assign(box.style, {position: 'fixed', left: '0px', width: '20px', overflow: 'hidden'});"
+        "box.firstChild.style.width = '200px'"
+    )
+    assert pages.find_lines("in two lines") > 1
+    assert pages.find_outside(["in two lines", "cut off here"]) == ["cut off here"]
+
+
+@pytest.mark.parametrize("asset", ["synthetic", "identity_risk", "attribute_risk", "dossier"])
+def test_what_a_check_shows_begins_with_value_bound_and_outcome(pages: Pages, asset: str) -> None:
+    for name in pages.checks(asset):
+        shown = pages.show(f"/assets/survey/{asset}?view=checks&checkDetail={name}", [name, "Plots"])
+        assert "for_anybody" not in shown
+        if name != "without_waivers":  # there is nothing to count
+            after = shown.partition("Latest execution")[2].partition("\nMetadata\n")[2].split("\n")
+            assert [label for label in after if label in _LABELS][:3] == _LABELS, name
+
+
+_LABELS = ["bound", "outcome", "value"]  # Dagster sorts them
+
+
+def test_the_first_check_of_a_dossier_is_the_verdict(pages: Pages) -> None:
+    names = ["within_policy", "without_waivers"]
+    shown = pages.show("/assets/survey/dossier?view=checks", [*names, "Latest execution"])
+    assert sorted(names, key=shown.index) == names
+    assert "refused: repU, " in shown and "waiver is needed" not in shown
+
+
+def test_no_asset_has_a_name_that_the_lineage_cuts(pages: Pages) -> None:
+    names = [
+        *("ground_truth", "synthetic", "bins", "identity_risk", "attribute_risk", "dossier", "release"),
+        "candidates",
+    ]
+    shown = pages.show("/locations/location.py/asset-groups/survey", names)
+    assert "…" not in shown.replace("Materialize all…", "")
 
 
 def test_a_release_shows_how_to_verify_it(pages: Pages) -> None:
@@ -111,9 +162,9 @@ def test_a_release_shows_how_to_verify_it(pages: Pages) -> None:
 
 
 def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:
-    names = list(pages.checks("identity_disclosure"))
+    names = list(pages.checks("identity_risk"))
     # An address of its own, for what is shown there is not what others look at.
-    pages.open("/assets/survey/identity_disclosure?view=checks&altered=1", names)
+    pages.open("/assets/survey/identity_risk?view=checks&altered=1", names)
     assert "bound_unique_hits_beyond" in names
     # The page allows no styles in its HTML, but those that a program sets.
     pages.tab.evaluate(

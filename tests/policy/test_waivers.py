@@ -265,10 +265,10 @@ def test_a_waived_clause_is_warned_of_and_the_candidate_is_published(strict: Hom
     ran = waived.run_gate(HONEST)
     assert ran.success, failures(ran)
     check_results = checks(ran)
-    for name in ("identity_disclosure:bound_repU", "dossier:without_waivers"):
+    for name in ("identity_risk:bound_repU", "dossier:without_waivers"):
         assert not check_results[name].passed
         assert check_results[name].severity == dg.AssetCheckSeverity.WARN
-    assert "Agreed for the pilot" in str(check_results["identity_disclosure:bound_repU"].description)
+    assert "Agreed for the pilot" in str(check_results["identity_risk:bound_repU"].description)
     assert check_results["dossier:within_policy"].passed
     (message,) = dossier(waived)["waivers"]
     assert (message["name"], message["problem"], message["approver"]) == ("agreed", None, "review board")

@@ -97,10 +97,10 @@ def test_nothing_is_released_before_anything_ran(home: Home) -> None:
     assert "run synthetic first" in refused_to_release(home, HONEST)
 
 
-@pytest.mark.parametrize("asset", ["synthetic", "identity_disclosure"])
+@pytest.mark.parametrize("asset", ["synthetic", "identity_risk"])
 def test_nothing_is_released_without_a_dossier(home: Home, asset: str) -> None:
     home.prepare({HONEST: gates.honest()})
-    for earlier in ("synthetic", "identity_disclosure"):
+    for earlier in ("synthetic", "identity_risk"):
         assert home.materialize(earlier, HONEST).success
         if earlier == asset:
             break
@@ -127,7 +127,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     monkeypatch.setattr(measuring, "figures", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
-    check = checks(ran)["identity_disclosure:bound_repU"]
+    check = checks(ran)["identity_risk:bound_repU"]
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
     assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
@@ -137,7 +137,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
 def test_nothing_is_measured_with_another_ground_truth_than_the_recorded_one(approved: Home) -> None:
     before = approved.record(HONEST, "figures.json").read_bytes()
     approved.write_ground_truth(gates.ground_truth().iloc[::-1])
-    for asset in ("synthetic", "bins", "identity_disclosure", "release"):
+    for asset in ("synthetic", "bins", "identity_risk", "release"):
         ran = approved.materialize(asset, HONEST)
         assert not ran.success
         assert "not the recorded one" in "".join(failures(ran).values())

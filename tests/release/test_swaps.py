@@ -19,7 +19,7 @@ from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen
 from disclosure_pipeline.release.releasing import stage_snapshot
 
-STEPS = ("synthetic", "bins", "identity_disclosure", "dossier", "release")
+STEPS = ("synthetic", "bins", "identity_risk", "dossier", "release")
 LAX = {"repU": 100, "DiSCO": 100}
 STRICT = {"repU": 0.01, "DiSCO": 0.01}
 

@@ -193,6 +193,14 @@ class Pages:
         texts = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
         return list(map(str, texts))
 
+    def find_lines(self, text: str) -> int:
+        """Count the lines that the first element with this text takes."""
+        return int(self.tab.evaluate(_COUNT_LINES % json.dumps(text)))
+
+    def find_outside(self, texts: Sequence[str]) -> list[str]:
+        """Which texts end outside of what can be seen of the elements around them."""
+        return list(map(str, self.tab.evaluate(_FIND_OUTSIDE % json.dumps(list(texts)))))
+
     def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
         runs = self.server.ask(_RUNS)["runsOrError"]["results"]
         tagged = [(run["runId"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in runs]
@@ -220,6 +228,27 @@ _FIND_CUT = """(() => {
   }
   return [...cut];
 })()"""
+
+
+_COUNT_LINES = """(() => {
+  const leaf = [...document.querySelectorAll('body *')].find(
+    element => !element.childElementCount && element.textContent.trim() === %s);
+  const range = document.createRange();
+  range.selectNodeContents(leaf);
+  return new Set([...range.getClientRects()].map(line => Math.round(line.top))).size;
+})()"""
+
+_FIND_OUTSIDE = """(() => %s.filter(text => {
+  const leaves = [...document.querySelectorAll('body *')].filter(
+    element => !element.childElementCount && element.textContent.trim() === text);
+  return !leaves.length || leaves.some(leaf => {
+    const right = leaf.getBoundingClientRect().right;
+    for (let around = leaf.parentElement; around; around = around.parentElement)
+      if (getComputedStyle(around).overflowX !== 'visible'
+          && right > around.getBoundingClientRect().right + 1) return true;
+    return right > window.innerWidth;
+  });
+}))()"""
 
 
 # The names stand in rows, the first of which is taken: it ends where the row does.

@@ -270,12 +270,12 @@ class Home:
 
     def materialize(self, asset: str, candidate: str) -> dg.ExecuteInProcessResult:
         """Run the step of one asset of the gate alone."""
-        both = ("identity_disclosure", "attribute_disclosure")
+        both = ("identity_risk", "attribute_risk")
         return self._materialize(both if asset in both else [asset], candidate)
 
     def decide(self, candidate: str) -> dg.ExecuteInProcessResult:
         """Run everything of the gate up to the dossier, but not the release."""
-        steps = ("synthetic", "bins", "identity_disclosure", "attribute_disclosure", "dossier")
+        steps = ("synthetic", "bins", "identity_risk", "attribute_risk", "dossier")
         return self._materialize(steps, candidate)
 
     def _materialize(self, assets: Sequence[str], candidate: str) -> dg.ExecuteInProcessResult:
