@@ -21,11 +21,14 @@ from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import read_judgements
 from disclosure_pipeline.release import releasing
-from disclosure_pipeline.release.standing import describe_standing, is_published, list_standings
+from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
 
 
 SHOWN = 50
 """Of this many of the newest candidates the verdict and worst clause are shown."""
+
+
+_FIT_INTO_LINE = 45
 
 
 def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -67,7 +70,7 @@ def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
         {
             "candidate": standing.candidate,
             "records": "" if standing.records is None else f"{standing.records:,}",
-            "date (UTC)": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d %H:%M}",
+            "date (UTC)": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d}",
         }
         for standing in newest_first
     ]
@@ -75,10 +78,7 @@ def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
     # An entry a candidate, whose value Dagster folds: the columns of a table within the table are cut. No
     # candidate has a blank in its name, so that none takes the place of what follows.
     return {
-        **{
-            of.candidate: str(of) if of.worst_clause is None else f"{of}: {of.worst_clause}"
-            for of in newest_first[:SHOWN]
-        },
+        **{of.candidate: _describe_in_line(of) for of in newest_first[:SHOWN]},
         "records and dates": presentation.show_table(
             pd.DataFrame(rows, columns=["candidate", "records", "date (UTC)"])
         ),
@@ -86,6 +86,12 @@ def _describe_candidates(graph: GateGraph) -> dict[str, Any]:
         **{f"are {name}": decisions[name] for name in ("approved", "refused", "undetermined")},
         "are published": sum(standing.is_published for standing in standings),
     }
+
+
+def _describe_in_line(standing: Standing) -> str:
+    text = str(standing) if standing.worst_clause is None else f"{standing}: {standing.worst_clause}"
+    # At 1,440 pixels this many characters fit into the column of values, which Dagster makes narrower.
+    return text.replace(" ", "\u00a0") if len(text) <= _FIT_INTO_LINE else text
 
 
 def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
