@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from disclosure_pipeline.candidates.recording import (
     read_recorded_tables,
 )
 from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name, read_snapshot
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
@@ -25,8 +27,62 @@ from disclosure_pipeline.policy.gate import Gate
 # This many of the newest candidates are evaluated again when the ground truth has changed.
 NEWEST = 5
 
+FOLDER = "folder"
+"""The metadata of a materialisation that says where the candidate lies which it brings."""
+
+# Events of an asset that one tick reads at most; the next goes on.
+_MOST_EVENTS = 100
+
 # Stands for the state of a database, which nothing cheap tells.
 _DATABASE = "database"
+
+
+class CandidatePartitions(dg.DynamicPartitionsDefinition):
+    """The candidates of a gate as partitions, of which somebody may ask for one that no sensor has seen."""
+
+    gate: Gate
+
+    @classmethod
+    def of_gate(cls, gate: Gate) -> "CandidatePartitions":
+        """Return the partitions of a gate's candidates."""
+        partitions = cls(name=f"{gate.name}_candidates")
+        partitions.gate = gate
+        return partitions
+
+    def __hash__(self) -> int:
+        """Return the hash of what it is equal to."""
+        return hash(dg.DynamicPartitionsDefinition(name=self.name))
+
+    def validate_partition_key(self, partition_key: str, context: Any) -> None:
+        """Add a candidate that has arrived. InputError, which says what to do, where it has not.
+
+        Dagster asks before it launches a run. Its context knows where partitions are kept.
+        """
+        instance = context.dynamic_partitions_store
+        if (
+            isinstance(instance, dg.DagsterInstance)
+            and self.gate.synthesis_asset is None
+            and not instance.has_dynamic_partition(str(self.name), partition_key)
+        ):
+            require_arrived(folders_of(self.gate), partition_key)
+            instance.add_dynamic_partitions(str(self.name), [partition_key])
+        super().validate_partition_key(partition_key, context)
+
+
+def require_arrived(folders: GateFolders, candidate: str) -> None:
+    """Raise InputError, which says what to do, unless a candidate lies complete in the gate's folder."""
+    if folders.gate.synthesis_asset is not None:
+        raise InputError(
+            f"The candidates of {folders.gate.name} come from the asset {folders.gate.synthesis_asset}: "
+            "materialise its partition, and those downstream of it, in Dagster."
+        )
+    complete = find_complete_candidates(folders.incoming).complete
+    if candidate not in complete:
+        others = f"Complete are: {', '.join(complete)}." if complete else "No candidate there is complete."
+        raise InputError(
+            f"No complete candidate {candidate!r} is in {folders.incoming}: put its tables into a folder of "
+            f"that name there, and last an empty file {MARKER}. {others}"
+        )
 
 
 def arrivals_sensor(
@@ -35,7 +91,8 @@ def arrivals_sensor(
     """Start one run for every candidate folder that is complete, and another if its content changes.
 
     A ground truth that is new or changed, or another confidential table that is, is checked and recorded;
-    candidates wait for a changed one. What was judged before the sensor saw it is not judged again.
+    candidates wait for a changed one. What was judged before the sensor saw it is not judged again. Where the
+    gate names assets that bring its candidates, one is complete once such an asset says so, too.
     """
 
     @dg.sensor(
@@ -43,7 +100,8 @@ def arrivals_sensor(
         jobs=[ground_truth_job, gate_job],
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}",
+        description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}"
+        + "".join(f", and {name} brought it" for name in [" or ".join(gate.synthetic_asset)] if name),
     )
     @redact_errors
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
@@ -67,7 +125,12 @@ def arrivals_sensor(
         incoming = find_complete_candidates(folders.incoming)
         for name in incoming.refused:
             context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
-        new = {name: content for name, content in incoming.complete.items() if seen.get(name) != content}
+        complete = incoming.complete
+        brought = _read_brought(context, folders, cursor.get("brought"))
+        if brought is not None:
+            complete = {name: content for name, content in complete.items() if name in brought.candidates}
+            brought = replace(brought, candidates=brought.candidates - set(complete))
+        new = {name: content for name, content in complete.items() if seen.get(name) != content}
         judged = {name for name in new if name not in seen and _was_judged(folders, name, recorded)}
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         added = [name for name in new if name not in known_partitions]
@@ -80,10 +143,68 @@ def arrivals_sensor(
             run_requests=requests,
             skip_reason=None if requests else f"No new candidate in {folders.incoming}",
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
-            cursor=json.dumps({"ground_truth": state, "candidates": seen | new}),
+            cursor=json.dumps(
+                {
+                    "ground_truth": state,
+                    "candidates": seen | new,
+                    **({} if brought is None else {"brought": brought.to_row()}),
+                }
+            ),
         )
 
     return arrivals
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """Candidates that assets brought and that are not complete yet, and the last event read of each asset."""
+
+    candidates: frozenset[str]
+    last_events: Mapping[str, int]
+
+    def to_row(self) -> dict[str, Any]:
+        return {"candidates": sorted(self.candidates), "last_events": dict(self.last_events)}
+
+
+def _read_brought(
+    context: dg.SensorEvaluationContext, folders: GateFolders, row: Mapping[str, Any] | None
+) -> _Brought | None:
+    """Read which candidates the assets of a gate brought since the last tick; None where it names none.
+
+    The metadata `folder` of a materialisation says where the candidate lies: a folder within `incoming`.
+    """
+    if not folders.gate.synthetic_asset:
+        return None
+    candidates = set(row["candidates"]) if row else set()
+    last_events = dict(row["last_events"]) if row else {}
+    for name in folders.gate.synthetic_asset:
+        records = context.instance.fetch_materializations(
+            dg.AssetRecordsFilter(
+                asset_key=dg.AssetKey.from_user_string(name), after_storage_id=last_events.get(name)
+            ),
+            limit=_MOST_EVENTS,
+            ascending=True,
+        ).records
+        for record in records:
+            last_events[name] = record.storage_id
+            materialization = record.asset_materialization
+            said = materialization.metadata.get(FOLDER) if materialization else None
+            candidate = None if said is None else _find_in(folders.incoming, str(said.value))
+            if candidate is None:
+                context.log.warning(
+                    f"{name} brings nothing: no metadata {FOLDER!r} name a folder in incoming"
+                )
+            else:
+                candidates.add(candidate)
+    return _Brought(frozenset(candidates), last_events)
+
+
+def _find_in(incoming: Path, said: str) -> str | None:
+    """Return the name of a folder in `incoming`; None for any other place, or what is no path at all."""
+    with suppress(OSError, ValueError, RuntimeError):
+        folder = (incoming / said).resolve()
+        return folder.name if folder.parent == incoming.resolve() else None
+    return None
 
 
 def _read_state(folders: GateFolders) -> str:

@@ -23,7 +23,6 @@ from disclosure_pipeline.policy.verdict import read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
 
-
 SHOWN = 50
 """Of this many of the newest candidates the verdict and worst clause are shown."""
 
@@ -43,8 +42,8 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
             for name in ("dossier", "release")
         ],
         **graph.attributes(
-            f"Where each candidate stands (the {SHOWN} newest), and its worst clause: the one that is nearest "
-            "to its bound or farthest beyond it.",
+            f"Where each candidate stands (the {SHOWN} newest), and its worst clause: the one that is "
+            "nearest to its bound or farthest beyond it.",
             {"table"},
         ),
     )

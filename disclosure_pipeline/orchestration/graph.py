@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.gate import Gate
@@ -139,9 +140,9 @@ class GateGraph:
         return dg.AssetKey([self.gate.name, name])
 
     @property
-    def candidates(self) -> dg.DynamicPartitionsDefinition:
+    def candidates(self) -> CandidatePartitions:
         """One partition a candidate, added as it arrives."""
-        return dg.DynamicPartitionsDefinition(name=f"{self.gate.name}_candidates")
+        return CandidatePartitions.of_gate(self.gate)
 
     @cached_property
     def clause_checks(self) -> tuple[ClauseCheck, ...]:

@@ -122,7 +122,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
 
     if gate.synthesis_asset is None:
 
-        @dg.asset(**settings)
+        @dg.asset(**settings, deps=list(map(dg.AssetKey.from_user_string, gate.synthetic_asset)))
         @gate_step()
         def synthetic(context: dg.AssetExecutionContext) -> StepOutcome:
             remove_abandoned(graph.folders.store, graph.folders.staging)

@@ -8,9 +8,9 @@ from typing import get_args
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.store import MARKER, GateFolders
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.orchestration.arrivals import find_complete_candidates, must_record
+from disclosure_pipeline.orchestration.arrivals import must_record, require_arrived
 from disclosure_pipeline.orchestration.component import build_definitions
 from disclosure_pipeline.orchestration.steps import VERDICT, Verdict
 
@@ -60,21 +60,10 @@ def run_gate(
 
 
 def _require_runnable(folders: GateFolders, candidate: str) -> None:
-    """Raise InputError unless a candidate lies complete in the gate's folder, and DAGSTER_HOME is set."""
+    """Raise InputError unless a candidate has arrived, and DAGSTER_HOME is set."""
     if not os.environ.get("DAGSTER_HOME"):
         raise InputError("DAGSTER_HOME is not set, so that nobody would find the run again: set it.")
-    if folders.gate.synthesis_asset is not None:
-        raise InputError(
-            f"The candidates of {folders.gate.name} come from the asset {folders.gate.synthesis_asset}: "
-            "materialise its partition, and those downstream of it, in Dagster."
-        )
-    complete = find_complete_candidates(folders.incoming).complete
-    if candidate not in complete:
-        others = f"Complete are: {', '.join(complete)}." if complete else "No candidate there is complete."
-        raise InputError(
-            f"No complete candidate {candidate!r} is in {folders.incoming}: put its tables into a folder of "
-            f"that name there, and last an empty file {MARKER}. {others}"
-        )
+    require_arrived(folders, candidate)
 
 
 def _describe(run: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> GateRun:

@@ -67,6 +67,13 @@ def _check_edges(gate: Gate) -> None:
         explicit_edges(name, edges)
 
 
+def _check_assets(gate: Gate) -> None:
+    if gate.synthetic_asset and gate.synthesis_asset is not None:
+        raise ValueError(
+            "synthesis_asset hands over tables, synthetic_asset names a folder with them: give one of the two"
+        )
+
+
 def _check_engine(gate: Gate) -> None:
     if gate.in_database:
         refuse_password(gate.engine)
@@ -129,6 +136,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "incoming",
             "ground_truth_asset",
             "synthesis_asset",
+            "synthetic_asset",
             "store",
             "store_url",
             "releases",
@@ -197,6 +205,14 @@ class Gate(FrozenModel):
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
     ] = None
+    synthetic_asset: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$")], ...],
+        Field(
+            description="Keys of Dagster assets that bring the candidates, such as models/survey: each puts "
+            "one into incoming, and the metadata `folder` of its materialisation names it. A folder that "
+            "none of them names is not taken"
+        ),
+    ] = ()
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
     store_url: Annotated[
         str | None,
@@ -279,6 +295,7 @@ class Gate(FrozenModel):
         _check_columns(self)
         _check_edges(self)
         check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
+        _check_assets(self)
         _check_engine(self)
         _check_confidential(self)
         self.clauses()

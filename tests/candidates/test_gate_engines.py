@@ -322,9 +322,7 @@ def metadata(result: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, Any]
 
 
 def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
-    engines = {
-        asset: metadata(result, asset)["engine"] for asset in ("identity_risk", "attribute_risk")
-    }
+    engines = {asset: metadata(result, asset)["engine"] for asset in ("identity_risk", "attribute_risk")}
     assert all(isinstance(engine, dg.TextMetadataValue) for engine in engines.values())
     assert not [asset for asset in ("synthetic", "bins", "dossier") if "engine" in metadata(result, asset)]
     return {str(engine.value) for engine in engines.values()}

@@ -14,7 +14,8 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
 
 from disclosure_pipeline.candidates.store import is_safe_name
-from disclosure_pipeline.orchestration.arrivals import NEWEST, find_complete_candidates
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions, find_complete_candidates
 
 UNSAFE = (
     *("../../evil", "..", ".hidden", "a/b", "a b", "a..b", "/evil"),
@@ -289,6 +290,31 @@ def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
     )
     requests = schedule_of(on_disk).evaluate_tick(at).run_requests or []
     assert {request.partition_key for request in requests} == {HONEST, COPY}
+
+
+def test_a_candidate_that_no_sensor_has_seen_is_found_or_the_error_says_what_to_do(home: Home) -> None:
+    """Dagster asks whether there is such a partition before it launches a run."""
+    home.prepare({HONEST: gates.honest()})
+    job = home.defs.resolve_job_def(f"{GATE}_gate")
+    with gates.quiet():
+        assert job.execute_in_process(instance=home.instance, partition_key=HONEST).success
+        home.deliver("slow", {"synthetic.csv": gates.honest(3)}, complete=False)
+        for name in ("slow", "missing", "../evil"):
+            with pytest.raises(InputError, match="put its tables into a folder of that name") as caught:
+                job.execute_in_process(instance=home.instance, partition_key=name)
+            assert f"Complete are: {HONEST}." in str(caught.value)
+    assert home.instance.get_dynamic_partitions(f"{GATE}_candidates") == [HONEST]
+
+
+def test_partitions_are_those_that_a_synthesizer_names(small_gate: dg.Definitions) -> None:
+    (ours,) = {
+        node.partitions_def
+        for node in small_gate.resolve_asset_graph().asset_nodes
+        if node.partitions_def is not None
+    }
+    plain = dg.DynamicPartitionsDefinition(name=f"{GATE}_candidates")
+    assert isinstance(ours, CandidatePartitions)
+    assert ours == plain and plain == ours and len({ours, plain}) == 1
 
 
 @pytest.mark.parametrize("name", UNSAFE)

@@ -1,17 +1,23 @@
-"""A synthesis that is made in the same Dagster feeds the gate without touching the incoming folder."""
+"""Assets that make syntheses: one hands over its tables, another puts them into the incoming folder."""
 
-from __future__ import annotations
-
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 import pytest
+import yaml
+from pydantic import ValidationError
 from support import gates
-from support.gates import GATE, Home
+from support.gates import COPY, GATE, HONEST, MARKER, Home
+from support.paths import DOCS
 
 from disclosure_pipeline.orchestration.graph import GateGraph
+from disclosure_pipeline.policy.gate import Gate
 
 MADE = dg.AssetKey(["models", "synthesis"])
 
@@ -106,3 +112,166 @@ def test_a_ground_truth_that_an_asset_writes_is_read_where_it_lies(
     assert recorded["records"] == len(gates.ground_truth())
     parents = defs.resolve_asset_graph().get(dg.AssetKey([GATE, "ground_truth"])).parent_keys
     assert parents == {written}
+
+
+MODEL = "models/survey"
+
+
+@dataclass
+class Synthesizer:
+    """An asset that writes candidates, and says where: `writes` has the name of the next and its table."""
+
+    writes: tuple[str, pd.DataFrame]
+    says: Any = None
+
+    def definitions(self, home: Path) -> dg.Definitions:
+        @dg.asset(
+            key=dg.AssetKey.from_user_string(MODEL),
+            deps=[dg.AssetKey([GATE, "ground_truth"])],
+            automation_condition=dg.AutomationCondition.eager(),
+        )
+        def survey() -> dg.MaterializeResult:
+            name, table = self.writes
+            folder = home / "incoming" / name
+            folder.mkdir(parents=True)
+            table.to_parquet(folder / "synthetic.parquet")
+            (folder / MARKER).touch()
+            said = str(folder) if self.says is None else self.says
+            return dg.MaterializeResult(metadata={"folder": said} if said else {})
+
+        return dg.Definitions([survey])
+
+
+@dataclass
+class Brought:
+    """A home whose candidates an asset brings, and what Dagster's daemon does there."""
+
+    home: Home
+    synthesizer: Synthesizer
+    cursor: str | None = None
+
+    def synthesize(self, name: str, table: pd.DataFrame, says: Any = None) -> None:
+        self.synthesizer.writes, self.synthesizer.says = (name, table), says
+        with gates.quiet():
+            assert dg.materialize(
+                list(self.home.defs.resolve_asset_graph().assets_defs),
+                selection=dg.AssetSelection.assets(dg.AssetKey.from_user_string(MODEL)),
+                instance=self.home.instance,
+            ).success
+
+    def tick(self) -> list[str | None]:
+        sensor = self.home.defs.resolve_sensor_def(f"{GATE}_arrivals")
+        with gates.quiet():
+            ticked = sensor.evaluate_tick(
+                dg.build_sensor_context(
+                    instance=self.home.instance,
+                    instance_ref=self.home.instance.get_ref(),
+                    cursor=self.cursor,
+                    definitions=self.home.defs,
+                )
+            )
+        self.cursor = ticked.cursor
+        return [request.partition_key for request in ticked.run_requests or []]
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brought]:
+    gates.with_keys(tmp_path, monkeypatch)
+    synthesizer = Synthesizer((HONEST, gates.honest()))
+    gate = gates.load(gates.definition(synthetic_asset=[MODEL]))
+    defs = dg.Definitions.merge(gate, synthesizer.definitions(tmp_path))
+    with gates.instance_on_disk(tmp_path) as instance:
+        home = Home(tmp_path, defs, instance)
+        home.prepare()
+        yield Brought(home, synthesizer)
+
+
+def test_a_candidate_goes_from_its_synthesizer_to_the_release(brought: Brought) -> None:
+    """The recorded ground truth asks for the synthesizer, that for the gate, which publishes."""
+    home = brought.home
+    with gates.quiet():
+        before = dg.evaluate_automation_conditions(home.defs, home.instance)
+        assert home.run_ground_truth().success
+        asked = dg.evaluate_automation_conditions(home.defs, home.instance, cursor=before.cursor)
+    assert before.total_requested == 0
+    assert asked.get_requested_partitions(dg.AssetKey.from_user_string(MODEL)) == {None}
+    brought.synthesize(HONEST, gates.honest())
+    assert brought.tick() == [HONEST]
+    assert brought.tick() == []
+    assert home.run_gate(HONEST).success
+    assert gates.stated(home.published(HONEST)).candidate == HONEST
+    brought.synthesize(COPY, gates.ground_truth())
+    assert brought.tick() == [COPY]
+    assert not home.run_gate(COPY).success
+    assert not home.published(COPY).exists()
+
+    graph = home.defs.resolve_asset_graph()
+    node, above = graph.get(dg.AssetKey([GATE, "release"])), set[dg.AssetKey]()
+    while new := set(node.parent_keys) - above:
+        above |= new
+        node = graph.get(next((key for key in new if key.path[-1] != "ground_truth"), node.key))
+    assert dg.AssetKey.from_user_string(MODEL) in above
+
+
+def test_the_asset_of_the_documents_brings_a_candidate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "how_to" / "synthesizer.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (attributes,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    gates.with_keys(tmp_path, monkeypatch)
+    names: dict[str, Any] = {}
+    exec(compile(code, "synthesizer.md", "exec"), names)
+    monkeypatch.setitem(names, "synthesize", gates.honest)
+    monkeypatch.setitem(names, "INCOMING", tmp_path / "incoming")
+    gate = gates.load(gates.definition(**yaml.safe_load(attributes)))
+    defs = dg.Definitions.merge(gate, dg.Definitions([names["survey_model"]]))
+    with gates.instance_on_disk(tmp_path) as instance, gates.quiet():
+        brought = Brought(Home(tmp_path, defs, instance), Synthesizer(("", pd.DataFrame())))
+        brought.home.prepare()
+        assert dg.materialize([names["survey_model"]], instance=instance).success
+        (candidate,) = brought.tick()
+        assert candidate is not None and brought.home.run_gate(candidate).success
+        assert gates.stated(brought.home.published(candidate)).candidate == candidate
+
+
+def test_a_folder_that_no_asset_names_is_not_taken(brought: Brought) -> None:
+    brought.home.deliver("stranger", {"synthetic.csv": gates.honest()})
+    assert brought.tick() == []
+    brought.synthesize("silent", gates.honest(), says=False)
+    assert brought.tick() == []
+    outside = brought.home.path / "elsewhere"
+    shutil.copytree(brought.home.path / "incoming" / "stranger", outside)
+    for said in (str(outside), "../elsewhere", "stranger/..", "stranger/deeper", "/", "a\0b", "a" * 5000):
+        shutil.rmtree(brought.home.path / "incoming" / "silent")
+        brought.synthesize("silent", gates.honest(), says=said)
+        assert brought.tick() == [], said
+    shutil.rmtree(brought.home.path / "incoming" / "silent")
+    brought.synthesize("silent", gates.honest(), says="silent")  # relative to incoming
+    assert brought.tick() == ["silent"]
+
+
+def test_a_candidate_is_taken_once_it_is_complete_and_again_once_it_is_brought_again(
+    brought: Brought,
+) -> None:
+    brought.synthesize(HONEST, gates.honest())
+    folder = brought.home.path / "incoming" / HONEST
+    (folder / MARKER).unlink()
+    assert brought.tick() == []
+    (folder / MARKER).touch()
+    assert brought.tick() == [HONEST]
+    (folder / "more.csv").write_text("written meanwhile")
+    assert brought.tick() == []  # nobody says that it is complete
+    shutil.rmtree(folder)
+    brought.synthesize(HONEST, gates.honest(2))
+    assert brought.tick() == [HONEST]
+
+
+def test_a_gate_has_its_candidates_from_one_kind_of_asset() -> None:
+    with pytest.raises(ValidationError, match="give one of the two"):
+        Gate.model_validate(gates.definition(synthesis_asset="models/a", synthetic_asset=["models/b"]))
+    with pytest.raises(ValidationError, match="synthetic_asset"):
+        Gate.model_validate(gates.definition(synthetic_asset=["models b"]))
+    plain = Gate.model_validate(gates.definition())
+    named = Gate.model_validate(gates.definition(synthetic_asset=[MODEL]))
+    assert named.policy_digest() == plain.policy_digest()
