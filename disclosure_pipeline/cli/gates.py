@@ -118,7 +118,11 @@ def draft_policy(
             headings,
         ),
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
-        Table("power", "What they would notice", ("finding",), [{"finding": found} for found in power]),
+        *(
+            [Table("power", "What they would notice", ("finding",), [{"finding": found} for found in power])]
+            if power
+            else []
+        ),
     )
     print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)
 
@@ -238,8 +242,8 @@ def status(gate: Path, shown_as: Format | None) -> None:
     lines = [f"  {standing.candidate}: {standing}" for standing in standings]
     chosen = choose_format(shown_as)
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
-    if chosen == "table" and all(str(of) in {"published", of.decision} for of in standings):
-        columns.remove("standing")  # it says nothing more, and a terminal has little room
+    if chosen == "table":  # a terminal has little room, and the standing says both of the others
+        columns = ["candidate", "standing", "worst clause", "records", "judged at"]
     rows = [
         {
             "candidate": standing.candidate,

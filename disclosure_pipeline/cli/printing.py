@@ -22,6 +22,8 @@ from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpec
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from disclosure_pipeline.candidates.store import GateFolders
 
 P = ParamSpec("P")
@@ -121,6 +123,9 @@ def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
 Format = Literal["table", "json", "csv", "html"]
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Cells between the columns of a table.
+_BETWEEN = 3
+
 # Decimals of a figure in a table; JSON and CSV have all digits.
 _DIGITS = 4
 
@@ -191,6 +196,7 @@ def print_report(report: Report, shown_as: Format | None) -> None:
 
 def _print_tables(report: Report) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -201,21 +207,58 @@ def _print_tables(report: Report) -> None:
         console.print(Text(f"{name.replace('_', ' ')}: {format_cell(fact)}"))
     for table in report.tables:
         columns = list(table.columns)
-        drawn = RichTable(
-            title=escape_unseen(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-        )
-        for name in columns:
-            numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
-            heading = escape_unseen(table.headings.get(name, name))
-            drawn.add_column(
-                heading,
-                justify="right" if numbers else "left",
-                overflow="fold",
-                min_width=max(map(len, heading.split()), default=0),
+        headings = [escape_unseen(table.headings.get(name, name)) for name in columns]
+        cells = [[format_cell(row.get(name)) for name in columns] for row in table.rows]
+        widths = _share_width(list(zip(headings, *cells, strict=True)), console.width, cell_len)
+        if not cells:
+            console.print(Text(f"{escape_unseen(table.title)}: none"))
+        elif widths is None:
+            _print_row_by_row(console, escape_unseen(table.title), headings, cells)
+        else:
+            drawn = RichTable(
+                title=escape_unseen(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
             )
-        for row in table.rows:
-            drawn.add_row(*(Text(format_cell(row.get(name))) for name in columns))
-        console.print(drawn if table.rows else Text(f"{escape_unseen(table.title)}: none"))
+            for name, heading, width in zip(columns, headings, widths, strict=True):
+                numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
+                drawn.add_column(heading, justify="right" if numbers else "left", width=width)
+            for row in cells:
+                drawn.add_row(*map(Text, row))
+            console.print(drawn)
+
+
+def _share_width(
+    columns: Sequence[Sequence[str]], width: int, measure: Callable[[str], int]
+) -> list[int] | None:
+    """Return the widths of a table's columns, folded between words; None where the words do not fit.
+
+    A name that is broken is hard to read, and cannot be copied.
+    """
+    least = [
+        max((measure(word) for text in column for word in text.split()), default=0) for column in columns
+    ]
+    most = [max(map(measure, column)) for column in columns]
+    spare = width - _BETWEEN * len(columns) - sum(least)
+    wanted = [long - short for short, long in zip(least, most, strict=True)]
+    if spare < 0:
+        return None
+    given = min(1.0, spare / max(1, sum(wanted)))
+    return [short + int(more * given) for short, more in zip(least, wanted, strict=True)]
+
+
+def _print_row_by_row(
+    console: Console, title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    """Print a table whose words do not fit beside each other: the first cell of a row above the others."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(title))
+    for row in rows:
+        first, *others = (
+            f"{heading} {cell or '-'}".strip() for heading, cell in zip(headings, row, strict=True)
+        )
+        console.print(Text(f"\n{first}"))
+        console.print(Padding(Text("   ".join(others)), (0, 0, 0, 2)))
 
 
 def print_sentences(sentences: Iterable[str]) -> None:

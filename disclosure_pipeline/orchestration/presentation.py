@@ -273,10 +273,7 @@ def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
         {
             "clause": judgement.clause.name,
             "value": format_cell(judgement.value),
-            # In one line: the cell is narrow.
-            "bound": "-"
-            if judgement.limit is None
-            else f"{'≥' if judgement.clause.at_least else '≤'}\u00a0{judgement.limit:.4g}",
+            "bound": judgement.limit_in_short or "-",
             "outcome": f"{judgement.outcome}, warns"
             if judgement.clause.warns and judgement.outcome == "exceeded"
             else judgement.outcome,

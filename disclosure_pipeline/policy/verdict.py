@@ -74,6 +74,11 @@ class Judgement:
         return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
 
     @property
+    def limit_in_short(self) -> str | None:
+        """Such as "≤8", which no line breaks; None where there is no limit."""
+        return None if self.limit is None else f"{'≥' if self.clause.at_least else '≤'}{self.limit:.4g}"
+
+    @property
     def in_short(self) -> str:
         """Such as "repU 10.9 > 8"."""
         if self.value is None or self.limit is None:

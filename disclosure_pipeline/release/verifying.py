@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from errno import EINVAL
 from pathlib import Path
 
@@ -31,12 +31,13 @@ _NAME_LENGTH_SHOWN = 100
 
 
 class VerificationError(DisclosurePipelineError):
-    """A folder is not what was approved; `problems` has a sentence for each difference."""
+    """A folder is not what was approved, or was revoked; `problems` has a sentence for each difference."""
 
-    def __init__(self, folder: Path, problems: Sequence[str]) -> None:
-        self.problems = tuple(map(escape_unseen, problems))
+    def __init__(self, folder: Path, problems: Sequence[str], revocations: Sequence[str] = ()) -> None:
+        self.problems = tuple(map(escape_unseen, [*problems, *revocations]))
         listed = "".join(f"\n- {problem}" for problem in self.problems)
-        super().__init__(f"{folder} is not a release that was approved:{listed}")
+        what = "is not a release that was approved" if problems else "is a release that was revoked"
+        super().__init__(f"{folder} {what}:{listed}")
 
 
 @dataclass(frozen=True)
@@ -137,17 +138,22 @@ def verify(
         f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
     ]
     problems += expected.find_differences(statement.predicate)
-    problems += [
-        f"it was approved on {published_at.isoformat()}, and revoked: {revocation}"
+    revocations_of_it = [
+        f"it was approved on {_write_moment(published_at)}, revoked on "
+        f"{_write_moment(revocation.revoked_at)} because: {revocation.reason}"
         for revocation in find_revocations(folder, statement.predicate, statement.files, revoked or ())
     ]
-    if problems:
-        raise VerificationError(folder, problems)
+    if problems or revocations_of_it:
+        raise VerificationError(folder, problems, revocations_of_it)
     unchecked = expected.list_unchecked()
     if revoked is None:
         unchecked.append("--revocations: a release that was revoked would be taken too")
     number = None if revoked is None else len(revoked)
     return Approval(statement.predicate, statement.files, keyid, tuple(unchecked), number)
+
+
+def _write_moment(moment: datetime) -> str:
+    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -83,6 +84,29 @@ def test_words_of_headings_are_not_split(monkeypatch: pytest.MonkeyPatch, capsys
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 60
     assert {"candidate", "worst", "clause", "records", "published"} <= set(shown.split())
+
+
+names = st.text(st.sampled_from("ab_[]-9é"), min_size=1, max_size=40)
+
+
+@given(st.lists(st.tuples(names, names, names), min_size=1, max_size=3), st.sampled_from([80, 200]))
+@example([("conditional-model", "DiSCO_beyond_both[worked_abroad] 2.2 <= 3", "2026-11-24 23:10 UTC")], 80)
+@example([("a" * 40, "b" * 40, "c" * 40)], 80)
+def test_no_name_is_broken_or_cut(rows: list[tuple[str, str, str]], width: int) -> None:
+    columns = ("candidate", "worst clause", "date")
+    report = Report(
+        "A heading",
+        {},
+        (Table("rows", "T", columns, [dict(zip(columns, row, strict=True)) for row in rows]),),
+    )
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setenv("COLUMNS", str(width))
+        print_report(report, "table")
+    shown = printed.getvalue()
+    assert max(map(len, shown.splitlines())) <= width
+    for row in rows:
+        assert {word for cell in row for word in cell.split()} <= set(shown.split())
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

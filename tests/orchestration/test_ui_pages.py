@@ -94,7 +94,7 @@ def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str)
     names = list(pages.checks("attribute_risk"))
     shown = pages.show(
         f"/assets/survey/dossier?view=events&partition={candidate}",
-        [candidate, "DiSCO_beyond_both[worked_abroad]", "≤\u00a03"],
+        [candidate, "DiSCO_beyond_both[worked_abroad]", "≤3"],
     )
     assert pages.find_lines("guessed_beyond[work]") == 1
     assert "Stack Trace" not in shown

@@ -54,9 +54,14 @@ def test_a_revoked_release_is_not_verified(
     with pytest.raises(VerificationError) as refused:
         verify(release, keys, revocations=file)
     assert refused.value.problems == (
-        f"it was approved on {releases.PUBLISHED.isoformat()}, and revoked: "
-        f"candidate {releases.CANDIDATE} of gate small was revoked at {NOW.isoformat()}: {REASON}",
+        f"it was approved on 2026-03-01 12:00 UTC, revoked on 2026-03-04 12:00 UTC because: {REASON}",
     )
+    assert str(refused.value).startswith(f"{release} is a release that was revoked:\n- ")
+    (release / "more.csv").write_bytes(b"")
+    with pytest.raises(VerificationError) as damaged:
+        verify(release, keys, revocations=file)
+    assert str(damaged.value).startswith(f"{release} is not a release that was approved:\n- ")
+    assert damaged.value.problems[-1] == refused.value.problems[0]
 
 
 def test_the_number_of_revocations_is_told(
@@ -195,5 +200,5 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert REASON in shown.output and str(file) in shown.output
     verified = run_command("verify", folder, *key)
     assert verified.exit_code == 1
-    assert f"was revoked at {datetime.now(timezone.utc).year}" in verified.output
+    assert f", revoked on {datetime.now(timezone.utc).year}-" in verified.output and REASON in verified.output
     assert run_command("verify", folder, *key[:2]).exit_code == 0
