@@ -12,7 +12,7 @@ import tarfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError
@@ -95,15 +95,15 @@ class Machine:
             text = text.replace(folder, f"{self.root}{folder}")
         return text.replace("%%", "%")
 
-    def read(self, name: str) -> tuple[list[str], dict[str, str]]:
-        """Return the command of a service, and its environment."""
+    def read(self, name: str, command: str = "ExecStart") -> tuple[list[str], dict[str, str]]:
+        """Return a command of a service, and its environment."""
         service = read_unit(name)["Service"]
         variables = dict([self.place(service["Environment"]).split("=", 1)])
         if "EnvironmentFile" in service:
             lines = Path(self.place(service["EnvironmentFile"])).read_text().splitlines()
             variables |= dict(line.split("=", 1) for line in lines)
         inherited = {name: value for name, value in os.environ.items() if name not in {SIGNING_KEY, SALT}}
-        return shlex.split(self.place(service["ExecStart"])), inherited | variables
+        return shlex.split(self.place(service[command])), inherited | variables
 
     @contextmanager
     def running(self, name: str) -> Iterator[None]:
@@ -160,6 +160,15 @@ def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> No
     (candidate / MARKER).touch()
     released = machine.home / "small/releases" / GATE / HONEST
     server = f"http://127.0.0.1:{machine.port}"
+    with ExitStack() as stack:  # as systemd starts them: both at the same moment
+        before = [
+            machine.read(name, "ExecStartPre") for name in ("gates-daemon.service", "gates-web.service")
+        ]
+        started = [
+            stack.enter_context(running_program(command, env=variables)) for command, variables in before
+        ]
+        assert [process.wait(PATIENCE) for process in started] == [0, 0]
+        assert run_program(before[0][0], env=before[0][1]).returncode == 0
     with machine.running("gates-daemon.service"), machine.running("gates-web.service"):
         wait_until(lambda: answer(f"{server}/server_info") == 200, "the web server did not come up")
         forged = b'{"asset_key": ["small", "release"], "partition": "honest"}'

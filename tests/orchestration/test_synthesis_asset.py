@@ -130,7 +130,7 @@ class Synthesizer:
             deps=[dg.AssetKey([GATE, "ground_truth"])],
             automation_condition=dg.AutomationCondition.eager(),
         )
-        def survey() -> dg.MaterializeResult:
+        def survey() -> Any:
             name, table = self.writes
             folder = home / "incoming" / name
             folder.mkdir(parents=True)
