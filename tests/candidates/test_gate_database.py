@@ -90,6 +90,7 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
 @pytest.mark.parametrize(("suffix", "m"), some_of(product([".parquet", ".csv"], [1, 2]), 4))
 def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> None:
     require_engine(DATABASE)
+    gates.share_key(tmp_path / "memory")
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, gates.HONEST, *(gates.honest(seed) for seed in range(1, m + 1)), suffix=suffix)
     deliver(tmp_path, gates.COPY, *[gates.ground_truth()] * m, suffix=suffix)
@@ -142,6 +143,7 @@ def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
 def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured in place; its hash tells that a column changed; nothing is left, no password is told."""
     require_engine(DATABASE)
+    gates.share_key(tmp_path / "memory")
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest())
     expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))

@@ -54,7 +54,7 @@ pytestmark = FEW_SHARED_VALUES
 
 ENGINES = list(ENGINES_AND_WAYS)
 EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}
-EXAMPLES_IN_CI = {"memory": 200, "toy": 20, "partitioned": 100, "files": 100, "duckdb": 100, "postgres": 25}
+EXAMPLES_IN_CI = {"memory": 100, "toy": 10, "partitioned": 50, "files": 50, "duckdb": 40, "postgres": 12}
 
 
 # Random tables: every figure.
@@ -80,7 +80,7 @@ def assert_same_outcome(actual: dp.Disclosure | str, expected: dp.Disclosure | s
 def test_random_tables(engine: str, databases: Databases) -> None:
     """In files values are what their text means: those are compared with the same files in memory."""
 
-    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 5))
+    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 3))
     @given(cases(), st.sampled_from(list(ENGINES_AND_WAYS[engine])))
     def check(case: Case, way: str) -> None:
         frames = [case.ground_truth_frame, *case.synthetic_frames]

@@ -28,7 +28,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 ENGINES = list(ENGINES_AND_WAYS)
 OTHERS = ["files", *DATABASES]
 EXAMPLES = {"files": 2, "duckdb": 3}
-EXAMPLES_IN_CI = {"files": 40, "duckdb": 40, "postgres": 8}
+EXAMPLES_IN_CI = {"files": 20, "duckdb": 15, "postgres": 4}
 
 TARGETS = ["job", "pay"]
 RECORDS = st.integers(1, 60)
