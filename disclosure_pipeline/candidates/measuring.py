@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,7 +74,7 @@ def measure_tables(
     plan = plan_gate(gate, opened, seed, by_group=True)
     holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, ignore_progress)
     result = measure(opened, plan, ignore_progress, holdout)
-    sample = (opened.with_unit(gate.unit) if gate.unit else opened).sample(SAMPLE, 0)
+    sample = (opened.with_columns([gate.unit]) if gate.unit else opened).sample(SAMPLE, 0)
     of_copies, of_targets = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)
     result = replace(result, control_identity=of_copies, control_attribute=of_targets)
     return _add_families(gate, opened, result)
@@ -99,6 +100,8 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
         gate.grouping,
         gate.exclusions.as_exclusions(),
         gate.unit,
+        gate.weight,
+        sampling_fraction=gate.sampling_fraction,
         one_way=gate.one_way,
         two_way=gate.two_way,
         attribution=gate.measures.attribution,
@@ -120,7 +123,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
     units = None
     if gate.unit is not None:
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
-        of_units = opened.with_unit(gate.unit)
+        of_units = opened.with_columns([gate.unit])
         names = [column.name for column in columns]
         units = read_units(of_units.stacked() if stacked else of_units, plan, ignore_progress, names)
         records = count_sets_by_unit(records, units)
@@ -151,6 +154,9 @@ def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Discl
     return result
 
 
+COUNTED: dict[str, Any] = {"weight": None, "sampling_fraction": None, "people": "counted"}
+"""A gate changed so measures no population: halves of GT are other samples of it."""
+
 DRAWS = 5
 # Records of which the halves are drawn: of more the chance is smaller, so that a bound is wide enough.
 _LARGEST = 50_000
@@ -174,9 +180,8 @@ def measure_baselines(folders: GateFolders, synthetic_records: int | None = None
     """
     gate = folders.gate
     # What only candidates need is left out: it takes long, and no bound is drafted from it.
-    faster_gate = gate.model_copy(
-        update={"measures": gate.measures.model_copy(update={"protection": False, "prediction": False})}
-    )
+    measures = gate.measures.model_copy(update={"protection": False, "prediction": False})
+    faster_gate = gate.model_copy(update={"measures": measures, **COUNTED})
     with _open_with_itself(folders) as (opened, engine, _):
         own = measure_tables(faster_gate, opened, engine.name)
         records = _sample(gate, opened, _LARGEST)
@@ -218,7 +223,7 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engi
 
 
 def _sample(gate: Gate, opened: OpenedTables, most: int) -> pd.DataFrame:
-    return (opened.with_unit(gate.unit) if gate.unit else opened).sample(most, 0)[0]
+    return (opened.with_columns([gate.unit]) if gate.unit else opened).sample(most, 0)[0]
 
 
 def split(

@@ -20,7 +20,12 @@ import pandas as pd
 from pydantic import ValidationError
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_json
-from disclosure_pipeline.candidates.measuring import measure_without_controls, sample_ground_truth, split
+from disclosure_pipeline.candidates.measuring import (
+    COUNTED,
+    measure_without_controls,
+    sample_ground_truth,
+    split,
+)
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
@@ -36,6 +41,7 @@ from disclosure_pipeline.evaluation.power import (
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import read_gate
 from disclosure_pipeline.policy.gate_template import describe_table
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_table
@@ -179,8 +185,8 @@ def measure_gate_power(
     if len(records) < _FEWEST:
         raise InputError(f"The ground truth has {len(records)} records: its halves tell nothing.")
     records = records.astype(object).infer_objects()
-    # Further confidential tables are not among the halves.
-    gate = gate.model_copy(update={"confidential": {}, "holdout": None})
+    # Further confidential tables are not among the halves, which are other samples of a population.
+    gate = gate.model_copy(update={"confidential": {}, "holdout": None, **COUNTED})
     noticed: dict[str, list[float]] = {kind: [] for kind in KINDS}
     spent = dict.fromkeys(KINDS, 0.0)
     size = 0
@@ -213,7 +219,11 @@ def _find_smallest(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> flo
 
 def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     opened = FramesInMemory((ground_truth, synthetic), "memory")
-    clauses = [clause for clause in gate.clauses() if not clause.control]
+    clauses = [
+        clause
+        for clause in gate.clauses()
+        if not clause.control and JUDGED[clause.measure].family != "population"
+    ]
     return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 
 

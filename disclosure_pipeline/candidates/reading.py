@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -30,9 +30,11 @@ from disclosure_pipeline.tables.additions import (
 from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
+from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import Location, Source
+from disclosure_pipeline.tables.weights import WEIGHTS, find_weight_problem
 
 WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 CHANGED = "The ground truth changed while it was read: run again."
@@ -64,13 +66,21 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
     is read; ContractError where it breaks its contract.
     """
     gate = folders.gate
-    return _read_source(gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unit)
+    table, digest = _read_source(gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unpublished)
+    if gate.weight is not None:
+        with engine.open_read([table]) as opened:
+            [column] = opened.code([gate.weight], grouping_of(), ignore_progress)
+        problem = find_weight_problem(column)
+        if problem:
+            raise ContractError([Violation(GROUND_TRUTH, gate.weight, f"{problem}: {WEIGHTS}")])
+    return table, digest
 
 
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     """Return a further confidential table of the gate, as `read_ground_truth` reads GT."""
     gate, source = folders.gate, folders.confidential[name]
-    return _read_source(gate, source, name_confidential(name), engine, stack, gate.unit)
+    units = {unit: column for unit, column in gate.unpublished.items() if unit == gate.unit}
+    return _read_source(gate, source, name_confidential(name), engine, stack, units)
 
 
 def name_confidential(name: str) -> str:
@@ -79,16 +89,20 @@ def name_confidential(name: str) -> str:
 
 
 def _read_source(
-    gate: Gate, source: Source, name: str, engine: Engine, stack: ExitStack, unit: str | None = None
+    gate: Gate,
+    source: Source,
+    name: str,
+    engine: Engine,
+    stack: ExitStack,
+    unpublished: Mapping[str, Column],
 ) -> tuple[Any, str]:
     if not source.exists():
         raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
     before = source.sha256()
-    units = {} if unit is None else {unit: Column(type="category")}
-    dictionary, needed = {**gate.columns, **units}, (*gate.published, *units)
-    table = engine.read(source, dictionary, name, needed, only_known=False, stack=stack)
-    if unit is not None and table.count_levels(unit).sum() < table.records:
-        raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
+    dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
+    table = engine.read(source, dictionary, name, [*needed], only_known=False, stack=stack)
+    if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
+        raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
     if source.sha256() != before:
         raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
     return table, table.sha256 if before is None else before
@@ -262,7 +276,9 @@ def _find_additions(
     in_SD = {name_table(file): table.values for file, table in zip(snapshot.files, syntheses, strict=True)}
     violations = find_additions(in_GT, in_SD, gate.columns, refuse_formulas=gate.formulas == "refuse")
     identifiers = [
-        name for name in in_GT if name == gate.unit or gate.columns[name].type == "text identifier"
+        name
+        for name in in_GT
+        if name == gate.unit or (name in gate.columns and gate.columns[name].type == "text identifier")
     ]
     if identifiers and holds_identifiers(
         chain.from_iterable(in_GT[name].to_pylist() for name in identifiers),

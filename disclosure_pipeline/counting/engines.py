@@ -89,8 +89,8 @@ class OpenedTables(Protocol):
     def only(self, tables: Sequence[int]) -> OpenedTables:
         """Some of the tables by their numbers, in this order; columns that were coded here can be counted."""
 
-    def with_unit(self, unit: Any) -> OpenedTables:
-        """Return the tables, of the columns that were coded here, with GT's column `unit`, empty in SD."""
+    def with_columns(self, names: Sequence[Any]) -> OpenedTables:
+        """Return the tables, of the columns that were coded here, with these of GT, empty in SD."""
 
 
 class ReadTable(Protocol):

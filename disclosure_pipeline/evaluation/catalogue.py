@@ -6,6 +6,7 @@ The words of a formula's figures stand beside the formula.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
@@ -41,7 +42,9 @@ from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
+from disclosure_pipeline.measures.weighted import OF_GROUPS, OF_GUESSES, OF_KEYS, OF_TARGETS, weigh_words
 from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
@@ -86,6 +89,16 @@ _COPIED += "unique_copies_apart people_copied people_copied_expected people_copi
 _COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
 _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
+_POPULATION = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, OF_KEYS)
+_POPULATION_TARGETS = words_of_fields(PopulationDisclosure)
+_POPULATION_TARGETS |= weigh_words(_ATTRIBUTE, OF_TARGETS) | weigh_words(_CAP | _OF_CAP, OF_GUESSES)
+
+
+_GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS) | sample_words(_POPULATION, "people")
+
+
+def _bound_all_but_errors(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
+    return {name: {"role": None} for name in words if name.endswith("_se") or name in shown}
 
 
 CATALOGUE = list_once(
@@ -112,6 +125,24 @@ CATALOGUE = list_once(
         rank=6,
     ),
     *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
+    *list_columns(
+        "population",
+        _POPULATION,
+        role="bound",
+        question="found",
+        per_target=False,
+        unit=_BY_UNIT(_POPULATION),
+        each=_bound_all_but_errors(_POPULATION, "people") | {"right_identifications": {"largest": None}},
+    ),
+    *list_columns(
+        "population_targets",
+        _POPULATION_TARGETS,
+        role="bound",
+        family="population",
+        unit=_BY_UNIT(_POPULATION_TARGETS),
+        each=_bound_all_but_errors(_POPULATION_TARGETS),
+    ),
+    *list_columns("individual", words_of_fields(RecordRisk)),
     *list_columns(
         "attribute",
         _ATTRIBUTE,
@@ -315,7 +346,9 @@ CATALOGUE = list_once(
     *list_columns("resemblance", words_of_fields(Resemblance) | sample_words(_RENAMED, "TVD_relabelled")),
     *list_columns("exposure", _KEY_SET | frame_words.EXPOSURE),
     *list_columns("key_sets", _IDENTITY | sample_words(_ATTRIBUTE, "Dorig", "DiSCO")),
-    *list_columns("subgroups", words_of_fields(Subgroup), share="DiSCO DiSCO_others", records="records"),
+    *list_columns(
+        "subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"
+    ),
     *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
     *list_columns("disclosure_over_releases", frame_words.RELEASES),
     *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),

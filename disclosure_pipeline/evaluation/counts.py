@@ -29,6 +29,7 @@ from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
+from disclosure_pipeline.tables.weights import require_weights
 
 Thresholds = tuple[float, float]
 NO_FLAGS: Thresholds = (math.inf, math.inf)
@@ -54,7 +55,8 @@ class MeasuringPlan:
     """Which figures are measured, of which columns.
 
     `one_way`, `two_way`: when the checks flag a level, or a pair of levels. `certainties`: of an intruder who
-    acts on less than certainty. `unit`: the column of GT that says whose record each is. `attribution`,
+    acts on less than certainty. `unit`: the column of GT that says whose record each is. `weights`: that
+    which says how many people each stands for; or 1 / `sampling_fraction` all of them. `attribution`,
     `chance`: whether these families are measured. `together`: whether several syntheses are one release, so
     that what all of them disclose counts. `whole_records` is None where only keys and targets are measured.
     """
@@ -67,6 +69,8 @@ class MeasuringPlan:
     two_way: Thresholds = NO_FLAGS
     certainties: tuple[Fraction, ...] = ()
     unit: Any = None
+    weights: Any = None
+    sampling_fraction: float | None = None
     attribution: bool = True
     chance: bool = True
     together: bool = False
@@ -76,6 +80,11 @@ class MeasuringPlan:
     def columns(self) -> tuple[Any, ...]:
         """The columns that are measured: keys, then targets."""
         return (*self.keys, *self.targets)
+
+    @property
+    def is_of_sample(self) -> bool:
+        """True if GT is known to be a sample of a population."""
+        return self.weights is not None or self.sampling_fraction is not None
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ def plan_measures(
     grouping: Grouping,
     exclusions: Exclusions | None = None,
     unit: Any = None,
+    weights: Any = None,
     **options: Any,
 ) -> MeasuringPlan:
     """Return the plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
@@ -121,7 +131,9 @@ def plan_measures(
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     left_out = Exclusions() if exclusions is None else exclusions
     check_exclusions(left_out, key_names, target_names)
-    return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, **options)
+    if weights is not None:
+        require_weights(weights, opened.columns[0], {*key_names, *target_names}, unit)
+    return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, weights=weights, **options)
 
 
 def count(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> Counts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,11 +21,13 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.survey import find_individual_risk
 from disclosure_pipeline.evaluation.whole_doubts import find_whole_doubts
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
+from disclosure_pipeline.tables.weights import require_sampling_fraction
 
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)
@@ -45,6 +48,8 @@ def disclosure(
     certainty: Sequence[float | Fraction] = (),
     holdout: TableSource | None = None,
     unit: Hashable | None = None,
+    weights: Hashable | None = None,
+    sampling_fraction: float | None = None,
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
@@ -79,6 +84,11 @@ def disclosure(
             household's members. Other people's records are then those of other units, everywhere, and
             `Disclosure.units` has household risk. It must not be in the synthetic table, nor lack a value.
             The codes of all records are held in memory.
+        weights: The column of GT that says how many people each record stands for, where GT is a survey of a
+            population. `Disclosure.population` and `population_targets` then have the risk for somebody who
+            does not know who took part, and weighted shares of people; `individual` the risk of each record.
+            No value may be missing, 0 or negative. The codes of all records are held in memory.
+        sampling_fraction: Without weights, the share of the population that GT is a sample of.
         engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
             what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
             of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
@@ -125,6 +135,9 @@ def disclosure(
     of_one_way, of_two_way = _check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way)
     certainties = certainties_of(certainty)
     require_targets(targets)
+    fraction = None if sampling_fraction is None else require_sampling_fraction(sampling_fraction)
+    if weights is not None and fraction is not None:
+        raise InputError("weights and sampling_fraction are both given: weights say all that is needed.")
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
         open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout) as with_holdout,
@@ -138,6 +151,8 @@ def disclosure(
             grouping,
             exclude,
             unit,
+            weights,
+            sampling_fraction=fraction,
             one_way=of_one_way,
             two_way=of_two_way,
             certainties=certainties,
@@ -146,6 +161,8 @@ def disclosure(
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
         result = result.with_doubts(find_whole_doubts(opened, plan, on_progress))
+        if plan.is_of_sample:
+            result = replace(result, individual=find_individual_risk(opened, plan))
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,12 @@ from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
+from disclosure_pipeline.evaluation.survey import (
+    check_weights,
+    list_unshared_columns,
+    measure_population,
+    read_weights,
+)
 from disclosure_pipeline.evaluation.units import count_sets_by_unit, measure_by_units, read_units
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -43,14 +50,20 @@ def measure(
 
     InputError where the columns cannot be compared, or it is not known whose a record is.
     """
-    with_unit = None if plan.unit is None else cache(partial(opened.with_unit, plan.unit))
+    check_weights(opened, plan, on_progress)
+
+    @cache
+    def widen(*names: Any) -> OpenedTables:
+        return opened.with_columns(names)
+
     several = plan.together and len(opened.columns[1:]) > 1
-    result, counts = _measure_tables(opened, replace(plan, together=several), with_unit, on_progress)
+    result, counts = _measure_tables(opened, replace(plan, together=several), widen, on_progress)
     if several:
         whole_records = plan.whole_records and replace(plan.whole_records, group_columns=())
         of_all = replace(plan, together=False, whole_records=whole_records)
-        units_of_all = with_unit and (lambda: with_unit().stacked())
-        stacked, _ = _measure_tables(opened.stacked(), of_all, units_of_all, on_progress)
+        stacked, _ = _measure_tables(
+            opened.stacked(), of_all, lambda *names: widen(*names).stacked(), on_progress
+        )
         result = replace(result, stacked=stacked)
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
 
@@ -58,25 +71,32 @@ def measure(
 def _measure_tables(
     opened: OpenedTables,
     plan: MeasuringPlan,
-    open_units: Callable[[], OpenedTables] | None,
+    widen: Callable[..., OpenedTables],
     on_progress: OnProgress,
 ) -> tuple[Disclosure, Counts]:
-    """Measure tables in one pass over their records; `open_units` opens them with whose each GT record is."""
+    """Measure tables in one pass over their records; `widen` opens them with columns of GT alone."""
     if plan.whole_records is None:
         counts = count(opened, plan, on_progress)
         result = figures(counts, plan)
-        if open_units is not None:
-            result = measure_by_units(result, read_units(open_units(), plan, on_progress), plan)
+        if plan.unit is not None:
+            result = measure_by_units(result, read_units(widen(plan.unit), plan, on_progress), plan)
+        if plan.is_of_sample:
+            sample = read_weights(widen(*list_unshared_columns(plan)), plan, on_progress)
+            result = measure_population(result, sample, plan)
         return result, counts
     columns = code_shared_columns(opened, plan.grouping, on_progress)
     request = count_request(plan, columns)
     coded = list(columns.values())
     [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
     counts = counts_for(opened, request, counted, coded)
-    result, units = figures(counts, plan), None
-    if open_units is not None:
-        units = read_units(open_units(), plan, on_progress, list(columns))
+    result, units, weighted = figures(counts, plan), None, None
+    if plan.unit is not None:
+        units = read_units(widen(plan.unit), plan, on_progress, list(columns))
         result, records = measure_by_units(result, units, plan), count_sets_by_unit(records, units)
+    if plan.is_of_sample:
+        wide = widen(*list_unshared_columns(plan))
+        weighted = read_weights(wide, plan, on_progress, list(columns))
+        result = measure_population(result, weighted, plan)
     whole = plan.whole_records
     guards = measure_guards(opened, coded, records, units, whole.seed, whole.smallest_count)
     groups = pd.DataFrame()
@@ -90,6 +110,7 @@ def _measure_tables(
             whole.special_values,
             whole.smallest_count,
             units,
+            weighted if plan.weights is not None else None,
         )
     per_unit = units.records_per_unit if units else 1
     sizes = [Sizes(result.N_d, N_s).divide(per_unit) for N_s in result.N_s]

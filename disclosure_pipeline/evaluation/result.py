@@ -52,6 +52,11 @@ class Disclosure:
     `difference` in percentage points, with Newcombe's interval at 95 %. repU and unique_hits stand under the
     target "(whole key)", of as many records of both. `N_holdout`: its records, 0 where there is none.
     `units`, where a unit was given: index synthesis; the number of units, individual and household risk.
+    `population`, where weights or a sampling fraction were given: index synthesis; DIS, repU_population and
+    the number of expected right identifications; `population_targets`: index (target, synthesis),
+    DiSCO_population; with weights both have weighted shares of people, `…_weighted`. `individual`: of each GT
+    record how many records have its keys, how many people these stand for, and its individual risk; of
+    tables in memory alone, and never part of what is kept or printed.
     `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
     of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
@@ -95,6 +100,9 @@ class Disclosure:
     together: pd.DataFrame = field(default_factory=pd.DataFrame)
     together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
     units: pd.DataFrame = field(default_factory=pd.DataFrame)
+    population: pd.DataFrame = field(default_factory=pd.DataFrame)
+    population_targets: pd.DataFrame = field(default_factory=pd.DataFrame)
+    individual: pd.DataFrame = field(default_factory=pd.DataFrame)
     guards: pd.DataFrame = field(default_factory=pd.DataFrame)
     partial_copies: pd.DataFrame = field(default_factory=pd.DataFrame)
     columns_apart: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -297,8 +305,16 @@ class Disclosure:
             f"Disclosure from the keys {keys}\n"
             f"{self.N_d:,} GT records, {syntheses}\n"
             f"Identity{bases[0]}: {identity}\n"
+            f"{self._tell_population()}"
             f"Attribute: {means}{bases[1]}"
         )
+
+    def _tell_population(self) -> str:
+        """Return a line on who can be named in the population, where GT is known to be a sample of it."""
+        if self.population.empty:
+            return ""
+        right = _spread(self.population["repU_population"])
+        return f"In the population: repU {right}, DIS {_spread(self.population['DIS'])}\n"
 
     @property
     def excludes_records(self) -> bool:
@@ -317,7 +333,12 @@ class Disclosure:
         return plot_disclosure(self)
 
 
-FRAMES = tuple(name for name, kind in Disclosure.__annotations__.items() if kind == "pd.DataFrame")
+# `individual` has a value per person, which no evidence may hold.
+FRAMES = tuple(
+    name
+    for name, kind in Disclosure.__annotations__.items()
+    if kind == "pd.DataFrame" and name != "individual"
+)
 
 
 def _to_lists(fact: Any) -> Any:

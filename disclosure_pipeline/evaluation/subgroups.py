@@ -17,11 +17,14 @@ from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_do
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.survey import WeightedRecords
 from disclosure_pipeline.evaluation.units import UnitRecords
+from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guessed_beyond_of_units
+from disclosure_pipeline.measures.weighted import weigh_groups
 from disclosure_pipeline.tables.alignment import Tables, number_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
@@ -29,6 +32,7 @@ from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
+from disclosure_pipeline.tables.weights import level_weights, refuse_weights, require_weights
 
 SMALLEST_COUNT = 10
 OTHERS = "(small groups)"
@@ -45,6 +49,7 @@ def subgroups(
     by: Hashable | Sequence[Hashable],
     smallest_count: int = SMALLEST_COUNT,
     unit: Hashable | None = None,
+    weights: Hashable | None = None,
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
@@ -60,6 +65,7 @@ def subgroups(
         smallest_count: Groups of fewer records are one group, with one more where the difference to the
             whole would disclose them.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
+        weights: The column of GT that says how many people each record stands for: see there.
         groups: As in `disclosure()`.
         special_values: As there.
         edges: As there.
@@ -69,7 +75,8 @@ def subgroups(
         `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
         DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond, with their standard errors
         `…_beyond_se`; lift: the group's share of the
-        exposed GT records divided by its share of GT, with lift_low and lift_high.
+        exposed GT records divided by its share of GT, with lift_low and lift_high. With weights also the
+        people of each group, and DiSCO, DiSCO_others and DiSCO_beyond weighted, in percent of them.
 
     Raises:
         InputError: As `disclosure()`; `by` names no column of GT, or more than two.
@@ -96,6 +103,7 @@ def subgroups(
     q = combine_columns(key_columns)
     group_of_record, labels = _group_records(tables, names, smallest)
     owners = None if unit is None else number_owners(tables.frames, unit)
+    weight = None if weights is None else _weigh_records(tables, weights, unit)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(target_columns):
         no_guess = guess_is_impossible(target)
@@ -103,17 +111,30 @@ def subgroups(
             cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
             if owners is not None:
                 figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
-                rows |= {(number, group, synthesis): row for group, row in enumerate(figures)}
-                continue
-            for group in range(len(labels)):
-                members = group_of_record == group
-                rows[number, group, synthesis] = row_of(subgroup(cells.f, cells.count(members), no_guess))
+            else:
+                members = [cells.count(group_of_record == group) for group in range(len(labels))]
+                figures = [row_of(subgroup(cells.f, of_group, no_guess)) for of_group in members]
+            weighted: list[dict[str, float]] = [{}] * len(labels)
+            if weight is not None:
+                disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
+                weighted = weigh_groups(disclosed, weight, group_of_record, len(labels))
+            for group, (row, of_people) in enumerate(zip(figures, weighted, strict=True)):
+                rows[number, group, synthesis] = row | of_people
     order = sorted(rows, key=lambda label: (label[0], -rows[label]["records"], label))
     index = pd.MultiIndex.from_tuples(
         [(tables.targets[number], labels[group], synthesis) for number, group, synthesis in order],
         names=["target", "group", "synthesis"],
     )
     return pd.DataFrame([rows[label] for label in order], index=index)
+
+
+def _weigh_records(tables: Tables, weights: Any, unit: Any) -> Floats:
+    """Return the weight of each GT record. InputError as `disclosure()`."""
+    frame = tables.frames[0]
+    require_weights(weights, list(frame.columns), {*tables.keys, *tables.targets}, unit)
+    column = code_column(weights, [frame[weights]], [GROUND_TRUTH])
+    refuse_weights(column)
+    return level_weights(column)[column.codes[0]]
 
 
 def _measure_units(
@@ -191,20 +212,23 @@ def measure_worst_groups(
     special_values: Mapping[Any, Sequence[float]],
     smallest_count: int,
     units: UnitRecords | None = None,
+    weighted: WeightedRecords | None = None,
 ) -> pd.DataFrame:
     """`measure_exposed_groups` of the target that most is disclosed of, by the columns with few levels.
 
     `columns`: of `opened`, by name, coded, not grouped; `by`: names; `special_values`: codes that no group of
-    numbers takes in. `units`: whose the records are, where people have several. Empty where no target has a
-    figure.
+    numbers takes in. `units`: whose the records are, where people have several; `weighted`: that, and how
+    many people each stands for. Empty where no target has a figure.
     """
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    of_units = units.draw(MOST_RECORDS, 0) if units else None
+    of_units = units.draw(MOST_RECORDS, 0) if units and not weighted else None
+    of_weights = weighted.draw(MOST_RECORDS, 0) if weighted else None
+    known = of_weights or of_units
     drawn = (
-        list(of_units.columns.values())
-        if of_units
+        list(known.columns.values())
+        if known
         else opened.code_records(list(columns.values()), MOST_RECORDS, 0)
     )
     by_name = {column.name: grouping.apply(column) for column in drawn}
@@ -214,7 +238,8 @@ def measure_worst_groups(
         by_name[worst],
         choose_group_columns(parting, special_values),
         smallest_count,
-        of_units.unit if of_units else None,
+        known.unit if known else None,
+        of_weights.weight if of_weights else None,
     )
 
 
@@ -248,11 +273,13 @@ def measure_exposed_groups(
     by: Sequence[CodedColumn],
     smallest_count: int,
     unit: IntArray | None = None,
+    weight: Floats | None = None,
 ) -> pd.DataFrame:
     """DiSCO of one target for each level of the columns `by`: see `subgroups()`, without its guesses.
 
     Index (column, group, target, synthesis). Levels of fewer GT records than `smallest_count` are one group;
     a group that has fewer all the same is left out. Where records were drawn, all is of these alone.
+    `weight`: of each GT record, for shares of people beside.
     """
     q = combine_columns(keys)
     members = [_number_groups(column, smallest_count) for column in by]
@@ -262,6 +289,9 @@ def measure_exposed_groups(
         disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
         for column, (group_of_record, labels) in zip(by, members, strict=True):
             figures = disclosed.of_groups(group_of_record, len(labels))
+            if weight is not None:
+                of_people = weigh_groups(disclosed, weight, group_of_record, len(labels))
+                figures = [row | people for row, people in zip(figures, of_people, strict=True)]
             for label, of_group in zip(labels, figures, strict=True):
                 rows[column.name, label, target.name, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= smallest_count}

@@ -95,7 +95,7 @@ def read_units(
 ) -> UnitRecords:
     """Read the codes of all records, and whose each GT record is. InputError where that is not known of one.
 
-    `opened`: see `OpenedTables.with_unit`. `columns`: those that are planned, or others.
+    `opened`: see `OpenedTables.with_columns`. `columns`: those that are planned, or others.
     """
     names = plan.columns if columns is None else columns
     coded = opened.code([*names, plan.unit], plan.grouping, on_progress)

@@ -51,7 +51,7 @@ def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: On
         people = [keys.people for keys in counted.keys]
     else:
         names = [column.name for column in columns]
-        units = read_units(opened.with_unit(plan.unit), plan, on_progress, names)
+        units = read_units(opened.with_columns([plan.unit]), plan, on_progress, names)
         people, per_unit = find_people(units), units.records_per_unit
     rows = []
     for counts, n in zip(people, N_s, strict=True):

@@ -44,6 +44,8 @@ FRAMES = (
     "subgroups",
     "warning_counts",
 )
+# Of a gate with a unit, or with weights, or of several tables.
+_OPTIONAL = ("units", "population", "population_targets", "together")
 _WITHHELD = "(too few records to name)"
 
 # The levels that a flag names, each with the count of GT records that it speaks of.
@@ -64,8 +66,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
-        **({} if result.units.empty else {"units": to_rows(result.units)}),
-        **({} if result.together.empty else {"together": to_rows(result.together)}),
+        **{name: to_rows(result.frame(name)) for name in _OPTIONAL if not result.frame(name).empty},
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }

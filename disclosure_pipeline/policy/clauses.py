@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
@@ -186,6 +186,19 @@ def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
                     f"policy bounds what goes beyond, for which {part} is not measured: switch the family "
                     f"{JUDGED[part].family} on under measures."
                 )
+
+
+def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
+    """Return the same bounds of the weighted shares of people, for the clauses whose figure has one.
+
+    >>> [str(clause) for clause in weigh_clauses([Clause("repU", None, 8), Clause("max_denom", "work", 9)])]
+    ['repU_weighted is at most 8 (worst synthesis)']
+    """
+    return tuple(
+        replace(clause, measure=f"{clause.measure}_weighted")
+        for clause in counted
+        if clause.share_of is None and f"{clause.measure}_weighted" in MEASURES
+    )
 
 
 def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:

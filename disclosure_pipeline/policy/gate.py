@@ -4,120 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from disclosure_pipeline.counting.engines import find_engine, list_engines
-from disclosure_pipeline.evaluation.exclusions import check_exclusions
+from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
-from disclosure_pipeline.policy.clauses import Clause, clauses
+from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses
+from disclosure_pipeline.policy.gate_checks import check_definition
 from disclosure_pipeline.policy.gate_sections import Documentation, GateExclusions, Measures, Notify
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.tables.dictionary import NUMERIC, Column, FrozenModel
-from disclosure_pipeline.tables.files import redact_location, refuse_password
+from disclosure_pipeline.tables.dictionary import Column, FrozenModel
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.sources import (
     ENVIRONMENT,
-    DuckDBSource,
     FileSource,
     Source,
-    SqlSource,
 )
-
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
-
-
-def _check_columns(gate: Gate) -> None:
-    for role, names in (("keys", gate.keys), ("targets", gate.targets)):
-        unknown = [name for name in names if name not in gate.columns]
-        if unknown:
-            raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
-        if len(set(names)) < len(names):
-            raise ValueError(f"{role} names a column more than once")
-    in_both = [name for name in gate.keys if name in gate.targets]
-    if in_both:
-        raise ValueError(f"{', '.join(in_both)} cannot be a key and a target at once")
-    if gate.unit in gate.columns:
-        raise ValueError(
-            f"unit names {gate.unit}, which columns describes, too: take it out there, for it is compared as "
-            "text, and never published"
-        )
-    identifiers = [name for name in gate.measured if gate.columns[name].type == "text identifier"]
-    if identifiers:
-        raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
-
-
-def _check_edges(gate: Gate) -> None:
-    if not isinstance(gate.edges, Mapping):
-        return
-    grouped = [name for name in gate.edges if name in gate.groups]
-    if grouped:
-        raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give one of them")
-    unknown = [name for name in gate.edges if name not in gate.keys and name not in gate.targets]
-    if unknown:
-        raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
-    for name, edges in gate.edges.items():
-        if gate.columns[name].type not in NUMERIC:
-            raise ValueError(f"edges are for numbers: {name} is of type {gate.columns[name].type}")
-        explicit_edges(name, edges)
-
-
-def _check_assets(gate: Gate) -> None:
-    if gate.synthetic_asset and gate.synthesis_asset is not None:
-        raise ValueError(
-            "synthesis_asset hands over tables, synthetic_asset names a folder with them: give one of the two"
-        )
-
-
-def _check_engine(gate: Gate) -> None:
-    if gate.in_database:
-        refuse_password(gate.engine)
-        _check_database(gate.engine, gate.ground_truth, "ground_truth")
-        for name, source in gate.confidential.items():
-            _check_database(gate.engine, source, f"confidential.{name}")
-    if gate.engine != "auto" and gate.only_in_memory and not find_engine(gate.engine).holds_frames:
-        shown = redact_location(gate.engine)
-        raise ValueError(f"engine {shown} cannot do {gate.only_in_memory}: use memory or auto")
-
-
-def _check_confidential(gate: Gate) -> None:
-    for name in gate.confidential:
-        if not _NAME.fullmatch(name):
-            raise ValueError(
-                f"confidential names a table {name!r}: expected are lower-case letters, digits and _, from a "
-                "letter on"
-            )
-        if name in gate.columns:
-            raise ValueError(f"confidential names a table {name!r}, as a column is: give it another name")
-    if gate.holdout is not None and gate.holdout not in gate.confidential:
-        raise ValueError(
-            f"holdout names {gate.holdout!r}, which is none of the confidential tables: list it there, "
-            "so that no candidate holds copies of its records"
-        )
-
-
-def _check_database(engine: str, source: str | Source, name: str) -> None:
-    # A confidential table is never copied.
-    kind, _, location = engine.partition("?")[0].partition("://")
-    if isinstance(source, (SqlSource, DuckDBSource)):
-        if source.table is None:
-            raise ValueError(f"engine counts a table, not a query: make a view of {name} and name that")
-        of_source = source.url.partition("://")[2] if isinstance(source, SqlSource) else f"/{source.duckdb}"
-        if of_source != location:
-            raise ValueError(f"engine must be the database that {name} is in: the same after ://")
-        return
-    path = source.path if isinstance(source, FileSource) else source
-    if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
-        raise ValueError(
-            f"engine cannot read {name} in place: give a table of that database, or Parquet to "
-            "DuckDB or Spark"
-        )
-
 
 # Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
@@ -143,7 +49,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "trusted_keys",
             "engine",
             "power_seconds",
-            "unit",  # see `policy_digest`
+            *("unit", "weight", "sampling_fraction", "people"),  # see `policy_digest`
         ),
         True,
     ),
@@ -241,6 +147,30 @@ class Gate(FrozenModel):
             "synthetic table, and not among the columns"
         ),
     ] = None
+    weight: Annotated[
+        str | None,
+        Field(
+            description="The column of the ground truth that says how many people of the population each "
+            "record stands for. Neither key nor target, and not published unless columns describes it so"
+        ),
+    ] = None
+    sampling_fraction: Annotated[
+        float | None,
+        Field(
+            description="Instead of weight: the share of the population that the ground truth is a sample of",
+            gt=0,
+            le=1,
+            allow_inf_nan=False,
+            strict=True,
+        ),
+    ] = None
+    people: Annotated[
+        Literal["counted", "weighted"],
+        Field(
+            description="weighted: bounds in percent of the records hold for percent of the population, by "
+            "weight, too: repU and DiSCO, say, are held against them as repU_weighted and DiSCO_weighted"
+        ),
+    ] = "counted"
     edges: Annotated[
         Literal["pooled", "ground_truth", "equal_width"] | Mapping[str, tuple[float, ...]],
         Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
@@ -292,12 +222,7 @@ class Gate(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Gate:
-        _check_columns(self)
-        _check_edges(self)
-        check_exclusions(self.exclusions.as_exclusions(), self.keys, self.targets)
-        _check_assets(self)
-        _check_engine(self)
-        _check_confidential(self)
+        check_definition(self)
         self.clauses()
         return self
 
@@ -331,6 +256,13 @@ class Gate(FrozenModel):
         return tuple(
             name for name, column in self.columns.items() if name in self.measured or column.published
         )
+
+    @property
+    def unpublished(self) -> dict[str, Column]:
+        """The columns that are read of the ground truth beside those of a release: its unit and weight."""
+        weight = self.columns.get(self.weight or "", Column(type="number"))
+        of_unit = {} if self.unit is None else {self.unit: Column(type="category")}
+        return of_unit | ({} if self.weight is None else {self.weight: weight})
 
     def declares_level(self, name: str, level: str) -> bool:
         """Return whether a level, as figures name it, is declared here, so that it tells nothing of GT."""
@@ -373,25 +305,26 @@ class Gate(FrozenModel):
 
     def clauses(self) -> tuple[Clause, ...]:
         """Return every clause of the policy for the keys and targets of this gate."""
-        return (
-            *clauses(
-                self.policy,
-                self.keys,
-                self.targets,
-                self.measures,
-                self.tasks,
-                self.exclusions.limit,
-                confidential=tuple(self.confidential),
-            ),
-            Clause("warnings", None, 0, warns=self.warnings == "warn"),
+        counted = clauses(
+            self.policy,
+            self.keys,
+            self.targets,
+            self.measures,
+            self.tasks,
+            self.exclusions.limit,
+            confidential=tuple(self.confidential),
         )
+        weighted = weigh_clauses(counted) if self.people == "weighted" else ()
+        return (*counted, *weighted, Clause("warnings", None, 0, warns=self.warnings == "warn"))
 
     def policy_digest(self) -> str:
         """Return the sha256 of all in the definition that decides: dictionary, keys, targets, policy."""
         deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
         if self.confidential:  # which there are decides, where they lie does not
             deciding["confidential"] = sorted(self.confidential)
-        if self.unit is not None:
-            deciding["unit"] = self.unit
+        of_people = {name: getattr(self, name) for name in ("unit", "weight", "sampling_fraction")}
+        deciding |= {name: value for name, value in of_people.items() if value is not None}
+        if self.people == "weighted":
+            deciding["people"] = self.people
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -234,6 +234,31 @@ def test_tables_in_canonical_form(name: str, tmp_path: Path) -> None:
     assert others == expected_others
 
 
+@pytest.mark.parametrize("name", ["memory", "partitioned", "duckdb://"])
+def test_a_column_of_one_table_alone(name: str, tmp_path: Path) -> None:
+    """It can be coded and counted among the tables that have it, and records beside it with SD's empty."""
+    raw = [
+        pd.DataFrame({"k": ["m", "1", "f", None], "t": [1, 2, 2, 3], "w": [2.5, 2.5, 7.0, 9.0]}),
+        pd.DataFrame({"k": ["male", "f"], "t": [1, 2]}),
+    ]
+    paths = [tmp_path / f"{number}.parquet" for number in range(2)]
+    for frame, path in zip(raw, paths, strict=True):
+        frame.to_parquet(path, index=False)
+    engine, dictionary = find_engine(name), {**DICTIONARY, "w": Column(type="number")}
+    with ExitStack() as stack:
+        tables = [engine.read(path, dictionary, "it", ["k"], False, stack) for path in paths]
+        with engine.open_read(tables) as opened:
+            [alone] = opened.only([0]).code(["w"], grouping_of(), ignore_progress)
+            assert (alone.levels.tolist(), alone.counts[0].tolist()) == ([2.5, 7.0, 9.0], [2, 1, 1, 0])
+            opened.code(["k", "t"], grouping_of(), ignore_progress)
+            wide = opened.with_columns(["w"])
+            coded = wide.code(["k", "t", "w"], grouping_of(), ignore_progress)
+            k, _, w = wide.code_records(coded, 4, 0)
+            by_record = sorted(zip(w.codes[0].tolist(), k.codes[0].tolist(), strict=True))
+            assert by_record == [(0, 1), (0, 1), (1, 0), (2, 2)]
+            assert (w.codes[1] == w.missing).all()
+
+
 # How an engine is found.
 
 

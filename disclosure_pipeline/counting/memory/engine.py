@@ -157,10 +157,10 @@ class FramesInMemory:
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
-    def with_unit(self, unit: Any) -> FramesInMemory:
-        """Return the tables with GT's column `unit`, empty in SD."""
+    def with_columns(self, names: Sequence[Any]) -> FramesInMemory:
+        """Return the tables with these columns of GT, empty in SD."""
         ground_truth, *syntheses = self.frames
-        return replace(self, frames=(ground_truth, *(_add_empty(frame, unit) for frame in syntheses)))
+        return replace(self, frames=(ground_truth, *(_add_empty(frame, names) for frame in syntheses)))
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
@@ -181,9 +181,10 @@ class FramesInMemory:
         ]
 
 
-def _add_empty(frame: pd.DataFrame, name: Any) -> pd.DataFrame:
+def _add_empty(frame: pd.DataFrame, names: Sequence[Any]) -> pd.DataFrame:
     widened = frame.copy(deep=False)
-    widened[name] = pd.Series(None, index=frame.index, dtype=object)
+    for name in names:
+        widened[name] = pd.Series(None, index=frame.index, dtype=object)
     return widened
 
 

@@ -279,12 +279,15 @@ class StreamedTables:
 
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
 
-    def with_unit(self, unit: Any) -> FramesInMemory:
-        """Read the records into memory, and give SD GT's column `unit`, empty."""
+    def with_columns(self, names: Sequence[Any]) -> FramesInMemory:
+        """Read the records into memory, and give SD these columns of GT, empty."""
         frames = self.sample(max(table.records for table in self.tables), 0)
-        [ground_truth] = self.read([0], [unit], ignore_progress)
-        frames[0][unit] = ground_truth.records_from(0, ground_truth.records)[unit]
-        return FramesInMemory(tuple(frames), self.engine_description, names=self.names).with_unit(unit)
+        if names:
+            [ground_truth] = self.read([0], names, ignore_progress)
+            read = ground_truth.records_from(0, ground_truth.records)
+            for name in names:
+                frames[0][name] = read[name]
+        return FramesInMemory(tuple(frames), self.engine_description, names=self.names).with_columns(names)
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""

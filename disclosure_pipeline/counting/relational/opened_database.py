@@ -166,7 +166,8 @@ class DatabaseTables:
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
         """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
-        known = self.distinct(columns, on_progress) if self.canonical is None else self.canonical
+        fetched = self.distinct(columns, on_progress)
+        known = fetched if self.canonical is None else self.canonical
         distinct = {name: self._stack(known[name]) for name in columns}
         return code_distinct_columns(distinct, grouping, self._read.names)
 
@@ -192,23 +193,24 @@ class DatabaseTables:
         """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
         return fetch_nearest(self._read, columns, draw(columns, seed))
 
-    def with_unit(self, unit: Any) -> DatabaseTables:
-        """Return the tables with GT's column `unit`, empty in SD."""
+    def with_columns(self, names: Sequence[Any]) -> DatabaseTables:
+        """Return the tables with these columns of GT, empty in SD."""
         import ibis
 
         ground_truth, *syntheses = self.opened
-        empty = ibis.null(ground_truth[unit].type())
+        empty = {name: ibis.null(ground_truth[name].type()) for name in names}
         opened = replace(
             self,
-            opened=[ground_truth, *(table.mutate(**{unit: empty}) for table in syntheses)],
-            raw=dict(self.raw),
+            opened=[ground_truth, *(table.mutate(**empty) for table in syntheses)],
+            raw={known: values for known, values in self.raw.items() if known not in names},
             distinct_of_tables=(),
             ledger=(),
         )
         if self.canonical is not None:
-            of_GT, *of_SD = opened.distinct([unit])[unit]
-            values = self.distinct_of_tables[0][unit].values
-            opened.canonical = {**self.canonical, unit: [replace(of_GT, values=values), *of_SD]}
+            known = dict(self.canonical)
+            for name, (of_GT, *of_SD) in opened.distinct(names).items():
+                known[name] = [replace(of_GT, values=self.distinct_of_tables[0][name].values), *of_SD]
+            opened.canonical = known
         return opened
 
     def only(self, tables: Sequence[int]) -> DatabaseTables:
@@ -218,16 +220,16 @@ class DatabaseTables:
         def select_tables(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
             return {name: [of_tables[i] for i in tables] for name, of_tables in values.items()}
 
+        known = [self.distinct_of_tables[i] for i in tables] if self.distinct_of_tables else []
+        of_these = {name: [of_table[name] for of_table in known] for name in names_in_all(known or [()])}
         return replace(
             self,
             opened=[self.opened[i] for i in tables],
             names=names,
             columns=tuple(self.columns[i] for i in tables),
             raw=select_tables(self.raw),
-            canonical=None if self.canonical is None else select_tables(self.canonical),
-            distinct_of_tables=[self.distinct_of_tables[i] for i in tables]
-            if self.distinct_of_tables
-            else (),
+            canonical=None if self.canonical is None else of_these | select_tables(self.canonical),
+            distinct_of_tables=known,
             ledger=tuple(change for change in self.ledger if change.table in names),
         )
 

@@ -28,7 +28,8 @@ def tell_intruder(content: Content) -> list[str]:
             f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
             f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
-    sentences += [*_tell_holdout(figures), *_tell_units(figures), *_tell_together(figures)]
+    sentences += [*_tell_holdout(figures), *_tell_units(figures)]
+    sentences += [*_tell_population(figures), *_tell_together(figures)]
     return sentences
 
 
@@ -73,6 +74,26 @@ def _tell_units(figures: Content) -> Iterator[str]:
             f"rightly by table {row['synthesis']}, and at least one of {risks['household_risk']} of the "
             "units that they belong to."
         )
+
+
+def _tell_population(figures: Content) -> Iterator[str]:
+    """Return what somebody tells who does not know who took part, where GT is known to be a sample."""
+    for row in figures.get("population", ()):
+        found, lone = (
+            write_figure(row[name], require_words(name, "population")) for name in ("repU_population", "DIS")
+        )
+        yield (
+            f"Somebody who does not know who took part names {found} of the people rightly by table "
+            f"{row['synthesis']}; of matches with exactly one confidential record {lone} would be right."
+        )
+    for row in figures.get("population_targets", ()):
+        told = write_figure(row["DiSCO_population"], require_words("DiSCO_population", "population_targets"))
+        sentence = f"Without knowing who took part, the {row['target']} of {told} of the people is told"
+        if row.get("DiSCO_weighted") is None:
+            yield f"{sentence} (table {row['synthesis']})."
+            continue
+        country = write_figure(row["DiSCO_weighted"], require_words("DiSCO_weighted", "population_targets"))
+        yield f"{sentence}; by weight, DiSCO is {country} of the population (table {row['synthesis']})."
 
 
 def _tell_together(figures: Content) -> Iterator[str]:

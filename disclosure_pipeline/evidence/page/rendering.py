@@ -147,11 +147,11 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         **others,
         "N_d": round_records(figures["N_d"], rounding.smallest),
         **rounded,
-        **(
-            {"units": [_round_row(row, "units", rounding) for row in figures["units"]]}
-            if "units" in figures
-            else {}
-        ),
+        **{
+            name: [_round_row(row, name, rounding) for row in figures[name]]
+            for name in ("units", "population", "population_targets")
+            if name in figures
+        },
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
     }
 

@@ -1,0 +1,163 @@
+"""Weighted shares: a figure that is a share of the GT records, as a share of the people they stand for.
+
+Each GT record i adds x_i, from 0 to 1, to the share: its figure is the mean of x. The weighted share is
+Σ w_i x_i / Σ w_i, an estimate of the share of the population; by Taylor linearization its standard error is
+sqrt(Σ w_i² (x_i - share)²) / Σ w_i, whatever the sample was drawn by (Särndal, Swensson & Wretman 1992, 5.7,
+of records drawn independently). Of a difference from other people's records it is that of `baselines`: each
+combination of keys as one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.exact import IntArray, Mask, sum_exactly
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.samples import ONE_CHANCE
+from disclosure_pipeline.measures.subgroups import RecordDisclosure
+from disclosure_pipeline.measures.totals import DisclosureTables
+from disclosure_pipeline.measures.words import PERCENT, Words, standard_error_of
+
+OF_KEYS = ("UiO", "UiOiS", "repU")
+OF_TARGETS = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_others", "DiSCO_beyond")
+OF_GUESSES = ("CAPd", "DCAP", "guessed")
+OF_GROUPS = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
+ENDING = "_weighted"
+
+
+def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str, Words]:
+    """Return the words of the weighted shares of some figures, and of their standard errors."""
+    weighed = {}
+    for name in names:
+        of_figure = words[name]
+        weighed[f"{name}{ENDING}"] = replace(
+            of_figure,
+            title=f"{of_figure.title}, weighted",
+            sentence=f"{of_figure.sentence} Each counts as the people whom the record stands for.",
+            denominator="population" if of_figure.unit == PERCENT else "",
+            beside=f"{of_figure.beside}, weighted" if of_figure.beside else "",
+        )
+        weighed[f"{name}{ENDING}_se"] = standard_error_of(f"{name}{ENDING}")
+    return weighed
+
+
+@dataclass(frozen=True)
+class PlacedWeights:
+    """The weights of GT records that stand in places: cells, or combinations of keys; added up by place."""
+
+    people: Floats
+    squares: Floats
+
+    @classmethod
+    def add_up(cls, weight: Floats, place: IntArray, places: int) -> PlacedWeights:
+        """Add up the weights of the records of each place."""
+        people = np.bincount(place, weights=weight, minlength=places).astype(np.float64)
+        squares = np.bincount(place, weights=weight**2, minlength=places).astype(np.float64)
+        return cls(people, squares)
+
+    def share(self, x: Floats | Mask) -> tuple[float, float]:
+        """Return the weighted share of what a record of each place adds, and its standard error, in percent.
+
+        >>> places = PlacedWeights.add_up(np.array([1.0, 3.0]), np.array([0, 1]), 2)
+        >>> places.share(np.array([0.0, 1.0]))[0]
+        75.0
+        """
+        total = sum_exactly(self.people)
+        share = sum_exactly(self.people * x) / total
+        return 100 * share, 100 * math.sqrt(sum_exactly(self.squares * (x - share) ** 2)) / total
+
+
+def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str, float]:
+    """Return the weighted shares of `OF_KEYS`; `weights` by combination of keys."""
+    alone = d_q == 1
+    return _name_shares(
+        {"UiO": alone, "UiOiS": alone & (s_q > 0), "repU": alone & (s_q == 1)},
+        weights,
+    )
+
+
+def weigh_target(
+    f: FrequencyTable, tables: DisclosureTables, no_guess: Mask, weights: PlacedWeights
+) -> dict[str, float]:
+    """Return the weighted shares of `OF_TARGETS` but for other people's records, and of `OF_GUESSES`.
+
+    `tables`: what the exclusions leave; `weights` by cell.
+    """
+    d, s = tables.original.values(), tables.synthetic.values()
+    left = d > 0
+    shares: dict[str, Floats | Mask] = {
+        name: getattr(tables, name).values() > 0 for name in OF_TARGETS if hasattr(tables, name)
+    }
+    for name, counts in (("CAPd", d), ("DCAP", s)):
+        of_key = f.per_key(counts)[f.q]
+        shares[name] = np.divide(counts, of_key, out=np.zeros(len(of_key)), where=left & (of_key > 0))
+    guesses = [_name_shares({"guessed": x * left}, weights) for x in _guess(f, no_guess)]
+    better = max(guesses, key=lambda of_way: of_way[f"guessed{ENDING}"])
+    return _name_shares(shares, weights) | better
+
+
+def weigh_others(disclosed: RecordDisclosure, weight: Floats) -> dict[str, float]:
+    """Return the weighted shares of DiSCO_others and DiSCO_beyond of GT records with these weights."""
+    total = sum_exactly(weight)
+    by_others, added = (
+        part / ONE_CHANCE for part in (disclosed.by_others, disclosed.at_n - disclosed.by_others)
+    )
+    share = sum_exactly(weight * by_others) / total
+    spread = math.sqrt(sum_exactly((weight * (by_others - share)) ** 2)) / total
+    of_keys = np.bincount(disclosed.q, weights=weight * added).astype(np.float64)
+    # One record at least, where nothing differs.
+    error = max(math.sqrt(sum_exactly(of_keys**2)), total / len(weight)) / total
+    return {
+        f"DiSCO_others{ENDING}": 100 * share,
+        f"DiSCO_others{ENDING}_se": 100 * spread,
+        f"DiSCO_beyond{ENDING}": 100 * sum_exactly(weight * added) / total,
+        f"DiSCO_beyond{ENDING}_se": 100 * error,
+    }
+
+
+def weigh_groups(
+    disclosed: RecordDisclosure, weight: Floats, group: IntArray, groups: int
+) -> list[dict[str, float]]:
+    """Return DiSCO, that of others and beyond of each group (shape: GT records), in percent of its people."""
+    rows = []
+    for number in range(groups):
+        members = group == number
+        of_group = RecordDisclosure(
+            disclosed.q[members],
+            disclosed.exposed[members],
+            disclosed.at_n[members],
+            disclosed.by_others[members],
+        )
+        weights = PlacedWeights(weight[members], weight[members] ** 2)
+        shares = _name_shares({"DiSCO": of_group.exposed.astype(np.float64)}, weights)
+        rows.append(
+            {"people": sum_exactly(weight[members]), **shares, **weigh_others(of_group, weight[members])}
+        )
+    return rows
+
+
+def _name_shares(shares: Mapping[str, Floats | Mask], weights: PlacedWeights) -> dict[str, float]:
+    named = {}
+    for name, x in shares.items():
+        named[f"{name}{ENDING}"], named[f"{name}{ENDING}_se"] = weights.share(x)
+    return named
+
+
+def _guess(f: FrequencyTable, no_guess: Mask) -> tuple[Floats, Floats]:
+    """Return how often a guess of each cell's level is right: by its keys in SD, and by all of SD alone.
+
+    See `guesses`: of k equally frequent levels each counts 1/k.
+    """
+    s_t = f.per_target(f.s) * ~no_guess
+    modes = (s_t == s_t.max(initial=0)) & (s_t > 0)
+    always = modes[f.t] / max(int(modes.sum()), 1)
+    s = f.s * ~no_guess[f.t]
+    largest = f.largest_by_q(s)
+    named = (s == f.at_cells(largest)) & (s > 0)
+    ways = np.maximum(f.at_cells(f.sum_by_q(named)), 1)
+    return np.where(f.at_cells(largest > 0), named / ways, always), always

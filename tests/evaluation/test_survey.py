@@ -1,0 +1,289 @@
+"""A survey with weights: risk in the population, and shares of its people, on every engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import survey as reference
+from reference import units as reference_of_units
+from reference.cap import Record
+from support.doubts import FEW_SHARED_VALUES
+from support.sampling import examples
+from support.small_tables import KEYS, frame, tables
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.result import FRAMES, Disclosure
+
+pytestmark = FEW_SHARED_VALUES
+# From a half to 20 people, in quarters; the first is large enough that no mean is below 1.
+WEIGHTS = st.lists(st.integers(2, 80), min_size=12, max_size=12)
+
+
+def weigh(gt: list[Record], quarters: list[int]) -> list[float]:
+    return [40.0, *(number / 4 for number in quarters)][: len(gt)]
+
+
+def survey(records: int = 1500, seed: int = 5) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """People of two strata, of which one was sampled ten times as often, and a copy of most of them."""
+    rng = np.random.default_rng(seed)
+    gt = pd.DataFrame(
+        {
+            "region": rng.integers(0, 9, records),
+            "age": rng.integers(18, 60, records),
+            "sex": rng.choice(["f", "m"], records),
+            "income": rng.integers(0, 6, records),
+            "weight": np.where(rng.random(records) < 0.5, 5.5, 55) * rng.integers(1, 3, records),
+        }
+    )
+    sd = gt.drop(columns="weight").sample(records - 100, replace=True, random_state=seed)
+    return gt, sd.reset_index(drop=True)
+
+
+def row_of(result: Disclosure, target: str = "t", synthesis: int = 1) -> dict[str, float]:
+    return (
+        result.population.loc[synthesis].to_dict()
+        | result.population_targets.loc[(target, synthesis)].to_dict()
+    )
+
+
+@examples(25)
+@given(tables(), tables(), WEIGHTS)
+def test_the_frames_hold_the_figures_of_the_reference(
+    gt: list[Record], sd: list[Record], quarters: list[int]
+) -> None:
+    weights = weigh(gt, quarters)
+    actual = dp.disclosure(frame(gt).assign(w=weights), frame(sd), KEYS, "t", weights="w")
+    row = row_of(actual)
+    expected = reference.figures(gt, weights, sd) | reference.weighted(gt, list(map(Fraction, weights)), sd)
+    for name, figure in expected.items():
+        assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
+    assert set(row) - set(expected) == {name for name in row if name.endswith("_se")} - set(expected)
+    assert actual.individual["individual_risk"].tolist() == pytest.approx(reference.risk(gt, weights))
+    for name in ("population", "population_targets", "individual"):
+        assert set(getattr(actual, name)) == set(COLUMNS[name])
+
+
+@examples(15)
+@given(tables(), tables(), WEIGHTS, st.lists(st.integers(0, 4), min_size=12, max_size=12))
+def test_exclusions_and_units(
+    gt: list[Record], sd: list[Record], quarters: list[int], units: list[int]
+) -> None:
+    """What is excluded adds nothing; other people are those of other units."""
+    weights, units = weigh(gt, quarters), units[: len(gt)]
+    exclude = dp.Exclusions(target_levels={"t": ["a"]}) if any(t == "a" for _, t in [*gt, *sd]) else None
+    kept = [exclude is None or t != "a" for _, t in gt]
+    table = frame(gt).assign(w=weights, person=units)
+    actual = dp.disclosure(table, frame(sd), KEYS, "t", weights="w", unit="person", exclude=exclude)
+    expected = reference.figures(gt, weights, sd, kept)
+    row = row_of(actual)
+    for name, figure in expected.items():
+        assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
+    others = 0.0
+    for i, person in enumerate(gt):
+        if kept[i]:
+            rest = reference_of_units.others(gt, units, i)
+            n = min(len(sd), len(rest))
+            others += weights[i] * float(reference.disclosed(person, rest, n))
+    assert row["DiSCO_others_weighted"] == pytest.approx(100 * others / sum(weights), abs=2e-6)
+
+
+@examples(15)
+@given(tables(), tables())
+def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record]) -> None:
+    result = dp.disclosure(frame(gt).assign(w=7), frame(sd), KEYS, "t", weights="w")
+    row = row_of(result)
+    counted = pd.concat([result.identity.loc[1], result.attribute.loc["t", 1], result.cap.loc["t", 1]])
+    compared = [name for name in row if name.endswith("_weighted")]
+    assert len(compared) == 13
+    for name in compared:
+        assert row[name] == pytest.approx(counted[name.removesuffix("_weighted")], abs=1e-6), name
+    by_fraction = dp.disclosure(frame(gt), frame(sd), KEYS, "t", sampling_fraction=1 / 7)
+    for name, figure in row_of(by_fraction).items():
+        assert figure == pytest.approx(row[name], abs=1e-9), name
+    assert not [name for name in row_of(by_fraction) if "weighted" in name]
+
+
+def test_a_census_has_the_risk_of_its_records() -> None:
+    gt, sd = survey()
+    result = dp.disclosure(gt, sd, ["region", "age"], "income", sampling_fraction=1)
+    assert result.population["repU_population"].item() == pytest.approx(result.identity["repU"].item())
+    assert result.population["DIS"].item() == 100
+    assert result.individual["individual_risk"].max() == 1
+
+
+@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("with_unit", [False, True])
+def test_every_engine_gives_the_same(engine: str, number: int, with_unit: bool, tmp_path: Path) -> None:
+    gt, sd = survey()
+    gt["person"] = np.arange(len(gt)) // 2
+    syntheses = [sd.sample(frac=share, random_state=2) for share in (0.7, 1)[:number]]
+    paths = [tmp_path / f"{name}.parquet" for name in ("gt", "first", "second")]
+    for table, path in zip([gt, *syntheses], paths, strict=False):
+        table.to_parquet(path)
+    options: dict[str, Any] = {"weights": "weight", "unit": "person" if with_unit else None}
+    options["exclude"] = dp.Exclusions(target_levels={"income": [3]})
+    arguments = ["region", "age"], ["income", "sex"]
+    expected = dp.disclosure(gt, syntheses, *arguments, **options)
+    actual = dp.disclosure(paths[0], paths[1 : number + 1], *arguments, **options, engine=engine)
+    pairs = [(expected, actual)]
+    if expected.stacked is not None and actual.stacked is not None:
+        pairs.append((expected.stacked, actual.stacked))
+    assert len(pairs) == number
+    for one, other in pairs:
+        for name in ("population", "population_targets"):
+            pd.testing.assert_frame_equal(one.frame(name), other.frame(name), check_exact=True)
+    assert len(expected.individual) == len(gt)
+    assert actual.individual.empty
+
+
+def test_the_order_of_records_changes_nothing() -> None:
+    gt, sd = survey()
+    gt["weight"] *= np.random.default_rng(1).random(len(gt)) + 0.7
+    shuffled = gt.sample(frac=1, random_state=2)
+    one, other = (
+        dp.disclosure(table, sd, ["region", "age"], "income", weights="weight") for table in (gt, shuffled)
+    )
+    for name in ("population", "population_targets"):
+        pd.testing.assert_frame_equal(one.frame(name), other.frame(name), check_exact=True)
+    pd.testing.assert_frame_equal(one.individual, other.individual.loc[one.individual.index])
+
+
+def test_weights_in_both_tables_are_no_target() -> None:
+    """A gate may publish them: they are then in SD, too."""
+    gt, sd = survey()
+    both = sd.assign(weight=10.0)
+    for engine in ("memory", "partitioned"):
+        result = dp.disclosure(gt, both, ["region"], "income", weights="weight", engine=engine)
+        assert result.population["people"].item() == pytest.approx(gt["weight"].sum())
+
+
+BAD: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
+    "missing": (lambda gt: gt.assign(weight=gt["weight"].where(gt.index != 3)), "lacks a value"),
+    "nothing": (lambda gt: gt.assign(weight=np.nan), "lacks a value"),
+    "negative": (lambda gt: gt.assign(weight=gt["weight"].where(gt.index != 3, -4321)), "0 or below"),
+    "zero": (lambda gt: gt.assign(weight=gt["weight"].where(gt.index != 3, 0)), "0 or below"),
+    "infinite": (lambda gt: gt.assign(weight=gt["weight"].where(gt.index != 3, np.inf)), "infinite"),
+    "below 1": (lambda gt: gt.assign(weight=0.4321), "below 1 on average"),
+    "text": (lambda gt: gt.assign(weight="4321"), "holds text"),
+}
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
+@pytest.mark.parametrize("name", BAD)
+def test_weights_that_cannot_be_used_are_refused(name: str, engine: str, tmp_path: Path) -> None:
+    change, problem = BAD[name]
+    gt, sd = survey(200)
+    gt = change(gt)
+    if name == "text" and engine == "partitioned":
+        gt["weight"] = "w4321"  # a file says nothing of types
+    tables: list[Any] = [gt, sd]
+    if engine != "memory":
+        tables = [tmp_path / f"{number}.parquet" for number in range(2)]
+        for table, path in zip((gt, sd), tables, strict=True):
+            table.to_parquet(path)
+    with pytest.raises(dp.InputError, match=problem) as refused:
+        dp.disclosure(*tables, ["region"], "income", weights="weight", engine=engine)
+    assert "4321" not in str(refused.value)
+    if engine == "memory":
+        with pytest.raises(dp.InputError, match=problem):
+            dp.subgroups(gt, sd, ["region"], "income", by="sex", weights="weight")
+
+
+def test_what_is_no_column_of_weights_is_refused() -> None:
+    gt, sd = survey(200)
+    for wrong, problem in (
+        ({"weights": "wieght"}, "no column of the ground truth"),
+        ({"weights": "region"}, "a key or target"),
+        ({"weights": "income"}, "a key or target"),
+        ({"weights": "weight", "unit": "weight"}, "a unit"),
+        ({"weights": "weight", "sampling_fraction": 0.1}, "both given"),
+        ({"sampling_fraction": 0}, "above 0"),
+        ({"sampling_fraction": 1.5}, "at most 1"),
+        ({"sampling_fraction": float("nan")}, "above 0"),
+        ({"sampling_fraction": True}, "above 0"),
+        ({"sampling_fraction": "0.1"}, "above 0"),
+    ):
+        with pytest.raises(dp.InputError, match=problem):
+            dp.disclosure(gt, sd, ["region"], "income", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_risk_of_a_person_is_in_nothing_that_is_kept() -> None:
+    gt, sd = survey(300)
+    result = dp.disclosure(gt, sd, ["region", "age"], "income", weights="weight")
+    assert "individual" not in FRAMES
+    assert "individual" not in json.dumps(result.to_record())
+    kept = Disclosure.from_record(json.loads(json.dumps(result.to_record())))
+    assert kept.individual.empty
+    for name in ("population", "population_targets"):
+        pd.testing.assert_frame_equal(kept.frame(name), result.frame(name))
+    assert f"In the population: repU {result.population['repU_population'].item():.2f} %, DIS" in str(result)
+    assert "In the population" not in str(
+        kept.__class__.from_record(dp.disclosure(gt, sd, ["age"], "income").to_record())
+    )
+
+
+def test_the_risk_of_replicated_uniques_adds_up() -> None:
+    gt, sd = survey()
+    result = dp.disclosure(gt, sd, ["region", "age"], "income", weights="weight")
+    alone = dp.individual_attribution(gt, sd, ["region", "age"], "income").records["income", 1]["repU"]
+    assert alone.sum() > 5
+    right = result.individual.loc[alone.to_numpy(), "individual_risk"].sum()
+    assert result.population["right_identifications"].item() == pytest.approx(right)
+    assert result.population["repU_population"].item() < result.identity["repU"].item() / 4
+
+
+def test_weighted_shares_are_those_of_the_population() -> None:
+    """Samples of two strata, of which one is sampled ten times as often: shares and errors are right."""
+    rng = np.random.default_rng(11)
+    size = 40_000
+    people = pd.DataFrame({"rich": rng.random(size) < 0.2, "region": rng.integers(0, 30, size)})
+    people["income"] = np.where(people["rich"], rng.integers(3, 6, size), rng.integers(0, 4, size))
+    # SD tells the income of every region alike: so much is known of everybody, whoever is sampled.
+    sd = pd.DataFrame({"region": range(30), "income": [number % 6 for number in range(30)]})
+    told = (people["income"] == people["region"] % 6).mean()
+    fraction = np.where(people["rich"], 0.2, 0.02)
+    off, naive = [], []
+    for _ in range(60):
+        drawn = rng.random(size) < fraction
+        gt = people[drawn].drop(columns="rich").assign(weight=1 / fraction[drawn])
+        row = row_of(dp.disclosure(gt, sd, ["region"], "income", weights="weight"), "income")
+        off.append((row["DiSCO_weighted"] / 100 - told) / (row["DiSCO_weighted_se"] / 100))
+        naive.append(row["iS_weighted"])
+    assert abs(np.mean(off)) < 0.4
+    assert 0.75 < np.std(off) < 1.25
+    assert np.mean(np.abs(off) < 1.96) >= 0.86
+    assert set(naive) == {100.0}
+
+
+def test_groups_have_their_people() -> None:
+    gt, sd = survey()
+    groups = dp.subgroups(gt, sd, ["region", "age"], "income", by="sex", weights="weight")
+    whole = dp.disclosure(gt, sd, ["region", "age"], "income", weights="weight")
+    assert groups["people"].sum() == pytest.approx(gt["weight"].sum())
+    share = groups["people"] / groups["people"].sum()
+    for name in ("DiSCO", "DiSCO_others", "DiSCO_beyond"):
+        of_all = whole.population_targets[f"{name}_weighted"].item()
+        assert (groups[f"{name}_weighted"] * share).sum() == pytest.approx(of_all)
+        assert (groups[f"{name}_weighted_se"] > 0).all()
+    with_unit = dp.subgroups(
+        gt.assign(person=range(len(gt))),
+        sd,
+        ["region", "age"],
+        "income",
+        by="sex",
+        weights="weight",
+        unit="person",
+    )
+    pd.testing.assert_frame_equal(with_unit[list(groups)[-7:]], groups[list(groups)[-7:]])
+    assert not [name for name in dp.subgroups(gt, sd, ["age"], "income", by="sex") if "weighted" in name]

@@ -1,0 +1,120 @@
+"""A survey of a population, record by record: slow, obvious, and summed over every F that is possible."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from reference.baselines import chance_of_guess, chance_of_overall_mode, disclosed, size
+from reference.cap import Key, Level, Record, cap, one_level, with_key
+
+_NEGLIGIBLE, _MIDDLE = 1e-17, 0.5
+
+
+def chances_of(records: int, people: float) -> list[tuple[int, float]]:
+    """Each number F of people with these keys, and its chance, given the records and their weights."""
+    p = min(1.0, records / people)
+    F, chance, reached, chances = records, p**records, 0.0, []
+    while reached < _MIDDLE or (reached < 1 - 1e-15 and chance > _NEGLIGIBLE):
+        chances.append((F, chance))
+        reached += chance
+        chance *= (1 - p) * F / (F - records + 1)
+        F += 1
+    return chances
+
+
+def right(records: int, people: float, power: int = 1) -> float:
+    """The mean of 1/F, or of a power of it."""
+    return math.fsum(chance / F**power for F, chance in chances_of(records, people))
+
+
+def people_with(gt: Sequence[Record], weights: Sequence[float], q: Key) -> float:
+    """The people whom the records with these keys stand for."""
+    return math.fsum(weight for record, weight in zip(gt, weights, strict=True) if record[0] == q)
+
+
+def risk(gt: Sequence[Record], weights: Sequence[float]) -> list[float]:
+    """The individual risk of each record."""
+    return [right(len(with_key(gt, q)), people_with(gt, weights, q)) for q, _ in gt]
+
+
+def right_matches(gt: Sequence[Record], weights: Sequence[float]) -> float:
+    """The share of right ones among the matches of people with exactly one record."""
+    alone = [q for q, _ in gt if len(with_key(gt, q)) == 1]
+    others = [weight - 1 for (q, _), weight in zip(gt, weights, strict=True) if len(with_key(gt, q)) == 2]
+    wrong = max(0.0, math.fsum(others))
+    return len(alone) / (len(alone) + wrong) if alone else 0.0
+
+
+def figures(
+    gt: Sequence[Record],
+    weights: Sequence[float],
+    sd: Sequence[Record],
+    kept: Sequence[bool] | None = None,
+) -> dict[str, float]:
+    """The figures of the frames, but for weighted shares: in percent of the records."""
+    kept = [True] * len(gt) if kept is None else kept
+    alone = [i for i, (q, _) in enumerate(gt) if len(with_key(gt, q)) == len(with_key(sd, q)) == 1]
+    of_record = risk(gt, weights)
+    told: dict[Key, int] = {}
+    for (q, t), left in zip(gt, kept, strict=True):
+        if left and one_level(sd, q) and with_key(sd, q)[0][1] == t:
+            told[q] = told.get(q, 0) + 1
+    spreads = {
+        q: right(len(with_key(gt, q)), people_with(gt, weights, q), 2)
+        - right(len(with_key(gt, q)), people_with(gt, weights, q)) ** 2
+        for q in {q for q, _ in gt}
+    }
+    named = math.fsum(of_record[i] for i in alone)
+    disclosed_rightly = math.fsum(
+        number * right(len(with_key(gt, q)), people_with(gt, weights, q)) for q, number in told.items()
+    )
+    return {
+        "people": math.fsum(weights),
+        "DIS": 100 * right_matches(gt, weights),
+        "right_identifications": named,
+        "repU_population": 100 * named / len(gt),
+        "repU_population_se": 100 * math.sqrt(max(0, sum(spreads[gt[i][0]] for i in alone))) / len(gt),
+        "DiSCO_population": 100 * disclosed_rightly / len(gt),
+        "DiSCO_population_se": 100
+        * math.sqrt(max(0, sum(number**2 * spreads[q] for q, number in told.items())))
+        / len(gt),
+    }
+
+
+def weighted(
+    gt: Sequence[Record],
+    weights: Sequence[Fraction],
+    sd: Sequence[Record],
+    no_guess: Sequence[Level] = (None,),
+) -> dict[str, float]:
+    """Weighted shares of people: what each record adds to a figure, times its weight."""
+    added: dict[str, list[Fraction]] = {}
+    for i, (q, t) in enumerate(gt):
+        of_q, others = with_key(sd, q), [*gt[:i], *gt[i + 1 :]]
+        n = size(gt, sd)
+        is_told = one_level(sd, q) and of_q[0][1] == t
+        alone = len(with_key(gt, q)) == 1
+        by_others = disclosed((q, t), others, n)
+        for name, value in {
+            "UiO": alone,
+            "UiOiS": alone and bool(of_q),
+            "repU": alone and len(of_q) == 1,
+            "Dorig": one_level(gt, q),
+            "iS": bool(of_q),
+            "DiS": one_level(sd, q),
+            "DiSCO": is_told,
+            "DiSDiO": is_told and one_level(gt, q),
+            "DiSCO_others": by_others,
+            "DiSCO_beyond": disclosed((q, t), sd, n) - by_others,
+            "CAPd": cap((q, t), gt),
+            "DCAP": cap((q, t), sd),
+            "by keys": chance_of_guess((q, t), sd, no_guess),
+            "always": chance_of_overall_mode((q, t), sd, no_guess),
+        }.items():
+            added.setdefault(name, []).append(Fraction(value))
+    shares = {
+        name: float(100 * sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights))
+        for name, values in added.items()
+    }
+    shares["guessed"] = max(shares.pop("by keys"), shares.pop("always"))
+    return {f"{name}_weighted": share for name, share in shares.items()}
