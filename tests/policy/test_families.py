@@ -31,6 +31,7 @@ def gate(measures: dict[str, Any], bounds: dict[str, Any]) -> Gate:
         | {
             "measures": measures,
             "targets": ["income", "health"],
+            "weight": "weight",
             "policy": {"repU": 100, "DiSCO": 100} | bounds,
         }
     )
@@ -39,7 +40,7 @@ def gate(measures: dict[str, Any], bounds: dict[str, Any]) -> Gate:
 @pytest.fixture(scope="module")
 def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     ground_truth = population(400)
-    return ground_truth, synthesise(ground_truth)
+    return ground_truth.assign(weight=range(10, 410)), synthesise(ground_truth)
 
 
 def test_every_measure_of_a_gate_with_everything_on_has_a_value_and_can_be_bounded(

@@ -87,7 +87,9 @@ def everything_bounded(consequence: str) -> tuple[Clause, ...]:
     measures = {"protection": {"methods": ["cap", "zero_cap", "generalized_cap"]}, "prediction": True}
     flags = {"one_way": consequence, "two_way": consequence}
     exclusions = {"missing_targets": True}
-    everything = definition(measures=measures, policy=bounds | flags, exclusions=exclusions)
+    everything = definition(
+        measures=measures, policy=bounds | flags, exclusions=exclusions, weight="people", people="weighted"
+    )
     return Gate.model_validate(everything).clauses()
 
 
