@@ -54,7 +54,7 @@ class Measured:
 
 def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed: int) -> Measured:
     """Measure GT and a candidate, as `measure_tables`, and of the gate's holdout."""
-    result = measure_tables(gate, candidate.opened, engine, candidate.with_holdout, seed)
+    result = measure_tables(gate, candidate.opened, engine, candidate.with_holdout, seed, candidate.claim)
     return Measured(result, {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest})
 
 
@@ -64,15 +64,17 @@ def measure_tables(
     engine: str,
     with_holdout: OpenedTables | None = None,
     seed: int = 0,
+    claim: tuple[float, float] | None = None,
 ) -> Disclosure:
     """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
 
     Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
     "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
-    `seed` draws who is compared with whom: one that nobody who makes a candidate knows.
+    `seed` draws who is compared with whom: one that nobody who makes a candidate knows. `claim`: the ε and δ
+    that come with the candidate.
     """
     plan = plan_gate(gate, opened, seed, by_group=True)
-    holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, ignore_progress)
+    holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, ignore_progress, claim)
     result = measure(opened, plan, ignore_progress, holdout)
     sample = (opened.with_columns([gate.unit]) if gate.unit else opened).sample(SAMPLE, 0)
     of_copies, of_targets = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)

@@ -222,7 +222,7 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
     clauses = [
         clause
         for clause in gate.clauses()
-        if not clause.control and JUDGED[clause.measure].family != "population"
+        if not clause.control and JUDGED[clause.measure].family not in {"population", "membership"}
     ]
     return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 

@@ -182,13 +182,14 @@ class OpenedCandidate:
     """GT and the tables of a candidate, to be measured, and the sha256 of GT.
 
     Where the gate has a holdout, `with_holdout` are the same tables and the holdout last, and
-    `holdout_digest` is its sha256.
+    `holdout_digest` is its sha256. `claim`: the ε and δ that come with the candidate.
     """
 
     opened: OpenedTables
     ground_truth: str
     with_holdout: OpenedTables | None = None
     holdout_digest: str = ""
+    claim: tuple[float, float] | None = None
 
 
 @contextmanager
@@ -223,7 +224,8 @@ def open_candidate(
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
-        yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest), stack)
+        claim = snapshot.claims.as_pair if snapshot.claims else None
+        yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest, claim=claim), stack)
         # A database reads its tables while they are measured.
         if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)

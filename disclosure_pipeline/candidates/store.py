@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from disclosure_pipeline.candidates.claims import CLAIMS, MOST_BYTES, Claims, read_claims
 from disclosure_pipeline.candidates.files import (
     StoreError,
     copy_hashed,
@@ -94,15 +95,17 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of a candidate, in order of their names: synthesis 1, 2 and so on."""
+    """The files of a candidate, in order of their names: synthesis 1, 2 and so on; and what is claimed."""
 
     candidate: str
     files: tuple[StoredFile, ...]
+    claims: Claims | None = None
 
     @property
     def sha256(self) -> str:
-        """One hash of all names and contents."""
+        """One hash of all names and contents, and of what is claimed."""
         listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
+        listing += f"{self.claims}\n" if self.claims else ""
         return hashlib.sha256(listing.encode()).hexdigest()
 
 
@@ -113,7 +116,7 @@ def take_snapshot(
 
     No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (it
     has no marker file and needs one), empty, changes while it is read, or holds anything but tables of known
-    formats: whatever is in the folder would be published.
+    formats, or `claims.yaml`: whatever else is in the folder would be published.
     """
     with _open_folder(folder, candidate) as folder_handle:
         with os.scandir(folder_handle) as entries:
@@ -121,6 +124,7 @@ def take_snapshot(
         has_marker = is_plain.pop(MARKER, False)
         if needs_marker and not has_marker:
             raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
+        claims = None if is_plain.pop(CLAIMS, None) is None else _take_claims(folder_handle)
         if not is_plain:
             raise StoreError(f"Candidate {candidate!r} holds no table.")
         for name, is_file in is_plain.items():
@@ -130,8 +134,10 @@ def take_snapshot(
                     f"Candidate {candidate!r} holds {name!r}, which is no plain file of a known format "
                     f"({', '.join(formats)}): remove it from the candidate's folder."
                 )
-        snapshot = Snapshot(candidate, tuple(_copy(name, folder_handle, store) for name in sorted(is_plain)))
-    write_json(store.candidate_folder(candidate) / "snapshot.json", asdict(snapshot))
+        files = tuple(_copy(name, folder_handle, store) for name in sorted(is_plain))
+        snapshot = Snapshot(candidate, files, claims)
+    record = {name: value for name, value in asdict(snapshot).items() if value is not None}
+    write_json(store.candidate_folder(candidate) / "snapshot.json", record)
     return snapshot
 
 
@@ -149,6 +155,12 @@ def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
         yield folder_handle
     finally:
         os.close(folder_handle)
+
+
+def _take_claims(folder_handle: int) -> Claims:
+    """Read what is claimed for a candidate; the file is no table, and is never published."""
+    with _open_plain_file(CLAIMS, folder_handle) as file:
+        return read_claims(file.read(MOST_BYTES + 1))
 
 
 def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
@@ -189,7 +201,12 @@ def read_snapshot(candidate: str, store: Store) -> Snapshot:
     """Return the snapshot as it is recorded. StoreError where there is none, or not a whole one."""
     record = read_json(store.candidate_folder(candidate) / "snapshot.json", "synthetic")
     try:
-        snapshot = Snapshot(record["candidate"], tuple(StoredFile(**file) for file in record["files"]))
+        claims = record.get("claims")
+        snapshot = Snapshot(
+            record["candidate"],
+            tuple(StoredFile(**file) for file in record["files"]),
+            None if claims is None else Claims(**claims),
+        )
     except (KeyError, TypeError):
         snapshot = Snapshot("", ())
     names = [file.name for file in snapshot.files]

@@ -35,6 +35,7 @@ from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.holdout import BesideHoldout
 from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.individual import Individual
+from disclosure_pipeline.measures.membership import Membership
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
@@ -94,6 +95,8 @@ _POPULATION_TARGETS = words_of_fields(PopulationDisclosure)
 _POPULATION_TARGETS |= weigh_words(_ATTRIBUTE, OF_TARGETS) | weigh_words(_CAP | _OF_CAP, OF_GUESSES)
 
 
+_MEMBERSHIP = words_of_fields(Membership)
+_ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
 _GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS) | sample_words(_POPULATION, "people")
 
 
@@ -326,6 +329,18 @@ CATALOGUE = list_once(
     *list_columns("together", words_of_fields(Together)),
     *list_columns("together_identity", words_of_fields(TogetherIdentity)),
     *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),
+    *list_columns(
+        "membership",
+        _MEMBERSHIP,
+        question="copied",
+        per_target=False,
+        unit=_BY_UNIT(_ATTACKS),
+        each={
+            **{name: {"role": "bound"} for name in _ATTACKS},
+            "epsilon_ruled_out": {"role": "bound", "largest": None},
+            "epsilon_beyond_claim": {"role": "doubt", "question": "comparable"},
+        },
+    ),
     *list_columns(
         "identity_after_exclusions",
         _AFTER_EXCLUSIONS,

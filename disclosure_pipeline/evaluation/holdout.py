@@ -21,6 +21,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_colu
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.membership import measure_membership
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
@@ -42,13 +43,14 @@ class PreparedHoldout:
     """The measured columns of GT, of all syntheses and of the holdout, coded over the levels of all.
 
     `columns` are not grouped yet; the holdout is the last table. `shared`: warnings of records, or people,
-    that it shares with GT.
+    that it shares with GT. `claim`: ε and δ that come with the syntheses.
     """
 
     opened: OpenedTables
     plan: MeasuringPlan
     columns: Mapping[Any, CodedColumn]
     shared: tuple[str, ...] = ()
+    claim: tuple[float, float] | None = None
 
     @property
     def table(self) -> int:
@@ -61,14 +63,19 @@ class PreparedHoldout:
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
 
-def prepare_holdout(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> PreparedHoldout:
+def prepare_holdout(
+    opened: OpenedTables,
+    plan: MeasuringPlan,
+    on_progress: OnProgress,
+    claim: tuple[float, float] | None = None,
+) -> PreparedHoldout:
     """Code the columns. InputError where the holdout lacks one, or its values cannot be compared."""
     of_holdout = opened.columns[-1]
     for name in plan.columns:
         if name not in of_holdout:
             raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
     columns = opened.code(plan.columns, plan.grouping, on_progress)
-    prepared = PreparedHoldout(opened, plan, {column.name: column for column in columns})
+    prepared = PreparedHoldout(opened, plan, {column.name: column for column in columns}, claim=claim)
     shared = [*_find_shared_records(prepared, on_progress), *_find_shared_units(prepared, on_progress)]
     return replace(prepared, shared=tuple(shared))
 
@@ -78,17 +85,24 @@ def add_holdout(
 ) -> Disclosure:
     """Return the result with the holdout's figures beside GT's, and what is doubtful of them."""
     doubts = _find_holdout_doubts(prepared)
+    per_unit = _count_records_per_unit(prepared, on_progress)
+    frame, of_holdout = _measure_holdout(prepared, counts, per_unit, on_progress)
+    by_keys = list(zip(counts.counts.keys, of_holdout, strict=True))
+    plan, claim = prepared.plan, prepared.claim
     return replace(
         result,
-        holdout=_measure_holdout(prepared, counts, on_progress),
+        holdout=frame,
+        membership=measure_membership(prepared.opened, plan, by_keys, per_unit, claim, on_progress),
         N_holdout=prepared.records,
         warnings=(*result.warnings, *doubts, *prepared.shared),
         comparability_doubts=(*result.comparability_doubts, *doubts),
     )
 
 
-def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress) -> pd.DataFrame:
-    """Return the frame `holdout` of a result, beside what was counted of GT."""
+def _measure_holdout(
+    prepared: PreparedHoldout, counts: Counts, per_unit: tuple[float, float], on_progress: OnProgress
+) -> tuple[pd.DataFrame, Sequence[KeyCounts]]:
+    """Return the frame `holdout` of a result, beside what was counted of GT, and the holdout's key counts."""
     plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
     grouped = {name: _group_as_measured(prepared, name) for name in plan.columns}
@@ -108,7 +122,6 @@ def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnP
     [of_holdout] = prepared.opened.only(tables).count([request], on_progress)
     N_d, *N_s = counts.records
     records = prepared.records
-    per_unit = _count_records_per_unit(prepared, on_progress)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for j, (of_GT, of_other) in enumerate(zip(counts.counts.keys, of_holdout.keys, strict=True)):
         rows |= _rows_of_keys(j + 1, of_GT, of_other, (N_d, records, N_s[j]), per_unit)
@@ -121,7 +134,7 @@ def _measure_holdout(prepared: PreparedHoldout, counts: Counts, on_progress: OnP
             for measure, figure in figures[0].items():
                 row = beside_holdout(figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1])
                 rows[(target.name, j + 1, measure)] = row_of(row)
-    return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout))
+    return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout)), of_holdout.keys
 
 
 def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:

@@ -51,6 +51,9 @@ class Disclosure:
     DiSCO at each certainty, of the GT records and of the holdout's against the same SD, in percent of each;
     `difference` in percentage points, with Newcombe's interval at 95 %. repU and unique_hits stand under the
     target "(whole key)", of as many records of both. `N_holdout`: its records, 0 where there is none.
+    `membership`, where a holdout was given: index synthesis; how well an attacker tells who took part, by
+    keys, by whole records (`advantage_…`, in percentage points) and by the distance to the nearest SD record
+    (`TPR_at_…`, `AUC`), with intervals, and the ε that they rule out.
     `units`, where a unit was given: index synthesis; the number of units, individual and household risk.
     `population`, where weights or a sampling fraction were given: index synthesis; DIS, repU_population and
     the number of expected right identifications; `population_targets`: index (target, synthesis),
@@ -97,6 +100,7 @@ class Disclosure:
     stacked: Disclosure | None = None
     holdout: pd.DataFrame = field(default_factory=pd.DataFrame)
     N_holdout: int = 0
+    membership: pd.DataFrame = field(default_factory=pd.DataFrame)
     together: pd.DataFrame = field(default_factory=pd.DataFrame)
     together_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
     units: pd.DataFrame = field(default_factory=pd.DataFrame)

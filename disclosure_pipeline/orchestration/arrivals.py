@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 
+from disclosure_pipeline.candidates.claims import CLAIMS
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import (
     GROUND_TRUTH,
@@ -328,7 +329,10 @@ def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) 
         return False
     measured_at = _path_of_figures(folders, candidate).stat().st_mtime_ns
     states = {path.name: path.lstat() for path in (folders.incoming / candidate).iterdir()}
-    sizes = {name: state.st_size for name, state in states.items() if name != MARKER}
-    return sizes == {file.name: file.bytes for file in snapshot.files} and all(
-        state.st_mtime_ns < measured_at for state in states.values()
+    sizes = {name: state.st_size for name, state in states.items() if name not in {MARKER, CLAIMS}}
+    same_claims = (CLAIMS in states) == (snapshot.claims is not None)
+    return (
+        same_claims
+        and sizes == {file.name: file.bytes for file in snapshot.files}
+        and all(state.st_mtime_ns < measured_at for state in states.values())
     )

@@ -96,7 +96,8 @@ class Gate(FrozenModel):
         Field(
             description="Which of the confidential tables is a holdout: records of the same population that "
             "had no part in making the candidates. What a candidate tells of them stands beside its figures "
-            "of the ground truth; it decides nothing"
+            "of the ground truth. A policy may bound how well it tells who took part; a claimed epsilon that "
+            "is ruled out leaves a candidate undetermined"
         ),
     ] = None
     incoming: Annotated[
@@ -315,7 +316,8 @@ class Gate(FrozenModel):
             confidential=tuple(self.confidential),
         )
         weighted = weigh_clauses(counted) if self.people == "weighted" else ()
-        return (*counted, *weighted, Clause("warnings", None, 0, warns=self.warnings == "warn"))
+        claimed = () if self.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
+        return (*counted, *weighted, *claimed, Clause("warnings", None, 0, warns=self.warnings == "warn"))
 
     def policy_digest(self) -> str:
         """Return the sha256 of all in the definition that decides: dictionary, keys, targets, policy."""
@@ -326,5 +328,7 @@ class Gate(FrozenModel):
         deciding |= {name: value for name, value in of_people.items() if value is not None}
         if self.people == "weighted":
             deciding["people"] = self.people
+        if self.holdout is not None:
+            deciding["holdout"] = self.holdout
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -134,6 +134,8 @@ def _check_population(gate: Gate) -> None:
         )
     for measure in gate.policy.bounds:
         entry = JUDGED.get(measure)
+        if entry is not None and entry.family == "membership" and gate.holdout is None:
+            raise ValueError(f"policy bounds {measure}, which is measured with a holdout alone: give it")
         if entry is None or entry.family != "population":
             continue
         if name is None and (gate.sampling_fraction is None or measure.endswith("_weighted")):

@@ -18,6 +18,7 @@ from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.evidence.page.clauses_section import find_beside, group_clauses
 from disclosure_pipeline.evidence.page.parts import MISSING
 from disclosure_pipeline.evidence.page.rendering import make_publishable
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 
 NAME = "others"
@@ -140,6 +141,10 @@ def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
     assert before["holdout"] != after["holdout"] and before["attribute"] == after["attribute"]
 
 
-def test_it_decides_nothing() -> None:
-    with_it, without = definition(), gates.definition(policy=LOOSE, confidential={NAME: "others.csv"})
-    assert Gate.model_validate(with_it).policy_digest() == Gate.model_validate(without).policy_digest()
+def test_it_decides_of_claims_alone() -> None:
+    with_it, without = (
+        Gate.model_validate(written)
+        for written in (definition(), gates.definition(policy=LOOSE, confidential={NAME: "others.csv"}))
+    )
+    assert {*with_it.clauses()} - {*without.clauses()} == {Clause("epsilon_beyond_claim", None, 0)}
+    assert with_it.policy_digest() != without.policy_digest()

@@ -88,7 +88,13 @@ def everything_bounded(consequence: str) -> tuple[Clause, ...]:
     flags = {"one_way": consequence, "two_way": consequence}
     exclusions = {"missing_targets": True}
     everything = definition(
-        measures=measures, policy=bounds | flags, exclusions=exclusions, weight="people", people="weighted"
+        measures=measures,
+        policy=bounds | flags,
+        exclusions=exclusions,
+        weight="people",
+        people="weighted",
+        confidential={"others": "others.csv"},
+        holdout="others",
     )
     return Gate.model_validate(everything).clauses()
 

@@ -245,13 +245,13 @@ def _remember(
     return recall
 
 
-def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None, int]) -> str:
+def _describe_tables(arguments: tuple[Gate, FramesInMemory, str, None, int, None]) -> str:
     """All that the figures of a candidate are measured from: every record of its tables included.
 
     Not how much memory is free, which is different each time.
     """
-    gate, opened, engine, with_holdout, seed = arguments
-    assert isinstance(opened, FramesInMemory) and with_holdout is None
+    gate, opened, engine, with_holdout, seed, claim = arguments
+    assert isinstance(opened, FramesInMemory) and with_holdout is None and claim is None
     tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
     others = (
         _without_memory(opened.engine_description),

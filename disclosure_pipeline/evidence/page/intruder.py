@@ -28,7 +28,7 @@ def tell_intruder(content: Content) -> list[str]:
             f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
             f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
-    sentences += [*_tell_holdout(figures), *_tell_units(figures)]
+    sentences += [*_tell_holdout(figures), *_tell_membership(figures), *_tell_units(figures)]
     sentences += [*_tell_population(figures), *_tell_together(figures)]
     return sentences
 
@@ -60,6 +60,19 @@ def _tell_holdout(figures: Content) -> Iterator[str]:
                 f"Of the people who took no part in the synthesis, {disclosed['holdout']} can be told their "
                 f"{row['target']}; of those who did, {disclosed['ground_truth']} (table {row['synthesis']})."
             )
+
+
+def _tell_membership(figures: Content) -> Iterator[str]:
+    """Return how well it is told who took part, where a holdout was given."""
+    for row in figures.get("membership", ()):
+        advantage, found = (
+            write_figure(row[name], require_words(name, "membership"))
+            for name in ("advantage_records", "TPR_at_1")
+        )
+        yield (
+            f"By whole records it is told who took part with an advantage of {advantage}; by the nearest "
+            f"record {found} of those who did are found at 1 % false alarms (table {row['synthesis']})."
+        )
 
 
 def _tell_units(figures: Content) -> Iterator[str]:

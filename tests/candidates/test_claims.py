@@ -1,0 +1,172 @@
+"""A claim of privacy that comes with a candidate: held against a holdout, in nothing that is published."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+from support import gates
+from support.gate_steps import deliver, folders, steps, write
+from support.surveys import LOOSE, gate_of, leaked, silc
+
+from disclosure_pipeline.candidates.claims import CLAIMS, Claims, read_claims
+from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.sources import FileSource
+
+NAME = "survey of living conditions"
+
+
+def gate_at(root: Path, engine: str = "memory", **changes: Any) -> GateFolders:
+    """A gate that bounds nothing but the guards, with a holdout and without a unit."""
+    definition = gate_of(
+        NAME, with_unit=False, confidential={"others": "others.parquet"}, holdout="others", **changes
+    )
+    made = folders(root, definition, "memory" if "://" in engine else engine, "gt.parquet")
+    if "://" in engine:
+        in_place = {"engine": engine, "ground_truth": "gt.parquet"}
+        made = replace(made, gate=Gate.model_validate(definition | in_place))
+    others = FileSource(path=str(root / "others.parquet"))
+    return replace(made, confidential={"others": others})
+
+
+@pytest.fixture
+def arrived(tmp_path: Path) -> Path:
+    write(tmp_path / "gt.parquet", silc(1).drop(columns="household"))
+    write(tmp_path / "others.parquet", silc(3).drop(columns="household"))
+    return tmp_path
+
+
+def claim(root: Path, candidate: str, text: str, table: pd.DataFrame) -> None:
+    folder = deliver(root, candidate, table, suffix=".parquet")
+    (folder / CLAIMS).write_text(text, encoding="utf-8")
+
+
+def outcomes(found: dict[str, Any]) -> dict[str, str]:
+    return {row["name"]: row["outcome"] for row in json.loads(found["dossier"])["clauses"]}
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
+def test_a_claim_that_is_ruled_out_leaves_the_candidate_undetermined(engine: str, arrived: Path) -> None:
+    claim(arrived, "claims-much", "claims: {epsilon: 1, delta: 1e-6}", leaked(NAME, 0.5))
+    claim(arrived, "claims-little", "claims: {epsilon: 50}", leaked(NAME, 0.6))
+    for candidate, outcome in (("claims-much", "undetermined"), ("claims-little", "kept")):
+        found = steps(gate_at(arrived, engine), candidate)
+        assert outcomes(found)["epsilon_beyond_claim"] == outcome
+        [row] = json.loads(found["dossier"])["figures"]["membership"]
+        assert row["epsilon_ruled_out"] > 1
+        assert row["epsilon_claimed"] == (1 if candidate == "claims-much" else 50)
+    assert Clause("epsilon_beyond_claim", None, 0).consequence == "leaves undetermined"
+
+
+def test_a_fresh_table_keeps_what_it_claims(arrived: Path) -> None:
+    claim(arrived, "fresh", "claims: {epsilon: 0.1}", silc(2).drop(columns="household"))
+    deliver(arrived, "silent", silc(4).drop(columns="household"), suffix=".parquet")
+    for candidate in ("fresh", "silent"):
+        found = steps(gate_at(arrived), candidate)
+        assert outcomes(found)["epsilon_beyond_claim"] == "kept"
+        assert json.loads(found["dossier"])["decision"] == "approved"
+
+
+def test_a_claim_is_part_of_what_was_measured(arrived: Path) -> None:
+    """The same tables with another claim are another candidate."""
+    table = silc(2).drop(columns="household")
+    hashes = []
+    for name, text in (("one", "claims: {epsilon: 1}"), ("two", "claims: {epsilon: 2}"), ("none", "")):
+        folder = deliver(arrived, name, table, suffix=".parquet")
+        if text:
+            (folder / CLAIMS).write_text(text, encoding="utf-8")
+        gate = gate_at(arrived)
+        steps(gate, name)
+        snapshot = read_snapshot(name, gate.store)
+        assert [file.name for file in snapshot.files] == ["synthetic0.parquet"]
+        hashes.append(snapshot.sha256)
+        recorded = json.loads((gate.store.candidate_folder(name) / "snapshot.json").read_text())
+        assert ("claims" in recorded) == bool(text)
+    assert len(set(hashes)) == 3
+
+
+WRONG = {
+    "no claim": "epsilon: 1",
+    "more": "{claims: {epsilon: 1}, other: 2}",
+    "no epsilon": "claims: {delta: 0.1}",
+    "an unknown name": "claims: {epsilon: 1, rho: 2}",
+    "zero": "claims: {epsilon: 0}",
+    "negative": "claims: {epsilon: -1}",
+    "text": "claims: {epsilon: one}",
+    "true": "claims: {epsilon: true}",
+    "infinite": "claims: {epsilon: .inf}",
+    "not a number": "claims: {epsilon: .nan}",
+    "a delta of 1": "claims: {epsilon: 1, delta: 1}",
+    "no YAML": "claims: {",
+    "empty": "",
+    "a list": "[1]",
+    "twice": "claims: {epsilon: 1, epsilon: 9}",
+    "long": "claims: {epsilon: 1} #" + "x" * 5000,
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_no_claim_is_refused(name: str) -> None:
+    with pytest.raises(StoreError, match=r"claims\.yaml must hold nothing but a claim"):
+        read_claims(WRONG[name].encode())
+    with pytest.raises(StoreError, match="nothing but a claim"):
+        read_claims(b"\xff\xfe")
+
+
+def test_claims_are_read_as_they_are_written() -> None:
+    assert read_claims(b"claims:\n  epsilon: 2.5\n  delta: 1e-6\n") == Claims(2.5, 1e-6)
+    assert read_claims(b"claims: {epsilon: 3}") == Claims(3.0, 0.0)
+
+
+def test_a_link_is_no_claim(arrived: Path) -> None:
+    folder = deliver(arrived, "link", silc(2).drop(columns="household"), suffix=".parquet")
+    elsewhere = arrived / "elsewhere.yaml"
+    elsewhere.write_text("claims: {epsilon: 1}", encoding="utf-8")
+    (folder / CLAIMS).symlink_to(elsewhere)
+    assert "refused" in steps(gate_at(arrived), "link")
+
+
+def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
+    bounds = {"advantage_records": 5, "TPR_at_1": 5, "AUC": 60}
+    with pytest.raises(ValidationError, match="holdout alone"):
+        Gate.model_validate(gate_of(NAME, policy=LOOSE | bounds))
+    deliver(arrived, "copied", leaked(NAME, 0.5), suffix=".parquet")
+    found = outcomes(steps(gate_at(arrived, policy=LOOSE | bounds), "copied"))
+    assert {found[name] for name in bounds} == {"exceeded"}
+
+
+def test_a_holdout_decides() -> None:
+    policy_digests = {
+        Gate.model_validate(definition).policy_digest()
+        for definition in (
+            gate_of(NAME, confidential={"others": "others.parquet"}),
+            gate_of(NAME, confidential={"others": "others.parquet"}, holdout="others"),
+        )
+    }
+    assert len(policy_digests) == 2
+
+
+def test_a_run_publishes_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = gate_of(NAME, with_unit=False, confidential={"others": "others.csv"}, holdout="others")
+    with gates.home_in_memory(tmp_path, gates.load(definition), monkeypatch) as home:
+        home.write_ground_truth(silc(1).drop(columns="household"))
+        silc(3).drop(columns="household").to_csv(tmp_path / "others.csv", index=False)
+        for name, table, epsilon in (("fresh", silc(2), 1), ("copied", silc(1), 1)):
+            home.deliver(name, {"synthetic.csv": table.drop(columns="household")})
+            (tmp_path / "incoming" / name / CLAIMS).write_text(
+                f"claims: {{epsilon: {epsilon}}}", encoding="utf-8"
+            )
+        assert home.run_ground_truth().success
+        assert home.run_gate("fresh").success
+        assert not home.run_gate("copied").success
+        assert not list(home.published("fresh").rglob(CLAIMS))
+        page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
+        assert "told who took part with an advantage of" in page
