@@ -11,6 +11,7 @@ from typing import Any
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json, write_whole
 from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, read_snapshot
+from disclosure_pipeline.candidates.tried_remedies import try_remedies
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
@@ -50,7 +51,9 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
         raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
     power = read_power(folders, measured["ground_truth"] or "")
-    page = render_page(content, others=_read_others(folders, candidate), power=power)
+    remedies = try_remedies(folders, snapshot, content)
+    others = _read_others(folders, candidate)
+    page = render_page(content, others=others, power=power, remedies=remedies)
     write_whole(folder / PAGE, page.encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
     # Last, so that where a dossier is its evidence is.

@@ -59,10 +59,16 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     clauses = _read_clauses(rehearsal.dossier)
     name = folder.resolve().name
     chosen = choose_format(shown_as)
-    facts: dict[str, Any] = {"gate": folders.gate.name, "candidate": name, "decision": rehearsal.decision}
+    columns = folders.gate.describe_columns()
+    facts: dict[str, Any] = {
+        "gate": folders.gate.name,
+        "candidate": name,
+        "decision": rehearsal.decision,
+        "columns": columns,
+    }
     if chosen != "table":
         facts["reasons"] = list(rehearsal.reasons)
-    lines = _write_lines(clauses if show_all else [], rehearsal.reasons)
+    lines = [f"  {columns}", *_write_lines(clauses if show_all else [], rehearsal.reasons)]
     tables = _show_clauses(clauses, chosen)
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":

@@ -27,9 +27,7 @@ def _excluded(kind: str) -> Words:
     return Words(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS, "", "neither")
 
 
-LEDGER: dict[str, Words] = {
-    "records": Words("records", "It was done in this many records.", RECORDS, "", "neither"),
-}
+LEDGER = {"records": Words("records", "It was done in this many records.", RECORDS, "", "neither")}
 
 EXCLUDED: dict[str, Words] = {
     "target_levels": _excluded("a value of the target that is no secret"),
@@ -79,12 +77,9 @@ COPIES_APART: dict[str, Words] = {
 
 def where_beyond_chance(words: Words) -> Words:
     """Return the words of a difference that counts where it is many standard errors from 0."""
-    return replace(
-        words,
-        title=f"{words.title}: where beyond chance",
-        sentence=f"{words.sentence} Only what goes beyond chance in tables of this size counts.",
-        beside="",
-    )
+    title = f"{words.title}: where beyond chance"
+    sentence = f"{words.sentence} Only what goes beyond chance in tables of this size counts."
+    return replace(words, title=title, sentence=sentence, beside="")
 
 
 BEYOND_BOTH = Words(
@@ -95,6 +90,7 @@ BEYOND_BOTH = Words(
     "",
     finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
     "records or by chance",
+    subject="people whose {column} is disclosed",
 )
 
 PARTIAL_COPIES = Words(
@@ -104,6 +100,7 @@ PARTIAL_COPIES = Words(
     POINTS,
     "",
     finding="the share of near copies is {value} higher than in a fresh sample",
+    subject="near copies",
 )
 
 RELABELLED = Words(

@@ -124,8 +124,8 @@ _PACKAGES = (
 )
 
 _DECISION_WORDS: Mapping[Decision, str] = {
-    "approved": "approved: every clause of the policy is kept or waived",
-    "refused": "refused: at least one clause of the policy is not kept",
+    "approved": "approved",
+    "refused": "refused",
     "undetermined": "could not be determined, which is never a release",
 }
 
@@ -158,6 +158,7 @@ def build_dossier(
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": gate.policy.smallest_count,
+        "columns": gate.describe_columns(),
         "documentation": list_documented(gate.documentation),
     }
 
@@ -177,6 +178,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,
+        "columns": "",
         "documentation": {},
     }
 
@@ -205,6 +207,24 @@ def _read_version(package: str) -> str:
     return version(package)
 
 
+def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many clauses are kept, of those that decide and of those that only warn.
+
+    Example:
+        >>> count_kept([{"warns": False, "outcome": "kept"}, {"warns": True, "outcome": "exceeded"}])
+        '1 of 1 clauses that decide is kept; 1 of 1 that only warn is not'
+    """
+    deciding = [clause["outcome"] for clause in clauses if not clause["warns"]]
+    warning = [clause["outcome"] for clause in clauses if clause["warns"]]
+    kept, waived = deciding.count("kept"), deciding.count("waived")
+    text = f"{kept} of {len(deciding)} clauses that decide {'is' if kept == 1 else 'are'} kept"
+    text += f", {waived} waived" if waived else ""
+    broken = len(warning) - warning.count("kept")
+    if not broken:
+        return text
+    return f"{text}; {broken} of {len(warning)} that only warn {'is' if broken == 1 else 'are'} not"
+
+
 _CLAUSE_COLUMNS = {
     "name": "clause",
     "over": "over",
@@ -220,7 +240,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
     figures = content["figures"]
     parts = [
         f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
-        f"Verdict: {_DECISION_WORDS[content['decision']]}.",
+        f"Verdict: {_DECISION_WORDS[content['decision']]}; {count_kept(content['clauses'])}.",
         "## Clauses",
         _to_clauses_table(content["clauses"]),
         *(

@@ -64,6 +64,7 @@ class Attribute:
             "synthetic records like them say the same, and it is right.",
             source=RAAB,
             finding="{value} of the people can be told their {column}",
+            subject="people who can be told their {column}",
             beside=BY_SYNTHETIC,
         ),
     ]

@@ -118,6 +118,7 @@ class Baselines:
             finding="the share of people whose {column} is disclosed is {value} higher than from other "
             "people's records",
             beside=BEYOND_OTHERS,
+            subject="people whose {column} is disclosed",
         ),
     ]
     DiSCO_beyond_se: Annotated[float, standard_error_of("DiSCO_beyond")]
@@ -169,6 +170,7 @@ class Baselines:
             unit=POINTS,
             denominator="",
             finding="correct guesses of {column} rise by {value}",
+            subject="correct guesses of {column}",
         ),
     ]
     guessed_beyond_se: Annotated[float, standard_error_of("guessed_beyond")]

@@ -48,6 +48,7 @@ class Chance:
             unit=POINTS,
             denominator="",
             finding="the share of people whose {column} is disclosed is {value} higher than by chance",
+            subject="people whose {column} is disclosed",
         ),
     ]
 

@@ -65,6 +65,7 @@ class UniqueHits:
             denominator=SYNTHETIC,
             source=GOOD,
             finding="{value} of the synthetic records point at exactly one person",
+            subject="records pointing at one person",
         ),
     ]
     unique_hits_others: Annotated[
@@ -86,8 +87,9 @@ class UniqueHits:
             "people's records would.",
             unit=POINTS,
             denominator="",
-            finding="the share of synthetic records that point at exactly one person is {value} higher than "
-            "with other people's records",
+            finding="the share of records pointing at one person is {value} higher than with other people's "
+            "records",
+            subject="records pointing at one person",
         ),
     ]
     unique_hits_beyond_se: Annotated[float, standard_error_of("unique_hits_beyond")]
@@ -186,6 +188,7 @@ class Copies:
             finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
             "sample",
             beside=BEYOND_FRESH_SAMPLE,
+            subject="synthetic records that copy one person",
         ),
     ]
     unique_copies_beyond_se: Annotated[float, standard_error_of("unique_copies_beyond")]

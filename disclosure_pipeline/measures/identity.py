@@ -53,6 +53,7 @@ class Identity:
             "synthetic record has it: it looks like them.",
             source=RAAB,
             finding="{value} of the people are singled out by their keys in both tables",
+            subject="people singled out in both tables",
         ),
     ]
 

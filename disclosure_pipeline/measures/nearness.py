@@ -32,7 +32,8 @@ class Nearness:
             "This many people are more like some synthetic record than like any other person; a "
             "fresh sample would be nearer for half of them.",
             denominator="confidential records looked at",
-            finding="{value} of the people are more like a synthetic record than like any other person",
+            finding="{value} of the people are nearer to a synthetic record than to any other person",
+            subject="people nearer to a synthetic record",
         ),
     ]
     nearer_low: Annotated[
@@ -63,8 +64,9 @@ class Nearness:
             "more people than the other way round; a fresh sample shows 0.",
             POINTS,
             "",
-            finding="the share of people to whom a synthetic record is much nearer than any other person is "
+            finding="the share of people much nearer to a synthetic record than to any other person is "
             "{value} higher than the other way round",
+            subject="people much nearer to a synthetic record",
         ),
     ]
     much_nearer_either_way: Annotated[

@@ -139,7 +139,8 @@ class PeopleCopied:
             POINTS,
             "",
             source=GOOD,
-            finding="the share of people found is {value} higher than in a fresh sample",
+            finding="the share of people whose record is repeated is {value} higher than in a fresh sample",
+            subject="people whose record is repeated",
             beside=BEYOND_FRESH_SAMPLE,
         ),
     ]

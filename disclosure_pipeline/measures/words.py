@@ -56,7 +56,9 @@ class Words:
     """What people are told of a measure.
 
     `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
-    a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in.
+    a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in, and
+    `subject` the people or records that the sentence is about, its name on a chart; empty where that is the
+    title.
     `beside` is what the figure is called in a legend or at the head of a column, beside others of its
     measure; empty where that is the title.
     """
@@ -69,6 +71,7 @@ class Words:
     source: str = PROJECT
     finding: str = ""
     beside: str = ""
+    subject: str = ""
 
     @property
     def legend(self) -> str:

@@ -49,6 +49,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "trusted_keys",
             "engine",
             "power_seconds",
+            "remedies",
             *("unit", "weight", "sampling_fraction", "people"),  # see `policy_digest`
         ),
         True,
@@ -216,6 +217,14 @@ class Gate(FrozenModel):
             strict=True,
         ),
     ] = 60
+    remedies: Annotated[
+        bool,
+        Field(
+            description="Whether the dossier of a refusal says what remedies would change: tried on the "
+            "candidate's own tables, for seconds",
+            strict=True,
+        ),
+    ] = True
     documentation: Annotated[
         Documentation, Field(description="What people are told of the release; it decides nothing")
     ] = Documentation()
@@ -264,6 +273,12 @@ class Gate(FrozenModel):
         weight = self.columns.get(self.weight or "", Column(type="number"))
         of_unit = {} if self.unit is None else {self.unit: Column(type="category")}
         return of_unit | ({} if self.weight is None else {self.weight: weight})
+
+    def describe_columns(self) -> str:
+        """Return how many columns are measured and released, and the names of those that are left out."""
+        left_out = ", ".join(name for name in self.columns if name not in self.published)
+        sentence = f"{len(self.published)} of {len(self.columns)} columns are measured and released"
+        return f"{sentence}; left out: {left_out}" if left_out else sentence
 
     def declares_level(self, name: str, level: str) -> bool:
         """Return whether a level, as figures name it, is declared here, so that it tells nothing of GT."""

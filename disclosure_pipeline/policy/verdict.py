@@ -59,7 +59,8 @@ class Judgement:
             figure = f"is {self.value:.4g}"
         else:
             side, way = ("at least", "down") if clause.at_least else ("at most", "up")
-            figure = f"is {side} {self.value:.4g} (rounded {way} to {self.rounded_to} records)"
+            value = _write_apart(self.value, clause.bound)
+            figure = f"is {side} {value} (rounded {way} to {self.rounded_to} records)"
         sentence = f"{clause.name} {figure}; {'required' if clause.at_least else 'allowed'} are {bound}"
         if self.waiver is None:
             return sentence
@@ -127,6 +128,16 @@ class Judgement:
         """Return the judgement of such a row, and its waiver. KeyError where a field is missing."""
         clause = Clause.from_row(row)
         return cls(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
+
+
+def _write_apart(value: float, bound: float) -> str:
+    """Return a figure with three digits, or with as many as it takes to tell it from its bound.
+
+    >>> _write_apart(12.6667, 3.0), _write_apart(8.00123, 8.0), _write_apart(8.0, 8.0)
+    ('12.7', '8.001', '8')
+    """
+    digits = (f"{value:.{number}g}" for number in range(3, 16))
+    return next((text for text in digits if value == bound or float(text) != bound), f"{value:.3g}")
 
 
 def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:

@@ -17,7 +17,6 @@ from disclosure_pipeline.candidates.reading import choose_engine_for, read_groun
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.households import MANY_REPEATS
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer, parse_keys_by_id
 from disclosure_pipeline.tables.sources import DuckDBSource, Source, SqlSource
@@ -94,16 +93,10 @@ def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
         findings.append(Finding("trusted_keys", "the gate's key can sign, and what it signs is believed"))
     if "ground_truth" not in attributes:
         findings += _check_contract(folders)
-    findings.append(_describe_columns(folders.gate))
+    findings.append(Finding("columns", folders.gate.describe_columns()))
     findings += _check_folders(folders)
     findings.append(_check_home())
     return [*findings, *_check_packages(folders)]
-
-
-def _describe_columns(gate: Gate) -> Finding:
-    left_out = ", ".join(name for name in gate.columns if name not in gate.published)
-    sentence = f"{len(gate.published)} of {len(gate.columns)} columns are measured and released"
-    return Finding("columns", f"{sentence}; left out: {left_out}" if left_out else sentence)
 
 
 def _check_contract(folders: GateFolders) -> Iterator[Finding]:

@@ -60,6 +60,7 @@ _OF_SD2011: dict[str, Any] = {
     "store": "store",
     "releases": "releases",
     "power_seconds": 0,
+    "remedies": False,
     "trusted_keys": "keys/public-key.pem",
     "columns": {
         **{name: {"type": "category"} for name in ("sex", "region", "placesize", "ls", "marital", "workab")},

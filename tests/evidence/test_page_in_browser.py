@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import gates
 from support.browser import NAMES_CUT, browser_tab, resize, show, visit
+from support.pdf import read_pages
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page.rendering import render_page, render_result
 from disclosure_pipeline.policy.gate import Gate
@@ -198,6 +200,40 @@ def test_it_prints_on_a4(page: str, paths: Mapping[str, Path], tab: Page) -> Non
     assert 4 <= pages <= 6
 
 
+MOST_PAGES = 6
+VERDICTS = {HONEST: "Approved", LEAKY: "Refused"}
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("candidate", VERDICTS)
+def test_the_demo_prints_on_six_pages_with_the_verdict_on_each(
+    demo: tuple[Path, str], candidate: str, edition: Any, tab: Page, tmp_path: Path
+) -> None:
+    """As the gate filed them; the public edition of a refusal is filed nowhere, and rendered here."""
+    folder = demo[0] / "demo" / "store" / "survey" / "candidates" / candidate
+    path = folder / "dossier.html"
+    if edition == "publication":
+        path = demo[0] / "demo" / "releases" / "survey" / candidate / "dossier.html"
+    if not path.exists():
+        path = tmp_path / "dossier.html"
+        content = gates.read_json(folder / "dossier.json")
+        path.write_text(render_page(content, edition), encoding="utf-8")
+    show(tab, path.as_uri())
+    pages = read_pages(tab.pdf(prefer_css_page_size=True))
+    assert len(pages) <= MOST_PAGES
+    for number, text in enumerate(pages, start=1):
+        assert text.startswith(f"{VERDICTS[candidate]}{number}of{len(pages)}"), text[:40]
+    # A page a question, and all of the first page on the first.
+    questions = ("Werepeoplecopied?", "Canpeoplebefound?", "Cansomethingbelearnedofthem?")
+    assert all(question in pages[0] for question in questions)
+    for question, text in zip(questions, pages[1:], strict=False):
+        assert question in text[:60]
+    assert ("Refused,whatnow?" in pages[0]) == (candidate == LEAKY and edition == "internal")
+    assert "Whatnow" not in "".join(pages[1:])
+    assert "9of9columnsaremeasuredandreleased" in pages[0]
+    assert "Thisgatewouldhaverefused" in pages[0] or path.parent == tmp_path
+
+
 def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Page) -> None:
     """Charts and rows are kept whole, and heads of tables repeated, in the styles that hold on paper."""
     resize(tab, PAPER_WIDTH, 1000)
@@ -227,7 +263,7 @@ def test_charts_have_the_palette_and_tell_apart_by_shape(paths: Mapping[str, Pat
         "[...document.querySelectorAll('figure svg')].map(chart => [...chart.querySelectorAll('path')]"
         ".map(mark => [mark.getAttribute('stroke'), mark.getAttribute('d')]))"
     )
-    assert len(charts) == 6
+    assert len(charts) == 7
     for marks in charts:
         forms: dict[str, set[str]] = {}
         for colour, form in marks:

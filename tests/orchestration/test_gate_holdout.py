@@ -15,7 +15,7 @@ from support.gates import HONEST, Home
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
-from disclosure_pipeline.evidence.page.clauses_section import find_beside, group_clauses
+from disclosure_pipeline.evidence.page.clauses_section import find_beside, tabulate_clauses
 from disclosure_pipeline.evidence.page.parts import MISSING
 from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.clauses import Clause
@@ -79,9 +79,15 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     assert home.run_gate(HONEST).success
     content = dossier_of(home)
     exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
-    shown = {row.name: row.holdout for group in group_clauses(content) for row in group.rows}
+    shown = {clause["name"]: find_beside(clause, content["figures"]).holdout for clause in content["clauses"]}
+    [beside] = [
+        dict(zip(table.headings, row.cells, strict=True))
+        for table in tabulate_clauses(content)
+        for row in table.rows
+        if row.cells[0] == "DiSCO: holdout"
+    ]
     for target, row in exact.items():
-        assert shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
+        assert beside[target] == shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
     assert shown["nearer"] == MISSING
     page = home.record(HONEST, "dossier.html").read_text(encoding="utf-8")
     assert "Of the people who took no part in the synthesis" in page

@@ -173,4 +173,4 @@ def test_every_public_measure_is_a_percentage_or_a_count() -> None:
 def test_in_words() -> None:
     judgement = judged(Clause("DiSCO", "work", 12.0), 13.21)
     message = replace(judgement, value=15.33, rounded_to=10)
-    assert str(message) == ("DiSCO[work] is at most 15.33 (rounded up to 10 records); allowed are 12")
+    assert str(message) == ("DiSCO[work] is at most 15.3 (rounded up to 10 records); allowed are 12")

@@ -70,6 +70,7 @@ _DEFINITION: dict[str, Any] = {
         "DiSCO": {"at_most": 12, "targets": {"income": 10}},
     },
     "power_seconds": 0,
+    "remedies": False,
 }
 
 

@@ -357,7 +357,7 @@ def specify_power(power: GatePower) -> dict[str, Any]:
     }
     percent = {"type": "quantitative", "title": "% of tries refused", "scale": {"domain": [0, 100]}}
     bars = {
-        "mark": {"type": "rule", "strokeWidth": 1.5},
+        "mark": {"type": "rule", "strokeWidth": 5, "strokeOpacity": 0.25},
         "encoding": {**place, "y": {"field": "low", **percent}, "y2": {"field": "high"}},
     }
     lines = {

@@ -25,8 +25,10 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import GatePower
 
+# Plots of one width with their names: those of a clause are long, and two stand side by side on paper.
+LONG_NAMES, BESIDE_LONG_NAMES, SIDE_BY_SIDE, POWER_WIDTH = 380, 210, 170, 250
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
-_WIDTH, _ROW, _MAP_HEIGHT = 470, 34, 260
+_WIDTH, _ROW, _MAP_HEIGHT = 420, 30, 160
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
 # Charts are laid out by the first font. Where a browser has none of them it takes a wider one: names have a
@@ -35,10 +37,11 @@ _ROOM_FOR_NAMES, _ROOM_FOR_LEGEND = 36, 36
 _LABEL_LIMIT = 240
 _KEPT = 64  # charts of candidates that are filed again
 _DROPPED = ("role", "class", "pointer-events")
-_CONFIG = {
+_PADDING = {"left": _ROOM_FOR_NAMES, "top": 5, "right": _ROOM_FOR_NAMES, "bottom": 5}
+_CONFIG: Mapping[str, Any] = {
     "font": FONT,
     "background": "#ffffff",
-    "padding": {"left": _ROOM_FOR_NAMES, "top": 5, "right": _ROOM_FOR_NAMES, "bottom": 5},
+    "padding": _PADDING,
     "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
     "axis": {
         "domainColor": RULE,
@@ -76,13 +79,16 @@ def draw_rows(
     axis: str,
     *,
     row_height: int = _ROW,
+    width: int = _WIDTH,
+    longest_name: int = _LABEL_LIMIT,
     bars: Sequence[tuple[str, float, float]] = (),
 ) -> str:
     """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure).
 
     `bars`: (name of row, from, to), where other people's records lie but for chance.
     """
-    return _draw_rows(tuple(rows), tuple(marks.items()), axis, row_height, tuple(bars))
+    sizes = (row_height, width, longest_name)
+    return _draw_rows(tuple(rows), tuple(marks.items()), axis, sizes, tuple(bars))
 
 
 @lru_cache(maxsize=_KEPT)
@@ -90,10 +96,11 @@ def _draw_rows(
     rows: tuple[tuple[str, str, float], ...],
     named_marks: tuple[tuple[str, Mark], ...],
     axis: str,
-    row_height: int,
+    sizes: tuple[int, int, int],
     bars: tuple[tuple[str, float, float], ...],
 ) -> str:
     marks = dict(named_marks)
+    row_height, width, longest_name = sizes
     order = list(dict.fromkeys(row for row, _, _ in rows))
     drawn = {mark for _, mark, _ in rows}
     names = [name for name in marks if name in drawn]
@@ -103,7 +110,7 @@ def _draw_rows(
         "type": "nominal",
         "title": None,
         "sort": order,
-        "axis": {"labelLimit": _LABEL_LIMIT},
+        "axis": {"labelLimit": longest_name},
     }
     figures = {
         row: [figure for other, _, figure in rows if other == row and isfinite(figure)]
@@ -126,7 +133,7 @@ def _draw_rows(
         },
         "mark": {"type": "point", "opacity": 1, "size": 90, "strokeWidth": 2.5},
         "encoding": {
-            "x": {"field": "figure", **x, "axis": {"tickCount": 6}},
+            "x": {"field": "figure", **x, "axis": {"tickCount": min(6, width // 60)}},
             "y": y,
             "stroke": _by_name("mark", names, [marks[name][0] for name in names]),
             "fill": _by_name(
@@ -141,7 +148,9 @@ def _draw_rows(
         "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}, "y": y},
     }
     layers = [lines, *([errors] if bars else []), points]
-    return _to_svg({"layer": layers, "width": _WIDTH, "height": row_height * len(order)})
+    room = _ROOM_FOR_NAMES if longest_name == _LABEL_LIMIT else longest_name // 5
+    padding = {**_PADDING, "left": room}
+    return _to_svg({"layer": layers, "width": width, "height": row_height * len(order), "padding": padding})
 
 
 def _finite_or_none(figure: float) -> float | None:
@@ -155,20 +164,20 @@ def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[st
     return {"field": field, "type": "nominal", "title": None, "scale": scale}
 
 
-def draw_map(points: Sequence[tuple[str, float, float, str]], x_title: str, y_title: str) -> str:
-    """Candidates by their utility (x) and risk (y), named; (name, x, y, what it is, by its shape)."""
+def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: str) -> str:
+    """Draw candidates by their utility (x) and risk (y); (x, y, what it is, by its shape)."""
     return _draw_map(tuple(points), x_title, y_title)
 
 
 @lru_cache(maxsize=_KEPT)
-def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y_title: str) -> str:
+def _draw_map(points: tuple[tuple[float, float, str], ...], x_title: str, y_title: str) -> str:
     kinds = {"this candidate": (PLUM, "diamond"), "another candidate": (BLUE, "circle")}
-    drawn = {kind for _, _, _, kind in points}
+    drawn = {kind for _, _, kind in points}
     names = [kind for kind in kinds if kind in drawn]
     quantity = {
         "type": "quantitative",
         "scale": {"zero": True, "nice": True},
-        "axis": {"tickCount": 5, "format": "~g"},
+        "axis": {"tickCount": 3, "format": ".3~r"},
     }
     place = {
         "x": {"field": "x", "title": x_title, **quantity},
@@ -182,23 +191,16 @@ def _draw_map(points: tuple[tuple[str, float, float, str], ...], x_title: str, y
             "shape": _by_name("kind", names, [kinds[name][1] for name in names]),
         },
     }
-    text = {"align": "left", "color": TEXT, "dx": 9, "dy": -8, "fontSize": 11, "limit": 160}
-    labels = {
-        "mark": {"type": "text", **text},
-        "encoding": {**place, "text": {"field": "name", "type": "nominal"}},
-    }
-    values = [
-        {"name": name, "x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind}
-        for name, x, y, kind in points
-    ]
-    return _to_svg(
-        {"data": {"values": values}, "layer": [marks, labels], "width": _WIDTH, "height": _MAP_HEIGHT}
-    )
+    values = [{"x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind} for x, y, kind in points]
+    return _to_svg({"data": {"values": values}, **marks, "width": SIDE_BY_SIDE, "height": _MAP_HEIGHT})
 
 
 def draw_power(power: GatePower) -> str:
     """Draw the share of tries that were refused by the share of people copied."""
-    return _draw_specification(json.dumps(specify_power(power)))
+    one_below_the_other = {**_CONFIG, "legend": {**_CONFIG["legend"], "columns": 1}}
+    specification = {**specify_power(power), "width": POWER_WIDTH, "height": _MAP_HEIGHT}
+    specification["config"] = one_below_the_other
+    return _draw_specification(json.dumps(specification))
 
 
 @lru_cache(maxsize=_KEPT)

@@ -1,8 +1,8 @@
-"""Each clause in one row, with what stands beside its figure."""
+"""All clauses: one row each, the targets of a measure side by side, with what stands beside a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,47 +27,58 @@ _OUTCOMES = {
     "undetermined": "not determined",
     "waived": "waived",
 }
+_GRAVEST = ("undetermined", "exceeded", "waived", "warned", "kept")
+_MOST_COLUMNS = 5  # side by side on paper
+_HEADINGS = ("Clause", "Figure", "Bound", "Own", "Others'", "Chance", "Holdout", "Outcome")
+_Clause = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ClauseRow:
-    """A clause as the page shows it: texts only. `kind` is the outcome, by which it is coloured."""
+    """A row of texts. `kind` is the gravest outcome in it, by which it is coloured; empty beside figures."""
 
-    name: str
-    value: str
-    bound: str
-    own: str
-    others: str
-    chance: str
-    holdout: str
+    cells: tuple[str, ...]
     kind: str
-    outcome: str
 
 
 @dataclass(frozen=True)
-class ClauseGroup:
-    """Clauses under one heading, those that are not kept first."""
+class ClauseTable:
+    """Clauses of one question, those that are not kept first."""
 
-    heading: str
+    caption: str
+    headings: tuple[str, ...]
     rows: tuple[ClauseRow, ...]
 
 
-def group_clauses(content: Mapping[str, Any]) -> list[ClauseGroup]:
-    """Return all clauses by the question that they answer, each kind together, what is not kept first."""
-    groups: dict[str, list[Mapping[str, Any]]] = {question: [] for question in QUESTIONS}
-    for clause in content["clauses"]:
-        groups[find_question(clause)].append(clause)
-    return [
-        ClauseGroup(
-            question,
-            tuple(
-                _write_row(clause, content)
-                for clause in sorted(clauses, key=lambda clause: clause["outcome"] == "kept")
-            ),
-        )
-        for question, clauses in groups.items()
-        if clauses
-    ]
+def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
+    """Return all clauses by their question: those of the whole table, and those of columns side by side."""
+    tables = []
+    figures = content["figures"]
+    for question in QUESTIONS:
+        asked = [clause for clause in content["clauses"] if find_question(clause) == question]
+        whole = [clause for clause in asked if clause["column"] is None]
+        if whole:
+            tables.append(_drop_empty_columns(question, [_write_row(clause, figures) for clause in whole]))
+        for columns, families in _gather(asked).items():
+            rows_of_columns = [row for family in families for row in _write_family(family, columns, figures)]
+            headings = ("Clause", "Bound", *columns)
+            tables.append(ClauseTable(f"{question} By column", headings, tuple(rows_of_columns)))
+    return tables
+
+
+def _gather(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clause]]]:
+    """Return the clauses about columns, those of one kind together, by the columns that they are about."""
+    families: dict[tuple[Any, ...], list[_Clause]] = {}
+    for clause in clauses:
+        if clause["column"] is not None:
+            kind = tuple(clause[name] for name in ("measure", "share_of", "over", "at_least", "warns"))
+            families.setdefault(kind, []).append(clause)
+    gathered: dict[tuple[str, ...], list[list[_Clause]]] = {}
+    for family in families.values():
+        for start in range(0, len(family), _MOST_COLUMNS):
+            part = family[start : start + _MOST_COLUMNS]
+            gathered.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
+    return gathered
 
 
 def find_question(clause: Mapping[str, Any]) -> str:
@@ -76,26 +87,68 @@ def find_question(clause: Mapping[str, Any]) -> str:
     return next(text for text, questions in QUESTIONS.items() if asked in questions)
 
 
-def _write_row(clause: Mapping[str, Any], content: Mapping[str, Any]) -> ClauseRow:
+def _drop_empty_columns(caption: str, rows: Sequence[ClauseRow]) -> ClauseTable:
+    places = [
+        place for place in range(len(_HEADINGS)) if any(row.cells[place] not in {MISSING, ""} for row in rows)
+    ]
+    kept = [ClauseRow(tuple(row.cells[place] for place in places), row.kind) for row in rows]
+    kept.sort(key=lambda row: row.kind == "kept")
+    return ClauseTable(caption, tuple(_HEADINGS[place] for place in places), tuple(kept))
+
+
+def _find_kind(clause: _Clause) -> str:
+    return "warned" if clause["warns"] and clause["outcome"] == "exceeded" else str(clause["outcome"])
+
+
+def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
     words = words_of(clause["measure"])
-    beside = find_beside(clause, content["figures"])
-    kind = "warned" if clause["warns"] and clause["outcome"] == "exceeded" else clause["outcome"]
+    beside = find_beside(clause, figures)
     outcome = f"{_MARKS[clause['outcome']]} {_OUTCOMES[clause['outcome']]}"
-    if kind == "warned":
+    if _find_kind(clause) == "warned":
         outcome += ", only warns"
     if clause["outcome"] == "waived":
         outcome += f" by {clause['waiver']}"
-    return ClauseRow(
-        name=clause["name"],
-        value=write_figure(clause["value"], words),
-        bound=write_bound(clause, words),
-        own=beside.own,
-        others=beside.others,
-        chance=beside.chance,
-        holdout=beside.holdout,
-        kind=kind,
-        outcome=outcome,
+    cells = (
+        clause["name"],
+        write_figure(clause["value"], words),
+        write_bound(clause, words),
+        *(beside.own, beside.others, beside.chance, beside.holdout),
+        outcome,
     )
+    return ClauseRow(cells, _find_kind(clause))
+
+
+def _write_family(
+    family: Sequence[_Clause], columns: Sequence[str], figures: Mapping[str, Any]
+) -> Iterator[ClauseRow]:
+    """Yield the figures of one kind of clause by column, then each kind of figure that stands beside them."""
+    first = family[0]
+    words = words_of(first["measure"])
+    name = str(first["name"]).replace(f"[{first['column']}]", "", 1)
+    bounds = {clause["column"]: write_bound(clause, words) for clause in family}
+    is_same = len(set(bounds.values())) == 1
+    bound = bounds[first["column"]] if is_same else "beside each"
+    if first["share_of"]:
+        is_same, side = True, "at least" if first["at_least"] else "at most"
+        bound = f"{side} {first['bound']:g} of {first['share_of']}"
+    cells = []
+    for clause in family:
+        value = write_figure(clause["value"], words).removesuffix(f" {words.unit}")
+        cell = f"{_MARKS[clause['outcome']]} {value}"
+        cells.append(cell if is_same else f"{cell} ({bounds[clause['column']]})")
+    name += ", only warns" if first["warns"] else ""
+    kind = min((_find_kind(clause) for clause in family), key=_GRAVEST.index)
+    yield ClauseRow((name, bound, *cells), kind)
+    beside = [find_beside(clause, figures) for clause in family]
+    for place, heading in (
+        ("own", "own"),
+        ("others", "others'"),
+        ("chance", "chance"),
+        ("holdout", "holdout"),
+    ):
+        texts = [getattr(of_clause, place) for of_clause in beside]
+        if set(texts) != {MISSING}:
+            yield ClauseRow((f"{name}: {heading}", "", *texts), "")
 
 
 @dataclass(frozen=True)
@@ -110,19 +163,20 @@ class Beside:
 
 _OWN = {"DiSCO": "Dorig", "DiSDiO": "Dorig", "repU": "UiO", "UiOiS": "UiO", "DCAP": "CAPd"}
 _CHANCE = {"DiSCO": "DiSCO_chance"}
-_NEARER_IN_FRESH_SAMPLE = 50.0
+_IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
 
 
 def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside:
     """Return the baselines of a clause's figure, of the synthesis that the figure is of."""
     baselines = find_baselines(clause, figures)
-    return Beside(**{place: write_figure(figure, words) for place, (figure, words) in baselines.items()})
+    texts = {place: write_figure(figure, words) for place, (figure, words) in baselines.items()}
+    return Beside(**{place: text for place, text in texts.items() if place != "figure"})
 
 
 def find_baselines(
     clause: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> dict[str, tuple[float | None, Words | None]]:
-    """Return the same as numbers, each with its words."""
+    """Return the same as numbers, each with its words; `figure` is the one that a difference is of."""
     measure = clause["measure"]
     if clause["control"]:
         return {}
@@ -142,10 +196,10 @@ def find_baselines(
     )
     others = f"{base}_others" if f"{base}_others" in row else f"{base}_expected"
     chance = f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base, "")
-    named = {"own": _OWN.get(base, ""), "others": others, "chance": chance}
+    named = {"figure": base, "own": _OWN.get(base, ""), "others": others, "chance": chance}
     found = {place: (row.get(name), find_words(name)) for place, name in named.items()}
-    if measure == "nearer":
-        found["others"] = _NEARER_IN_FRESH_SAMPLE, find_words(measure)
+    if measure in _IN_FRESH_SAMPLE:
+        found["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
     return found | {"holdout": (of_holdout, find_words(base))}
 
 

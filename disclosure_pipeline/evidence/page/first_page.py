@@ -9,6 +9,7 @@ from typing import Any
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
+from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
@@ -17,10 +18,16 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     find_beside,
     find_question,
 )
-from disclosure_pipeline.evidence.page.parts import Figure, PageTable, write_bound, write_figure
+from disclosure_pipeline.evidence.page.parts import (
+    Figure,
+    PageTable,
+    write_bound,
+    write_figure,
+    write_subject,
+)
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
-from disclosure_pipeline.policy.registry import JUDGED
+from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF
 from disclosure_pipeline.policy.verdict import use_of_bound
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -37,6 +44,13 @@ _ANSWERS = {
 }
 _GRAVEST = list(_ANSWERS)
 _MOST_ROWS = 12
+_BY_OTHERS = {
+    "copied": "in a fresh sample",
+    "found": "with other people's records",
+    "learned": "from other people's records",
+}
+# The control that says most to a reader: what is found in a copy of everybody.
+_OF_A_COPY = "copy_repU"
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,7 @@ class Answer:
     question: str
     kind: str
     answer: str
+    kept: str
     sentence: str
     name: str
     value: str
@@ -54,10 +69,10 @@ class Answer:
     chance: str
 
 
-def answer_questions(content: Content) -> list[Answer]:
+def answer_questions(content: Content, power: GatePower | None = None) -> list[Answer]:
     """Return the answer to each question that a clause is about."""
     asked = [(question, _list_clauses(content, question)) for question in QUESTIONS]
-    return [_answer(question, clauses, content) for question, clauses in asked if clauses]
+    return [_answer(question, clauses, content, power) for question, clauses in asked if clauses]
 
 
 def write_headline(content: Content) -> str:
@@ -67,33 +82,24 @@ def write_headline(content: Content) -> str:
         return f"Measured: {_state_largest(content)}"
     if decision == "approved":
         return f"Approved: {count_kept(content['clauses'])}"
+    reason = find_reason(content)
     if decision == "undetermined":
+        stated = _state(reason) if reason else "no clause could be held against the figures"
+        return f"Could not be determined: {stated}"
+    if reason is None:
+        return "Refused: a waiver for this content is refused"
+    return f"Refused: {_state(reason)}; allowed are {_name_bound(reason)}"
+
+
+def find_reason(content: Content) -> _Clause | None:
+    """Return the clause of the headline; None where none stands against a release."""
+    if content["decision"] == "undetermined":
         doubtful = [clause for clause in _list_deciding(content) if clause["outcome"] == "undetermined"]
         # Where the engine or the tables cannot be trusted, no other figure counts.
         doubtful.sort(key=lambda clause: (not clause["control"], find_question(clause) != _TRUSTED))
-        reason = _state(doubtful[0]) if doubtful else "no clause could be held against the figures"
-        return f"Could not be determined: {reason}"
-    for question in QUESTIONS:
-        clauses = _list_clauses(content, question)
-        if clauses and clauses[0]["outcome"] == "exceeded":
-            return f"Refused: {_state(clauses[0])}; allowed are {_name_bound(clauses[0])}"
-    return "Refused: a waiver for this content is refused"
-
-
-def count_kept(clauses: Sequence[_Clause]) -> str:
-    """Return how many clauses are kept, of those that decide and of those that only warn.
-
-    Example:
-        >>> count_kept([{"warns": False, "outcome": "kept"}, {"warns": True, "outcome": "exceeded"}])
-        '1 of 1 deciding clauses is kept; 1 of 1 that only warn is not'
-    """
-    deciding = [clause["outcome"] for clause in clauses if not clause["warns"]]
-    warning = [clause["outcome"] for clause in clauses if clause["warns"]]
-    kept, waived = deciding.count("kept"), deciding.count("waived")
-    text = f"{kept} of {len(deciding)} deciding clauses {_is_or_are(kept)} kept"
-    text += f", {waived} waived" if waived else ""
-    broken = len(warning) - warning.count("kept")
-    return text + (f"; {broken} of {len(warning)} that only warn {_is_or_are(broken)} not" if broken else "")
+        return doubtful[0] if doubtful else None
+    gravest = (clauses[0] for question in QUESTIONS if (clauses := _list_clauses(content, question)))
+    return next((clause for clause in gravest if clause["outcome"] == "exceeded"), None)
 
 
 def show_bounds(content: Content) -> Figure | None:
@@ -125,16 +131,17 @@ def show_bounds(content: Content) -> Figure | None:
         others = _others(clause, content)
         figures = (clause["value"], clause["limit"], others)
         points += [
-            (clause["name"], mark, figure / clause["limit"])
+            (_label(clause), mark, figure / clause["limit"])
             for mark, figure in zip(marks, figures, strict=True)
             if figure is not None
         ]
-    headings = ("Clause", "Figure", "Bound", "Others'")
+    headings = ("Risk", "Clause", "Figure", "Bound", "Others'")
     table = PageTable(
         "The risks nearest to their bound, or farthest beyond it",
         headings,
         tuple(
             (
+                capitalized(write_subject(clause)),
                 clause["name"],
                 write_figure(clause["value"], words_of(clause["measure"])),
                 write_bound(clause, words_of(clause["measure"])),
@@ -145,7 +152,14 @@ def show_bounds(content: Content) -> Figure | None:
     )
     return Figure(
         title,
-        charts.draw_rows(points, marks, "figure divided by its bound", row_height=21),
+        charts.draw_rows(
+            points,
+            marks,
+            "figure divided by its bound",
+            row_height=16,
+            width=charts.BESIDE_LONG_NAMES,
+            longest_name=charts.LONG_NAMES,
+        ),
         "Each risk divided by its bound: beyond 1 it is more than the policy allows.",
         table,
     )
@@ -176,43 +190,76 @@ def _list_clauses(content: Content, question: str) -> list[_Clause]:
     clauses = [clause for clause in _list_deciding(content) if find_question(clause) == question]
     return sorted(
         clauses,
-        key=lambda clause: (_GRAVEST.index(clause["outcome"]), not clause["control"], -_use(clause)),
+        key=lambda clause: (
+            _GRAVEST.index(clause["outcome"]),
+            clause["outcome"] == "kept" and clause["measure"] != _OF_A_COPY,
+            not clause["control"],
+            -_use(clause, from_lowest=True),
+        ),
     )
 
 
-def _use(clause: _Clause) -> float:
-    """Return how much of its bound a clause takes; less than any of what is withheld, or at it by nature."""
+def _use(clause: _Clause, *, from_lowest: bool = False) -> float:
+    """Return how much of its bound a clause takes; less than any of what is withheld, or at it by nature.
+
+    `from_lowest`: from where the bound can begin, such as the half of the people that anybody is near to.
+    """
+    entry = JUDGED[clause["measure"]]
     is_exact = clause["share_of"] is not None and clause["control"]
-    is_alike = JUDGED[clause["measure"]].role == "overlap"
-    if clause["value"] is None or (clause["outcome"] == "kept" and (is_exact or is_alike)):
+    if clause["value"] is None or (clause["outcome"] == "kept" and (is_exact or entry.role == "overlap")):
         return -1.0
-    return use_of_bound(clause["value"], clause["limit"], at_least=clause["at_least"])
+    lowest = entry.bound.lowest if entry.bound and from_lowest else 0.0
+    limit = clause["limit"] - lowest if clause["limit"] is not None else None
+    return use_of_bound(clause["value"] - lowest, limit, at_least=clause["at_least"])
 
 
-def _answer(question: str, clauses: Sequence[_Clause], content: Content) -> Answer:
+def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: GatePower | None) -> Answer:
     clause = clauses[0]
     words = words_of(clause["measure"])
     kind = clause["outcome"]
     mark, about_risk, about_figures = _ANSWERS[kind]
-    beside = find_beside(clause, content["figures"])
-    if kind == "kept":
-        nearest = words.title.removesuffix(": where beyond chance") + (
-            f" ({clause['column']})" if clause["column"] else ""
+    answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
+    sentence = f"{capitalized(_compare(clause, content))}."
+    if question == _TRUSTED and kind == "kept":
+        sentence = (
+            "In a copy of all people the engine finds all who can be found; the tables are coded alike."
         )
-        sentence = f"All {len(clauses)} clauses are kept. Nearest to its bound: {nearest}."
-    else:
-        sentence = f"{capitalized(_state(clause))}."
+        if power is not None and power.is_blind:
+            kind, answer = "waived", "≈ Only in part"
+            sentence = "The figures are right, but this gate does not notice copies reliably."
+    beside = find_beside(clause, content["figures"])
+    kept = sum(clause["outcome"] == "kept" for clause in clauses)
     return Answer(
         question=question,
         kind=kind,
-        answer=f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}",
+        answer=answer,
+        kept=f"{kept} of {len(clauses)} clauses {_is_or_are(kept)} kept",
         sentence=sentence,
         name=clause["name"],
         value=write_figure(clause["value"], words),
-        bound=write_bound(clause, words),
+        bound=f"at {'least' if clause['at_least'] else 'most'} {write_figure(clause['limit'], words)}",
         others=beside.others,
         chance=beside.chance,
     )
+
+
+def _compare(clause: _Clause, content: Content) -> str:
+    """Return what was found beside what others' records show; the difference last, where a clause is one."""
+    base = base_measure(clause["measure"])
+    baselines = find_baselines(clause, content["figures"])
+    figure, words = baselines.get("figure", (None, None))
+    others, others_words = baselines.get("others", (None, None))
+    if clause["note"] or clause["value"] is None or base == clause["measure"]:
+        return _state(clause)
+    if figure is None or others is None or words is None or not words.finding:
+        return _state(clause)
+    by_others = _BY_OTHERS.get(JUDGED[clause["measure"]].question, "by others")
+    sentence = f"{_fill(words, figure, clause['column'])}; {by_others} {write_figure(others, others_words)}"
+    if clause["measure"] in SMALLER_OF and (chance := baselines["chance"])[0] is not None:
+        sentence += f", by chance {write_figure(*chance)}"
+    at_most = "at most " if content.get("is_rounded") else ""
+    more = f"{at_most}{write_figure(clause['value'], words_of(clause['measure']))}"
+    return f"{sentence}: {f'{more} more' if clause['value'] > 0 else 'no more than chance explains'}"
 
 
 def _others(clause: _Clause, content: Content) -> float | None:
@@ -220,6 +267,13 @@ def _others(clause: _Clause, content: Content) -> float | None:
     if base_measure(clause["measure"]) != clause["measure"]:
         return 0.0
     return find_baselines(clause, content["figures"])["others"][0]
+
+
+def _label(clause: _Clause) -> str:
+    """Return a clause's name on the chart, with its figure and its bound."""
+    words = words_of(clause["measure"])
+    value = write_figure(clause["value"], words).partition(" ")[0]
+    return f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
 
 
 def _name_bound(clause: _Clause) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_heading
+from disclosure_pipeline.evaluation.glossary import find_heading, find_words
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.parts import Figure, name_marks, require_words, tabulate, write_figure
 from disclosure_pipeline.measures.guard_chance import errors_of_largest
+from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 
 Content = Mapping[str, Any]
 
@@ -45,6 +46,45 @@ def tell_found(content: Content) -> str:
         f"{unique} of the people are the only ones with their combination of {_list(figures['keys'])}. For "
         f"{both} the synthetic table holds exactly one such record, which looks like them, whether it was "
         "made from them or not."
+    )
+
+
+def show_found(content: Content) -> Figure | None:
+    """Draw the people whom their keys single out, and the records that point at one person."""
+    rows = content["figures"]["identity"]
+    if not rows:
+        return None
+    worst = max(rows, key=lambda row: row.get("repU") or 0.0)
+    marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
+    marks |= {"unique_hits_others": charts.OTHERS}
+    legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
+    named = {
+        "people singled out by their keys": ("UiO", "repU"),
+        "synthetic records pointing at one person": ("unique_hits", "unique_hits_others"),
+    }
+    points = [
+        (label, legend.get(column, BY_SYNTHETIC), worst[column])
+        for label, columns in named.items()
+        for column in columns
+        if worst.get(column) is not None
+    ]
+    beyond = worst.get("unique_hits_beyond_chance") or 0.0
+    more = f"{write_figure(beyond, find_words('unique_hits_beyond'))} beyond" if beyond > 0 else "no more than"
+    return Figure(
+        f"Hits on one person: {more} other people's records",
+        charts.draw_rows(
+            points,
+            {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
+            "% of the people, or of the synthetic records",
+            longest_name=charts.LONG_NAMES,
+        ),
+        "People who are the only ones with their keys, and records with the keys of exactly one person.",
+        tabulate(
+            "Who is singled out, in percent",
+            rows,
+            ["synthesis", "UiO", "UiOiS", "repU", "unique_hits", "unique_hits_others", "unique_hits_beyond"],
+            "identity",
+        ),
     )
 
 

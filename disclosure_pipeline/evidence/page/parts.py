@@ -9,6 +9,7 @@ from typing import Any
 from disclosure_pipeline.evaluation.glossary import LABELS, find_heading, find_words
 from disclosure_pipeline.evidence.page.charts import Mark
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
+from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.tables.messages import capitalized
 
 MISSING = "\N{EN DASH}"
@@ -49,6 +50,27 @@ def write_bound(clause: Mapping[str, Any], words: Words) -> str:
     if clause["share_of"]:
         bound += f" ({clause['bound']:g} of {clause['share_of']})"
     return bound if clause["loosened_from"] is None else f"{bound}, loosened from {clause['loosened_from']:g}"
+
+
+def write_subject(clause: Mapping[str, Any]) -> str:
+    """Return the people or records that a clause is about: its name beside a mark, and in a headline.
+
+    Example:
+        >>> write_subject({"measure": "repU", "column": None, "share_of": "UiO", "over": "worst"})
+        'people singled out in both tables (of UiO)'
+    """
+    words = words_of(clause["measure"])
+    column = clause["column"]
+    if words.subject:
+        # The name of a column may hold braces of its own.
+        subject = (column or "keys").join(words.subject.split("{column}"))
+        column = None if "{column}" in words.subject else column
+    else:
+        subject = words.title.removesuffix(": where beyond chance")
+    notes = [column, clause["share_of"] and f"of {clause['share_of']}"]
+    notes.append("mean" if clause["over"] == "mean" else None)
+    noted = ", ".join(note for note in notes if note)
+    return f"{subject} ({noted})" if noted else subject
 
 
 def require_words(name: str, frame: str) -> Words:

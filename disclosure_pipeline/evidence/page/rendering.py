@@ -14,17 +14,18 @@ from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
-from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement
+from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
 from disclosure_pipeline.evidence.page import intruder, sections
-from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, group_clauses
+from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
-    count_kept,
+    find_reason,
     show_bounds,
     show_power,
     write_headline,
 )
 from disclosure_pipeline.evidence.page.parts import tabulate
+from disclosure_pipeline.evidence.page.what_now import TriedRemedy, advise
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import (
@@ -76,6 +77,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
         "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
         "number_of_warnings": len(content["warnings"]),
+        "is_rounded": True,
     }
 
 
@@ -203,13 +205,15 @@ def render_page(
     edition: Edition = "internal",
     others: Sequence[Mapping[str, Any]] = (),
     power: GatePower | None = None,
+    remedies: Sequence[TriedRemedy] | None = None,
 ) -> str:
     """Return the page of a dossier; the same for the same arguments.
 
     `content` is what `build_dossier()` or `build_measurement()` gives; `others` are the dossiers of the
     gate's other candidates, oldest first, which only the internal edition shows; `power` is what the gate
-    would notice, None where it is not measured. The edition for publication
-    is rounded to the gate's `smallest_count` and names no value of a column.
+    would notice, None where it is not measured; `remedies` were tried on the tables of a refused candidate,
+    None where the gate wants none, and are not for publication. That edition is rounded to the gate's
+    `smallest_count` and names no value of a column.
     """
     is_public = edition == "publication"
     shown = make_publishable(content) if is_public else content
@@ -228,14 +232,16 @@ def render_page(
             headline=write_headline(shown),
             kind=shown["decision"] or "measured",
             kept=count_kept(shown["clauses"]),
-            answers=answer_questions(shown),
+            answers=answer_questions(shown, power),
             bounds=show_bounds(shown),
             power=power,
             power_figure=None if power is None else show_power(power),
             power_records=0 if power is None else _count_shown(power.records, shown, is_public=is_public),
+            what_now=None if is_public or remedies is None else advise(shown, remedies, find_reason(shown)),
             questions=list(QUESTIONS),
-            clause_groups=group_clauses(shown),
-            found=intruder.tell_found(shown),
+            clause_tables=tabulate_clauses(shown),
+            found=intruder.show_found(shown),
+            found_sentence=intruder.tell_found(shown),
             intruder=intruder.tell_intruder(shown),
             disclosure=intruder.show_disclosure(shown),
             subgroups=sections.show_subgroups(shown),

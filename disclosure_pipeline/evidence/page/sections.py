@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_heading, find_words
+from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
 from disclosure_pipeline.evidence.page.intruder import find_bar
 from disclosure_pipeline.evidence.page.parts import (
     MISSING,
@@ -61,6 +62,7 @@ def show_copies(content: Content) -> Figure | None:
             points,
             name_marks(marks, "partial_copies"),
             "% of the people",
+            row_height=24,
             bars=[
                 (label, row["people_copied_expected"], row["people_copied_expected"] + row[_FOUND_BY_CHANCE])
                 for label, row in worst.items()
@@ -126,6 +128,8 @@ def show_utility(content: Content) -> Figure | None:
             points,
             name_marks(marks, "columns_apart"),
             "share of records that would have to move",
+            row_height=16,
+            width=charts.SIDE_BY_SIDE,
         ),
         "For each column, the share of records that would have to change to have the same frequencies.",
         tabulate(
@@ -137,18 +141,21 @@ def show_utility(content: Content) -> Figure | None:
     )
 
 
-def define(content: Content) -> list[tuple[str, Words]]:
-    """Return the risks that the page shows, with their words; checks and controls say what they are."""
-    names = ["DiSCO", "DiSCO_others", "DiSCO_chance", "Dorig", "UiO", "repU", "TVD"]
-    names += [clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED]
-    return sorted({name: _words_of(name) for name in names}.items(), key=lambda entry: entry[0].lower())
+def define(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
+    """Return the risks that the page shows, each with its name on the charts, by question.
 
-
-def _words_of(name: str) -> Words:
-    """Return the words of a clause's figure, or of a column of a frame."""
-    words = words_of(name) if name in JUDGED else find_words(name)
-    assert words is not None, f"no words for {name}"
-    return words
+    Checks and controls say what they are.
+    """
+    figures = content["figures"]
+    shown = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
+    names = {name for frame, columns in shown.items() if figures[frame] for name in columns}
+    names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
+    defined: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
+    for name in sorted(names, key=str.lower):
+        words = words_of(name)
+        subject = (words.subject or words.title).replace("{column}", "a target")
+        defined[find_question({"measure": name})].append((name, subject, words))
+    return defined
 
 
 _DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
@@ -181,6 +188,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
             points,
             name_marks(_MARKS, "subgroups"),
             "% of the group",
+            row_height=17,
             bars=[(str(row["group"]), *find_bar(row, errors_of_largest(len(worst)))) for row in shown],
         ),
         "For each group of people, how many can be told their target.",
@@ -247,23 +255,15 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     """Return the candidate among the others of its gate, by utility and risk."""
     placed = [(candidate, _place(candidate)) for candidate in (*others, content)]
     points = [
-        (
-            str(candidate["candidate"]),
-            *place,
-            "this candidate" if candidate is content else "another candidate",
-        )
+        (*place, "this candidate" if candidate is content else "another candidate")
         for candidate, place in placed
         if place is not None
     ]
     own_place = _place(content)
-    if own_place is None or not points:
+    if own_place is None or len(points) == 1:
         return None
-    better = sum(
-        x <= own_place[0] and y <= own_place[1] for _, x, y, kind in points if kind != "this candidate"
-    )
-    if len(points) == 1:
-        title = "This is the first candidate of the gate that was measured"
-    elif better:
+    better = sum(x <= own_place[0] and y <= own_place[1] for x, y, kind in points if kind != "this candidate")
+    if better:
         title = f"{better} of {len(points) - 1} other candidates are at least as useful and no riskier"
     else:
         title = "No other candidate is both at least as useful and no riskier"
@@ -273,7 +273,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
     return Figure(
         title,
-        charts.draw_map(points, x_words.title, y_words.title),
+        charts.draw_map(points, "farther from the confidential table", "riskier"),
         "The candidates of the gate: to the left are useful ones, below are safe ones.",
         PageTable(
             "The candidates of the gate by utility and risk",
