@@ -135,14 +135,13 @@ def show_bounds(content: Content) -> Figure | None:
             for mark, figure in zip(marks, figures, strict=True)
             if figure is not None
         ]
-    headings = ("Risk", "Clause", "Figure", "Bound", "Others'")
+    headings = ("Risk", "Figure", "Bound", "Others'")
     table = PageTable(
         "The risks nearest to their bound, or farthest beyond it",
         headings,
         tuple(
             (
-                capitalized(write_subject(clause)),
-                clause["name"],
+                f"{capitalized(write_subject(clause))} ({clause['name']})",
                 write_figure(clause["value"], words_of(clause["measure"])),
                 write_bound(clause, words_of(clause["measure"])),
                 find_beside(clause, content["figures"]).others,

@@ -69,7 +69,9 @@ def show_found(content: Content) -> Figure | None:
         if worst.get(column) is not None
     ]
     beyond = worst.get("unique_hits_beyond_chance") or 0.0
-    more = f"{write_figure(beyond, find_words('unique_hits_beyond'))} beyond" if beyond > 0 else "no more than"
+    more = (
+        f"{write_figure(beyond, find_words('unique_hits_beyond'))} beyond" if beyond > 0 else "no more than"
+    )
     return Figure(
         f"Hits on one person: {more} other people's records",
         charts.draw_rows(
