@@ -59,7 +59,7 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     before = contents(home.path)
     shown = run_command("evaluate", gate, folder)
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout == "trial: approved\n"
+    assert shown.stdout == "trial: approved\n  4 of 4 columns are measured and released\n"
     new = set(contents(home.path)) - set(before)
     sketches = {name for name in new if name.startswith(f"store/{GATE}/sketches")}
     assert len([name for name in sketches if name.endswith(".json")]) == 1  # of what was asked about
@@ -231,7 +231,13 @@ def test_columns_that_are_left_out_are_named(home: Home) -> None:
     ready(home)
     shown = run_command("check", write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50}))
     assert shown.exit_code == 0, shown.output
-    assert "3 of 4 columns are measured and released; left out: income" in shown.stderr
+    told = "3 of 4 columns are measured and released; left out: income"
+    assert told in shown.stderr
+    gate = write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50})
+    folder = deliver(home, gates.honest().drop(columns="income"))
+    assert told in run_command("evaluate", gate, folder).stdout.splitlines()[1]
+    assert json.loads(run_command("evaluate", gate, folder, "--format", "json").stdout)["columns"] == told
+    assert told in " ".join(run_command("evaluate", gate, folder, "--format", "table").stdout.split())
 
 
 NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {

@@ -259,7 +259,7 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
     assert rows["Take out the copies of one person"] == ["290 records", "0", "0.0 points", "30.0 %"]
     assert rows["Blank the targets that copies tell"][:3] == ["40 values", "1", "2.0 points"]
     helpless = Page(render_page(refused, remedies=TRIED[1:])).text
-    assert "None of the remedies that were tried keeps every clause: train the model otherwise" in helpless
+    assert "None of the remedies that were tried keeps every clause, so train the model otherwise" in helpless
     assert "No remedy was tried" in Page(render_page(refused, remedies=[])).text
     for text in (render_page(refused), render_page(refused, "publication", remedies=TRIED)):
         assert "what now" not in text

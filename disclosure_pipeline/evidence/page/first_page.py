@@ -43,7 +43,7 @@ _ANSWERS = {
     "kept": ("✓", "no more than allowed", "yes"),
 }
 _GRAVEST = list(_ANSWERS)
-_MOST_ROWS = 12
+_MOST_ROWS = 10
 _BY_OTHERS = {
     "copied": "in a fresh sample",
     "found": "with other people's records",
@@ -220,9 +220,7 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
     answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
     sentence = f"{capitalized(_compare(clause, content))}."
     if question == _TRUSTED and kind == "kept":
-        sentence = (
-            "In a copy of all people the engine finds all who can be found; the tables are coded alike."
-        )
+        sentence = "In a copy of the confidential table everybody is found; both tables are coded alike."
         if power is not None and power.is_blind:
             kind, answer = "waived", "≈ Only in part"
             sentence = "The figures are right, but this gate does not notice copies reliably."

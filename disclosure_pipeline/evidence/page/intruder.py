@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_heading, find_words
+from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.parts import Figure, name_marks, require_words, tabulate, write_figure
 from disclosure_pipeline.measures.guard_chance import errors_of_largest
@@ -60,7 +60,7 @@ def show_found(content: Content) -> Figure | None:
     legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
     named = {
         "people singled out by their keys": ("UiO", "repU"),
-        "synthetic records pointing at one person": ("unique_hits", "unique_hits_others"),
+        "records pointing at one person": ("unique_hits", "unique_hits_others"),
     }
     points = [
         (label, legend.get(column, BY_SYNTHETIC), worst[column])
@@ -69,11 +69,11 @@ def show_found(content: Content) -> Figure | None:
         if worst.get(column) is not None
     ]
     beyond = worst.get("unique_hits_beyond_chance") or 0.0
-    more = (
-        f"{write_figure(beyond, find_words('unique_hits_beyond'))} beyond" if beyond > 0 else "no more than"
-    )
+    at_most = "at most " if content.get("is_rounded") else ""
+    more = f"{at_most}{write_figure(beyond, require_words('unique_hits_beyond', 'identity'))} more"
+    more = more if beyond > 0 else "no more"
     return Figure(
-        f"Hits on one person: {more} other people's records",
+        f"Records pointing at one person: {more} than with other people's records",
         charts.draw_rows(
             points,
             {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
@@ -232,8 +232,10 @@ def tell_few(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
 
 
 def _beyond_both(row: Mapping[str, Any]) -> float:
-    excess = row.get("DiSCO_excess")
-    return float(row["DiSCO_beyond"] if excess is None else min(row["DiSCO_beyond"], excess))
+    """Return the figure that a policy bounds: of what is beyond chance, the smaller difference."""
+    beyond, excess = row.get("DiSCO_beyond_chance"), row.get("DiSCO_excess")
+    beyond = row["DiSCO_beyond"] if beyond is None else beyond
+    return float(beyond if excess is None else min(beyond, excess))
 
 
 def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

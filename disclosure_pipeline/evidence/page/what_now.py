@@ -36,7 +36,7 @@ class WhatNow:
     table: PageTable | None
 
 
-_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise"
+_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
 
 
 def advise(
@@ -44,15 +44,15 @@ def advise(
 ) -> WhatNow:
     """Return what to do about a refusal; `reason` is the clause of the headline."""
     if not tried:
-        sentence = "No remedy was tried: the tables are too large for that, or lie in a database. Else"
-        return WhatNow(f"{sentence} {_OTHERWISE}.", None)
+        untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
+        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}", None)
     best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
     if best.broken:
-        sentence = f"None of the remedies that were tried keeps every clause: {_OTHERWISE}."
+        sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
     else:
         sentence = (
             f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
-            f"again: rather {_OTHERWISE}."
+            f"again, so rather {_OTHERWISE}"
         )
     return WhatNow(sentence, _tabulate(content, tried, reason))
 
@@ -68,7 +68,10 @@ def _tabulate(
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     words = None if reason is None else words_of(reason["measure"])
     headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept"]
-    headings += [*([] if reason is None else [capitalized(write_subject(reason))]), "Column farthest off"]
+    headings += [
+        *([] if reason is None else [capitalized(write_subject(reason))]),
+        "Least alike column, off by",
+    ]
 
     def write_row(
         name: str, cost: str, number: int, value: float | None, distance: float | None
