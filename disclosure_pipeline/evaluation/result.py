@@ -326,7 +326,7 @@ class Disclosure:
         return bool(self.excluded.drop(columns="remaining", errors="ignore").to_numpy().any())
 
     def plot(self) -> alt.LayerChart:
-        """Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, from 0 to 100 percent.
+        """Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, in percent.
 
         A bar is where DiSCO of fresh samples lies, but for chance.
 

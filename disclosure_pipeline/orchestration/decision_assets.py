@@ -136,7 +136,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             },
         )
         approved = content["decision"] == "approved"
-        description = f"{standing}: {', '.join(broken) or 'every clause is kept'}"
+        description = f"{standing}: {', '.join(broken) or 'every clause that decides is kept'}"
         within_policy = dg.AssetCheckResult(
             passed=approved,
             asset_key=key,
@@ -189,7 +189,7 @@ def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
         return StepOutcome(
             [dg.MaterializeResult(metadata=metadata), *results],
             verdict="approved",
-            last_words=f"Candidate {candidate!r} is approved: every clause of the policy is kept or waived. "
+            last_words=f"Candidate {candidate!r} is approved: every clause that decides is kept or waived. "
             f"It is published in {released.folder}.",
         )
 

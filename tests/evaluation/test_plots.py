@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
 from hypothesis import given
 from reference.cap import Record
 from support.browser import browser_tab, visit
@@ -257,6 +258,17 @@ def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     assert bars == "Bars: where fresh samples of other people lie, but for chance"
     [labels] = with_columns(chart, "flags")
     assert labels["flags"].tolist() == ["one-way: a; two-way: 91 pairs"]
+
+
+def test_the_axis_fits_the_figures() -> None:
+    """Marks between 0 and 9 percent lie over each other on an axis to 100."""
+    result = dp.disclosure(people_of(200, 1), people_of(200, 2), ["key"])
+    few = result.attribute.assign(
+        Dorig=9.0, DiSCO=4.0, DiSCO_others=5.0, DiSCO_beyond=-1.0, DiSCO_beyond_se=1.0
+    )
+    svg = vl_convert.vegalite_to_svg(replace(result, attribute=few).plot().to_dict())
+    ticks = [float(tick) for tick in re.findall(r"<text[^>]*>([\d.]+)</text>", svg)]
+    assert 9 <= max(ticks) <= 10 and min(ticks) == 0
 
 
 def people_of(records: int, seed: int) -> pd.DataFrame:

@@ -54,7 +54,7 @@ _POWER_HEIGHT = 200
 
 
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
-    """Draw a row for each target, from 0 to 100 percent of GT records, with a point for each synthesis.
+    """Draw a row for each target, in percent of GT records from 0 on, with a point for each synthesis.
 
     A bar is where DiSCO of fresh samples lies: as many standard errors around that of the others as the
     largest of so many targets is away by chance. The title is the finding; under it stand the keys and the
@@ -73,7 +73,7 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     long = points.melt(["target", "synthesis"], var_name="column", value_name="percent")
     legend = {name: f"{find_heading(name, 'attribute')} ({name})" for name in measured}
     long["measure"] = [legend[name] for name in long["column"]]
-    x = alt.X("percent:Q", title="% of GT records", scale=alt.Scale(domain=[0, 100]))
+    x = alt.X("percent:Q", title="% of GT records")
     y = alt.Y("target:N", title=None, sort=order, axis=alt.Axis(labelLimit=220))
 
     ends = (
