@@ -220,7 +220,7 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
     answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
     sentence = f"{capitalized(_compare(clause, content))}."
     if question == _TRUSTED and kind == "kept":
-        sentence = "In a copy of the confidential table everybody is found; both tables are coded alike."
+        sentence = "In a copy of everybody, all who stand out are found; both tables are coded alike."
         if power is not None and power.is_blind:
             kind, answer = "waived", "≈ Only in part"
             sentence = "The figures are right, but this gate does not notice copies reliably."

@@ -17,7 +17,7 @@ Content = Mapping[str, Any]
 def tell_intruder(content: Content) -> list[str]:
     """Return what somebody could do who knows the keys of a person: the most for one target."""
     figures = content["figures"]
-    keys = _list(figures["keys"])
+    keys = join_names(figures["keys"])
     rows = list(_worst_by_target(figures["attribute"]))
     sentences = []
     if rows:
@@ -43,9 +43,9 @@ def tell_found(content: Content) -> str:
     unique = write_figure(worst.get("UiO"), require_words("UiO", "identity"))
     both = write_figure(worst.get("repU"), require_words("repU", "identity"))
     return (
-        f"{unique} of the people are the only ones with their combination of {_list(figures['keys'])}. For "
-        f"{both} the synthetic table holds exactly one such record, which looks like them, whether it was "
-        "made from them or not."
+        f"{unique} of the people are the only ones with their combination of {join_names(figures['keys'])}. "
+        f"For {both} the synthetic table holds exactly one such record, which looks like them, whether it "
+        "was made from them or not."
     )
 
 
@@ -228,7 +228,7 @@ def tell_few(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
     """Return a sentence that names the targets whose DiSCO few people are behind; empty if there is none."""
     smallest, people = content["smallest_count"], content["figures"]["N_d"]
     few = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
-    return f" Fewer than {smallest} people are behind DiSCO of {_list(few)}." if few else ""
+    return f" Fewer than {smallest} people are behind DiSCO of {join_names(few)}." if few else ""
 
 
 def _beyond_both(row: Mapping[str, Any]) -> float:
@@ -246,6 +246,11 @@ def _worst_by_target(rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str,
             yield max(of_target, key=lambda row: float(row["DiSCO"]))
 
 
-def _list(names: Sequence[Any]) -> str:
+def join_names(names: Sequence[Any]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> join_names(["sex", "age", "region"])
+    'sex, age and region'
+    """
     texts = [str(name) for name in names]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -232,6 +232,8 @@ def render_page(
             headline=write_headline(shown),
             kind=shown["decision"] or "measured",
             kept=count_kept(shown["clauses"]),
+            keys=intruder.join_names(shown["figures"]["keys"]),
+            targets=intruder.join_names(shown["figures"]["targets"]),
             answers=answer_questions(shown, power),
             bounds=show_bounds(shown),
             power=power,
