@@ -258,6 +258,7 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
     assert rows["as it is"][:2] == [MISSING, str(len(broken))]
     assert rows["Take out the copies of one person"] == ["290 records", "0", "0.0 points", "30.0 %"]
     assert rows["Blank the targets that copies tell"][:3] == ["40 values", "1", "2.0 points"]
+    assert [f"✓ {MISSING}", f"✗ {MISSING}"] in [row[3:] for row in page.rows if row[0] == "repU"]
     helpless = Page(render_page(refused, remedies=TRIED[1:])).text
     assert "None of the remedies that were tried keeps every clause, so train the model otherwise" in helpless
     assert "No remedy was tried" in Page(render_page(refused, remedies=[])).text

@@ -12,7 +12,14 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evidence.page.parts import MISSING, write_bound, write_figure
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
-from disclosure_pipeline.policy.registry import CONTROLS, GUARDS, JUDGED, SMALLER_OF, find_measure
+from disclosure_pipeline.policy.registry import (
+    CONTROLS,
+    GUARDS,
+    JUDGED,
+    OF_CONFIDENTIAL,
+    SMALLER_OF,
+    find_measure,
+)
 
 QUESTIONS: Mapping[str, tuple[Question, ...]] = {
     "Were people copied?": ("copied",),
@@ -62,7 +69,8 @@ def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
         for columns, families in _gather(asked).items():
             rows_of_columns = [row for family in families for row in _write_family(family, columns, figures)]
             headings = ("Clause", "Bound", *columns)
-            tables.append(ClauseTable(f"{question} By column", headings, tuple(rows_of_columns)))
+            apart = "further table" if families[0][0]["measure"] in OF_CONFIDENTIAL else "column"
+            tables.append(ClauseTable(f"{question} By {apart}", headings, tuple(rows_of_columns)))
     return tables
 
 

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from disclosure_pipeline.evidence.page.parts import MISSING, PageTable, write_figure, write_subject
+from disclosure_pipeline.evidence.page.parts import (
+    MISSING,
+    PageTable,
+    write_bound,
+    write_figure,
+    write_subject,
+)
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -30,10 +36,11 @@ class TriedRemedy:
 
 @dataclass(frozen=True)
 class WhatNow:
-    """A sentence for a reader in a hurry, and what was tried; None where nothing was."""
+    """A sentence for a reader in a hurry; what was tried, in short and by clause, None where nothing was."""
 
     sentence: str
-    table: PageTable | None
+    table: PageTable | None = None
+    clauses: PageTable | None = None
 
 
 _OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
@@ -45,7 +52,7 @@ def advise(
     """Return what to do about a refusal; `reason` is the clause of the headline."""
     if not tried:
         untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
-        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}", None)
+        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}")
     best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
     if best.broken:
         sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
@@ -54,17 +61,30 @@ def advise(
             f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
             f"again, so rather {_OTHERWISE}"
         )
-    return WhatNow(sentence, _tabulate(content, tried, reason))
-
-
-def _tabulate(
-    content: Mapping[str, Any], tried: Sequence[TriedRemedy], reason: Mapping[str, Any] | None
-) -> PageTable:
     broken = [
         clause
         for clause in content["clauses"]
         if clause["outcome"] not in {"kept", "waived"} and not clause["warns"]
     ]
+    return WhatNow(sentence, _tabulate(content, tried, reason, len(broken)), _list_clauses(broken, tried))
+
+
+def _list_clauses(broken: Sequence[Mapping[str, Any]], tried: Sequence[TriedRemedy]) -> PageTable:
+    rows = []
+    for clause in broken:
+        words = words_of(clause["measure"])
+        cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
+        for remedy in tried:
+            mark = "✗" if clause["name"] in remedy.broken else "✓"
+            cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
+        rows.append(tuple(cells))
+    headings = ("Clause", "Bound", "As it is", *(remedy.name for remedy in tried))
+    return PageTable("Clauses that are not kept, after each remedy", headings, tuple(rows))
+
+
+def _tabulate(
+    content: Mapping[str, Any], tried: Sequence[TriedRemedy], reason: Mapping[str, Any] | None, broken: int
+) -> PageTable:
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     words = None if reason is None else words_of(reason["measure"])
     headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept"]
@@ -80,7 +100,7 @@ def _tabulate(
         return [name, cost, str(number), *figure, MISSING if distance is None else f"{100 * distance:.1f} %"]
 
     as_it_is = None if reason is None else reason["value"]
-    rows = [write_row("as it is", MISSING, len(broken), as_it_is, max(distances, default=None))]
+    rows = [write_row("as it is", MISSING, broken, as_it_is, max(distances, default=None))]
     for remedy in tried:
         value = None if reason is None else remedy.values.get(reason["name"])
         rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
