@@ -56,8 +56,8 @@ GUARDS_OF_COPIES = (
         published="unit",
         bound=GuardBound(
             7,
-            "The larger of both in all columns but one, in the targets alone, or in all but numbers: "
-            "the largest of these",
+            "The larger of both in all columns but one, in the targets alone, in all but numbers, or in a "
+            "text or date whose levels name people: the largest of these",
         ),
     ),
     *list_guard(
@@ -129,8 +129,8 @@ GUARDS_OF_COMPARABILITY = (
         bound=GuardBound(
             0.15,
             "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
-            "near once its levels are matched by their frequencies. Beyond, a candidate cannot be "
-            "judged",
+            "near once its levels are matched by their frequencies; and a number or date beside other "
+            "columns, if turning, shifting or scaling brings it near. Beyond, a candidate cannot be judged",
             below=1,
         ),
     ),

@@ -13,7 +13,7 @@ _PROGRAM = "disclosure-pipeline"
 
 def page() -> str:
     """Each command, with what `--help` prints of it."""
-    return "\n\n".join(f"## {name}\n\n```text\n{help_text}\n```" for name, help_text in commands()) + "\n"
+    return "\n\n".join(f"### {name}\n\n```text\n{help_text}\n```" for name, help_text in commands()) + "\n"
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -27,12 +27,21 @@ def page() -> str:
     return "\n\n".join(_section(name, models[name]) for name in names if "properties" in models[name]) + "\n"
 
 
+def guards_page() -> str:
+    """A row for each guard that a policy can bound: its name, default and description."""
+    guards = file_schema()["$defs"]["Guards"]["properties"]
+    rows = [
+        f"| `{name}` | {_default(guard, required=False)} | {_text(guard)} |" for name, guard in guards.items()
+    ]
+    return "\n".join(["| guard | default | |", "|---|---|---|", *rows]) + "\n"
+
+
 def _section(name: str, model: Mapping[str, Any]) -> str:
     required = model.get("required", ())
-    rows = [
-        f"| `{attribute}` | {_kind(schema)} | {_default(schema, attribute in required)} | {_text(schema)} |"
-        for attribute, schema in model["properties"].items()
-    ]
+    rows = []
+    for attribute, schema in model["properties"].items():
+        default = _default(schema, required=attribute in required)
+        rows.append(f"| `{attribute}` | {_kind(schema)} | {default} | {_text(schema)} |")
     heading = "| attribute | value | default | |\n|---|---|---|---|"
     text = _cell(model.get("description", ""))
     return "\n\n".join(filter(None, [f"({_anchor(name)})=\n## {name}", text, "\n".join([heading, *rows])]))
@@ -68,7 +77,7 @@ def _kind_alone(schema: Mapping[str, Any]) -> str:
     )
 
 
-def _default(schema: Mapping[str, Any], required: bool) -> str:
+def _default(schema: Mapping[str, Any], *, required: bool) -> str:
     if required:
         return "required"
     default = schema.get("default")

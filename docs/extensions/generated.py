@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PAGES = {
     "gate.md": gate_reference.page,
+    "guards.md": gate_reference.guards_page,
     "commands.md": command_reference.page,
     "library.md": code_reference.page,
     "glossary.md": column_reference.page,

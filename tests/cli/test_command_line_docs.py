@@ -28,31 +28,6 @@ def commands(
 COMMANDS = {" ".join(path): command for path, command in commands(main) if path}
 
 
-def section(name: str) -> str:
-    _, actual, rest = PAGE.partition(f"### `disclosure-pipeline {name}`\n")
-    assert actual, f"docs/command_line.md does not know {name}"
-    return re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
-
-
-def options(command: click.Command) -> set[str]:
-    return {
-        name
-        for parameter in command.params
-        if isinstance(parameter, click.Option)
-        for name in (*parameter.opts, *parameter.secondary_opts)
-    }
-
-
-def test_the_page_knows_every_command_and_no_other() -> None:
-    assert set(re.findall(r"^### `disclosure-pipeline (.+)`$", PAGE, re.MULTILINE)) == set(COMMANDS)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_page_knows_every_option_and_no_other(name: str) -> None:
-    message = set(re.findall(r"--[a-z][a-z-]*", section(name)))
-    assert message == options(COMMANDS[name])
-
-
 @pytest.mark.parametrize("name", ["", "policy", "dictionary"])
 def test_a_list_of_commands_cuts_no_sentence(name: str) -> None:
     shown = CliRunner().invoke(main, [*name.split(), "--help"]).output

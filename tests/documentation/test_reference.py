@@ -43,7 +43,7 @@ def test_every_command_is_there_with_its_options() -> None:
         assert f"## {name}\n" in page
         assert command.startswith("Usage: disclosure-pipeline")
         assert "--help" in command
-    assert "## disclosure-pipeline dictionary draft\n" in page
+    assert "### disclosure-pipeline dictionary draft\n" in page
 
 
 def test_every_public_name_is_there_with_its_docstring() -> None:
