@@ -48,7 +48,7 @@ def _run_blocks(page: str, names: dict[str, Any]) -> None:
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(text, f"{page}, block {i}", "exec"), names)
+            exec(compile(text, f"{page}, block {i}", "exec", dont_inherit=True), names)
         shown = of_page[i + 1][1] if i + 1 < len(of_page) and of_page[i + 1][0] == "text" else ""
         assert _without_trailing_blanks(printed.getvalue()) == _without_trailing_blanks(shown), f"block {i}"
 
