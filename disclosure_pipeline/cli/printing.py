@@ -258,7 +258,9 @@ def _print_row_by_row(
             f"{heading} {cell or '-'}".strip() for heading, cell in zip(headings, row, strict=True)
         )
         console.print(Text(f"\n{first}"))
-        console.print(Padding(Text("   ".join(others)), (0, 0, 0, 2)))
+        is_brief = all(len(cell.split()) <= 1 for cell in row[1:])
+        for line in ["   ".join(others)] if is_brief else others:
+            console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
 
 
 def print_sentences(sentences: Iterable[str]) -> None:

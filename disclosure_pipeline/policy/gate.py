@@ -117,8 +117,8 @@ class Gate(FrozenModel):
         tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$")], ...],
         Field(
             description="Keys of Dagster assets that bring the candidates, such as models/survey: each puts "
-            "one into incoming, and the metadata `folder` of its materialisation names it. A folder that "
-            "none of them names is not taken"
+            "one into incoming, and the metadata `folder` of its materialisation names it. The sensor takes "
+            "no folder that none of them names"
         ),
     ] = ()
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
