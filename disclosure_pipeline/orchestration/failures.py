@@ -12,7 +12,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.orchestration.presentation import WORST_CLAUSE
-from disclosure_pipeline.orchestration.steps import FOR_ANYBODY, RunOutcome, redact_errors, tag_run
+from disclosure_pipeline.orchestration.steps import FOR_NOTICES, RunOutcome, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.standing import is_published
 
@@ -152,7 +152,7 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    reasons = raised.metadata.get(FOR_ANYBODY)
+    reasons = raised.metadata.get(FOR_NOTICES)
     if reasons is not None and isinstance(reasons.value, list):
         return tuple(map(str, reasons.value))
     return (_describe_publicly(raised.metadata),)
@@ -172,7 +172,7 @@ def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetC
 
 def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
     # Descriptions hold exact figures of GT: they are for custodians.
-    words = metadata.get(FOR_ANYBODY)
+    words = metadata.get(FOR_NOTICES)
     return str(words.value) if words is not None else "its words are withheld, the user interface has them"
 
 

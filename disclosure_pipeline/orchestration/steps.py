@@ -27,8 +27,8 @@ T = TypeVar("T")
 # A policy or contract was not kept, nothing can be said, or the gate is broken.
 RunOutcome = Literal["refused", "undetermined", "crashed"]
 
-FOR_ANYBODY = "for_anybody"
-"""The metadata of a check or failure that a notice may repeat: no exact figure of GT."""
+FOR_NOTICES = "for_notices"
+"""The metadata of a failure that a notice may repeat: no exact figure of GT."""
 
 
 def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
@@ -36,27 +36,27 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
 
     Our own errors keep their message, which holds no GT value. Of any other error only its type and the
     lines of code it came through are repeated: its message may quote a record. `outcome` in the metadata
-    tells a refusal from what could not be determined and from a crash; `for_anybody` is what a notice says.
+    tells a refusal from what could not be determined and from a crash; `for_notices` is what a notice says.
     """
 
     @wraps(body)
     def within(*args: P.args, **kwargs: P.kwargs) -> T:
         outcome: RunOutcome
-        for_anybody: str | None = None
+        for_notices: str | None = None
         try:
             return body(*args, **kwargs)
         except RefusedError as error:
             outcome, description = "refused", str(error)
         except ContractError as error:
             outcome, description = "undetermined", str(error)
-            for_anybody = "; ".join(violation.without_numbers for violation in error.violations)
+            for_notices = "; ".join(violation.without_numbers for violation in error.violations)
         except DisclosurePipelineError as error:
             outcome, description = "undetermined", str(error)
         except Exception as error:  # nothing may reach the event log as it is
             outcome = "crashed"
             description = describe_unexpected(error)
         # Outside the except block, so that the failure has no context that is logged with it.
-        metadata = {"outcome": outcome, FOR_ANYBODY: description if for_anybody is None else for_anybody}
+        metadata = {"outcome": outcome, FOR_NOTICES: description if for_notices is None else for_notices}
         raise dg.Failure(description=description, metadata=metadata, allow_retries=False)
 
     return within
@@ -129,7 +129,7 @@ def refuse(
             "outcome": outcome,
             "failed_checks": ", ".join(checks),
             "reasons": dg.MetadataValue.json(list(reasons)),
-            FOR_ANYBODY: dg.MetadataValue.json(list(dict.fromkeys(reasons.values()))),
+            FOR_NOTICES: dg.MetadataValue.json(list(dict.fromkeys(reasons.values()))),
         },
         allow_retries=False,
     )

@@ -20,7 +20,7 @@ from support.processes import Finished, run_program
 from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.demo.run import make_data
+from disclosure_pipeline.demo.run import HONEST, make_data
 from disclosure_pipeline.orchestration.gate_file import require_as_written
 from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
@@ -84,6 +84,20 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
         assert f"{file}:{line_of(file.read_text(), f'{name}:')}: {name}: " in line
     for message in ("the ground truth is not there", "signing-key.pem", "public-key.pem", "salt"):
         assert message in line
+
+
+@only_in_ci("starts Dagster's command")
+def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Path) -> None:
+    launch = ("launch", "--job", "survey_gate", "--partition")
+    launched = dg(*launch, HONEST, folder=ROOT, home=furnished)
+    assert "RUN_START" in launched.stderr and "Could not find a partition" not in launched.stderr
+    assert (furnished / "demo" / "store" / "survey" / "candidates" / HONEST / "snapshot.json").is_file()
+    for arguments in (launch, ("launch", "--assets", "group:survey", "--partition")):
+        missing = dg(*arguments, "missing", folder=ROOT, home=furnished)
+        assert missing.returncode != 0
+        last = missing.stderr.strip().splitlines()[-1]
+        assert "put its tables into a folder of that name there, and last an empty file _SUCCESS" in last
+        assert f"Complete are: {HONEST}" in last
 
 
 @pytest.mark.parametrize(
