@@ -88,7 +88,7 @@ class Measure:
     def is_stacked(self) -> bool:
         """True if all files of a candidate as one table have to keep a bound of it, too."""
         is_risk = self.role in {"bound", "strict", "beyond", "guard", "doubt"}
-        return is_risk and self.family not in {"protection", "prediction", "membership"}
+        return is_risk and self.family not in {"protection", "prediction"}
 
 
 _Each = Mapping[str, Mapping[str, Any]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,7 +22,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_colu
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
-from disclosure_pipeline.evaluation.membership import measure_membership
+from disclosure_pipeline.evaluation.membership import Attacked, measure_membership
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
@@ -87,12 +88,16 @@ def add_holdout(
     doubts = _find_holdout_doubts(prepared)
     per_unit = _count_records_per_unit(prepared, on_progress)
     frame, of_holdout = _measure_holdout(prepared, counts, per_unit, on_progress)
+    attacked = Attacked(
+        prepared.opened, prepared.plan, partial(_group_as_measured, prepared), per_unit, prepared.claim
+    )
     by_keys = list(zip(counts.counts.keys, of_holdout, strict=True))
-    plan, claim = prepared.plan, prepared.claim
+    membership, of_stack = measure_membership(attacked, by_keys, on_progress)
     return replace(
         result,
         holdout=frame,
-        membership=measure_membership(prepared.opened, plan, by_keys, per_unit, claim, on_progress),
+        membership=membership,
+        stacked=result.stacked and replace(result.stacked, membership=of_stack),
         N_holdout=prepared.records,
         warnings=(*result.warnings, *doubts, *prepared.shared),
         comparability_doubts=(*result.comparability_doubts, *doubts),
@@ -105,7 +110,7 @@ def _measure_holdout(
     """Return the frame `holdout` of a result, beside what was counted of GT, and the holdout's key counts."""
     plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
-    grouped = {name: _group_as_measured(prepared, name) for name in plan.columns}
+    grouped = {name: _group_as_measured(prepared, column) for name, column in prepared.columns.items()}
     keys, targets = ([grouped[name] for name in names] for names in (plan.keys, plan.targets))
     request = CountRequest(
         [key.only(tables) for key in keys],
@@ -208,12 +213,12 @@ def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
     ]
 
 
-def _group_as_measured(prepared: PreparedHoldout, name: Any) -> CodedColumn:
+def _group_as_measured(prepared: PreparedHoldout, column: CodedColumn) -> CodedColumn:
     """Return a column grouped as without the holdout: it has no say in where groups end."""
-    column, grouping = prepared.columns[name], prepared.plan.grouping
-    if not grouping.grouped(name):
+    grouping = prepared.plan.grouping
+    if not grouping.grouped(column.name):
         return column
-    edges = grouping.edges_of(column.only(range(prepared.table)))
+    edges = grouping.edges_of(prepared.columns[column.name].only(range(prepared.table)))
     return grouping.group_by(column, edges)
 
 

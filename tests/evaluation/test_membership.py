@@ -105,10 +105,27 @@ def test_every_engine_gives_the_same(
     paths = [tmp_path / f"{number}.parquet" for number in range(4)]
     for table, path in zip(given_tables, paths, strict=True):
         table.to_parquet(path)
-    expected = measured(gt, given_tables[1:3], holdout, unit=unit)
-    actual = measured(paths[0], paths[1:3], paths[3], unit=unit, engine=engine)
-    pd.testing.assert_frame_equal(actual, expected, check_exact=True)
-    assert len(expected) == 2
+    options: dict[str, Any] = {"unit": unit, "groups": {"a": 5}}
+    arguments = ["a", "b", "c"], "e"
+    expected = dp.disclosure(gt, given_tables[1:3], *arguments, holdout=holdout, **options)
+    actual = dp.disclosure(paths[0], paths[1:3], *arguments, holdout=paths[3], **options, engine=engine)
+    pd.testing.assert_frame_equal(actual.membership, expected.membership, check_exact=True)
+    assert len(expected.membership) == 2
+    assert actual.stacked is not None and expected.stacked is not None
+    pd.testing.assert_frame_equal(actual.stacked.membership, expected.stacked.membership, check_exact=True)
+
+
+def test_several_files_are_attacked_together() -> None:
+    """Each holds other copies; an attacker has them all, as one table of all has them."""
+    gt, sd, holdout = planted(0.1)
+    halves = [sd.iloc[:200], sd.iloc[200:]]
+    keys, options = ["a", "b", "c"], {"groups": {"a": 5, "b": 5}}
+    result = dp.disclosure(gt, halves, keys, "e", holdout=holdout, **options)  # type: ignore[arg-type]
+    assert result.membership["advantage_records"].round(1).tolist() == [5.0, 5.0]
+    assert result.stacked is not None
+    together = dp.disclosure(gt, sd, keys, "e", holdout=holdout, **options)  # type: ignore[arg-type]
+    pd.testing.assert_frame_equal(result.stacked.membership, together.membership)
+    assert together.membership["advantage_keys"].item() < 10
 
 
 def test_columns_that_cannot_be_compared_leave_nothing_measured() -> None:

@@ -273,8 +273,10 @@ class StreamedTables:
         def read(
             _: Sequence[int], columns: Sequence[str], on_progress: OnProgress
         ) -> Sequence[StreamedTable]:
-            numbers = range(len(self.columns))
-            ground_truth, *syntheses = self.tables or self.read(numbers, columns, on_progress)
+            known = self.tables
+            if not known or not all(name in table.distinct for table in known for name in columns):
+                known = tuple(self.read(range(len(self.columns)), columns, on_progress))
+            ground_truth, *syntheses = known
             return ground_truth, stack_tables(syntheses)
 
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
