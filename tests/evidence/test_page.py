@@ -297,6 +297,17 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
     assert not [name for name in names if "[work]" in name]
 
 
+def test_targets_with_long_names_stand_on_paper_too(refused: dict[str, Any]) -> None:
+    """Side by side as many as fit; a single one where its name is longer than a line."""
+    for length, most in ((8, 5), (26, 3), (200, 1)):
+        names = [f"{number}".rjust(length, "x") for number in range(7)]
+        [disco] = [clause for clause in refused["clauses"] if clause["name"] == "DiSCO[work]"]
+        clauses = [{**disco, "column": name, "name": f"DiSCO[{name}]"} for name in names]
+        tables = tabulate_clauses({**refused, "clauses": clauses})
+        assert [name for table in tables for name in table.headings[2:]] == names
+        assert max(len(table.headings) - 2 for table in tables) == most
+
+
 def test_what_changed_since_the_last_candidate(refused: dict[str, Any], approved: dict[str, Any]) -> None:
     text = Page(render_page(refused, others=[approved])).text
     assert "Clauses whose figure changed since candidate honest" in text

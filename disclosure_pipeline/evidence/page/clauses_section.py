@@ -35,7 +35,8 @@ _OUTCOMES = {
     "waived": "waived",
 }
 _GRAVEST = ("undetermined", "exceeded", "waived", "warned", "kept")
-_MOST_COLUMNS = 5  # side by side on paper
+# Side by side on paper: so many columns, and so many letters of their names.
+_MOST_COLUMNS, _MOST_LETTERS = 5, 90
 _HEADINGS = ("Clause", "Figure", "Bound", "Own", "Others'", "Chance", "Holdout", "Outcome")
 _Clause = Mapping[str, Any]
 
@@ -83,8 +84,10 @@ def _gather(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clau
             families.setdefault(kind, []).append(clause)
     gathered: dict[tuple[str, ...], list[list[_Clause]]] = {}
     for family in families.values():
-        for start in range(0, len(family), _MOST_COLUMNS):
-            part = family[start : start + _MOST_COLUMNS]
+        longest = max(len(str(clause["column"])) for clause in family)
+        columns = max(1, min(_MOST_COLUMNS, _MOST_LETTERS // (longest + 4)))
+        for start in range(0, len(family), columns):
+            part = family[start : start + columns]
             gathered.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
     return gathered
 
