@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.frames import name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documented
-from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, decide
+from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, decide
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.messages import escape_markdown
 
@@ -122,12 +122,6 @@ _PACKAGES = (
     "pydantic",
     "securesystemslib",
 )
-
-_DECISION_WORDS: Mapping[Decision, str] = {
-    "approved": "approved",
-    "refused": "refused",
-    "undetermined": "could not be determined, which is never a release",
-}
 
 
 def build_dossier(
@@ -240,7 +234,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
     figures = content["figures"]
     parts = [
         f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
-        f"Verdict: {_DECISION_WORDS[content['decision']]}; {count_kept(content['clauses'])}.",
+        f"Verdict: {content['decision']}; {count_kept(content['clauses'])}.",
         "## Clauses",
         _to_clauses_table(content["clauses"]),
         *(

@@ -22,6 +22,8 @@ from disclosure_pipeline.evidence.page.what_now import TriedRemedy
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.sources import FileSource
 
+SILC = "survey of living conditions"
+
 
 def gate_with(root: Path, synthetic: pd.DataFrame, engine: str = "memory", **changes: Any) -> GateFolders:
     """A gate that has received and judged a candidate."""
@@ -126,13 +128,17 @@ def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
     assert all(broken <= set(remedy.broken) for remedy in found)
 
 
-def test_units_and_several_files_are_tried_too(tmp_path: Path) -> None:
-    write(tmp_path / "gt.parquet", silc(1))
-    copied = leaked("survey of living conditions", 0.5)
+@pytest.mark.parametrize("weights", [{}, {"weight": "weight", "people": "weighted"}])
+def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, str]) -> None:
+    write(tmp_path / "gt.parquet", silc(1).assign(weight=20.5) if weights else silc(1))
+    copied = leaked(SILC, 0.5)
     deliver(tmp_path, "candidate", copied.iloc[::2], copied.iloc[1::2], suffix=".parquet")
-    definition = gate_of("survey of living conditions") | {"remedies": True}
-    gate = folders(tmp_path, definition, "memory", "gt.parquet")
+    gate = folders(tmp_path, gate_of(SILC, remedies=True, **weights), "memory", "gt.parquet")
     assert "refused" not in steps(gate, "candidate")
     found = tried(gate)
-    assert found
-    assert "unique_copies_beyond" not in found[0].broken or found[0].lost > 0
+    assert found is not None
+    assert [remedy.name for remedy in found] == list(tried_remedies._REMEDIES)
+    as_it_is = {clause["name"]: clause for clause in measure(gate, "candidate", NOW).dossier["clauses"]}
+    assert as_it_is["unique_copies_beyond"]["outcome"] == "exceeded"
+    after = found[0].values["unique_copies_beyond"]
+    assert after is not None and after < as_it_is["unique_copies_beyond"]["value"] / 10

@@ -297,6 +297,24 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
     assert not [name for name in names if "[work]" in name]
 
 
+def test_clauses_of_one_name_have_a_row_each(refused: dict[str, Any]) -> None:
+    """Weighted figures say so; where even the figures are the same, the clause tells them apart."""
+    [repU] = [clause for clause in refused["clauses"] if clause["name"] == "repU"]
+    clauses = [
+        repU,
+        {**repU, "measure": "repU_weighted", "name": "repU_weighted"},
+        {**repU, "name": "repU again"},
+    ]
+    bounds = show_bounds({**refused, "clauses": clauses})
+    assert bounds is not None
+    named = re.findall(r"<text[^>]*>(people singled out[^<]*): [\d.]+ of [\d.]+ %([^<]*)</text>", bounds.svg)
+    assert sorted(named) == [
+        ("people singled out in both tables", ""),
+        ("people singled out in both tables", " (repU again)"),
+        ("people singled out in both tables (weighted)", ""),
+    ]
+
+
 def test_targets_with_long_names_stand_on_paper_too(refused: dict[str, Any]) -> None:
     """Side by side as many as fit; a single one where its name is longer than a line."""
     for length, most in ((8, 5), (26, 3), (200, 1)):

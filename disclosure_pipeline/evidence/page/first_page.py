@@ -126,12 +126,15 @@ def show_bounds(content: Content) -> Figure | None:
         "the bound": charts.TICK,
         "other people's records": charts.RING,
     }
-    points = []
+    points: list[tuple[str, str, float]] = []
     for clause in rows:
+        label = _label(clause)
+        if any(label == drawn for drawn, _, _ in points):
+            label += f" ({clause['name']})"
         others = _others(clause, content)
         figures = (clause["value"], clause["limit"], others)
         points += [
-            (_label(clause), mark, figure / clause["limit"])
+            (label, mark, figure / clause["limit"])
             for mark, figure in zip(marks, figures, strict=True)
             if figure is not None
         ]

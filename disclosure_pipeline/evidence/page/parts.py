@@ -12,6 +12,8 @@ from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, 
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.tables.messages import capitalized
 
+# Endings of measures that share their words with another one.
+_KINDS = ("weighted", "after_exclusions", "excess")
 MISSING = "\N{EN DASH}"
 
 _SUFFIXES: Mapping[str, str] = {
@@ -67,7 +69,8 @@ def write_subject(clause: Mapping[str, Any]) -> str:
         column = None if "{column}" in words.subject else column
     else:
         subject = words.title.removesuffix(": where beyond chance")
-    notes = [column, clause["share_of"] and f"of {clause['share_of']}"]
+    kinds = [kind.replace("_", " ") for kind in _KINDS if clause["measure"].endswith(f"_{kind}")]
+    notes = [column, *kinds, clause["share_of"] and f"of {clause['share_of']}"]
     notes.append("mean" if clause["over"] == "mean" else None)
     noted = ", ".join(note for note in notes if note)
     return f"{subject} ({noted})" if noted else subject
