@@ -129,7 +129,7 @@ def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("weights", [{}, {"weight": "weight", "people": "weighted"}])
-def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, str]) -> None:
+def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, Any]) -> None:
     write(tmp_path / "gt.parquet", silc(1).assign(weight=20.5) if weights else silc(1))
     copied = leaked(SILC, 0.5)
     deliver(tmp_path, "candidate", copied.iloc[::2], copied.iloc[1::2], suffix=".parquet")

@@ -71,7 +71,7 @@ def test_published_figures_of_sdcmicro() -> None:
     keys.append(keys[0])
     weights = np.array([18, 45.5, 39, 17, 541, 8, 5, 92])
     q = np.array([sorted(set(keys)).index(key) for key in keys])
-    risk = record_risk(q, np.bincount(q), np.bincount(q, weights=weights))
+    risk = record_risk(q, np.bincount(q), np.bincount(q, weights=weights).astype(np.float64))
     assert risk.records.tolist() == [2, 2, 2, 1, 1, 1, 1, 2]
     assert risk.people.tolist() == [110, 84.5, 84.5, 17, 541, 8, 5, 110]
     assert risk.individual_risk.round(8).tolist() == [

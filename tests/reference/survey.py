@@ -95,7 +95,7 @@ def weighted(
         is_told = one_level(sd, q) and of_q[0][1] == t
         alone = len(with_key(gt, q)) == 1
         by_others = disclosed((q, t), others, n)
-        for name, value in {
+        figures: dict[str, Fraction | bool] = {
             "UiO": alone,
             "UiOiS": alone and bool(of_q),
             "repU": alone and len(of_q) == 1,
@@ -110,7 +110,8 @@ def weighted(
             "DCAP": cap((q, t), sd),
             "by keys": chance_of_guess((q, t), sd, no_guess),
             "always": chance_of_overall_mode((q, t), sd, no_guess),
-        }.items():
+        }
+        for name, value in figures.items():
             added.setdefault(name, []).append(Fraction(value))
     shares = {
         name: float(100 * sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights))
