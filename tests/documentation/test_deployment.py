@@ -152,6 +152,32 @@ def answer(address: str, content: bytes | None = None) -> int:
         return 0
 
 
+@only_in_ci("a daemon")
+def test_a_daemon_goes_from_the_ground_truth_to_the_release_of_a_synthesis(machine: Machine) -> None:
+    """By the asset of docs/how_to/synthesizer.md: nobody starts anything."""
+    page = (DOCS / "how_to" / "synthesizer.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    gates.honest().to_csv(machine.root / "model.csv", index=False)
+    for old, new in {
+        "home/survey/": "home/small/",
+        '["survey", "ground_truth"]': '["small", "ground_truth"]',
+        "raise NotImplementedError": f"return pd.read_csv({str(machine.root / 'model.csv')!r})",
+    }.items():
+        assert code.count(old) == 1
+        code = code.replace(old, new)
+    defs = machine.root / "srv/gates/gates/defs"
+    (defs / "model.py").write_text(code)
+    definition = yaml.safe_load((defs / GATE / "defs.yaml").read_text())
+    [named] = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    definition["attributes"] |= yaml.safe_load(named)
+    (defs / GATE / "defs.yaml").write_text(yaml.safe_dump(definition))
+    releases = machine.home / "small/releases" / GATE
+    with machine.running("gates-daemon.service"):
+        wait_until(lambda: any(releases.glob("*/statement.dsse.json")), "the daemon published nothing")
+    [released] = releases.iterdir()
+    assert gates.stated(released, machine.root / "etc/gates/keys/public-key.pem").candidate == released.name
+
+
 @only_in_ci("a daemon and a web server")
 def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> None:
     candidate = machine.home / "small/incoming" / HONEST
