@@ -7,7 +7,7 @@ the papers' formulas.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
 from itertools import product
@@ -31,7 +31,7 @@ from support.engines import (
     given_to,
     opened_by,
 )
-from support.figures import assert_same
+from support.figures import assert_same, assert_same_frame
 from support.same_counts import assert_same_counts
 from support.sampling import DATABASES, examples, some_of
 from support.services import PASSWORD, postgres, require_engine
@@ -93,6 +93,26 @@ def test_random_tables(engine: str, databases: Databases) -> None:
             assert actual.engine.removeprefix("py") == (f"{engine}, by Ibis" if name == "auto" else name)
 
     check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_survey_beside_a_holdout(engine: str, databases: Databases) -> None:
+    """Weights, units and records that nobody synthesized are read from every engine alike."""
+    gt, sd, others = (survey(700, seed).drop(columns="sex") for seed in (1, 2, 3))
+    gt = gt.assign(weight=np.arange(700) / 4 + 3, person=np.arange(700) // 2)
+    given_tables = [gt, sd, sd.head(300), others]
+
+    def ask(tables: Sequence[Any], name: str) -> dp.Disclosure:
+        own = {"weights": "weight", "unit": "person", "groups": {"age": 5}, "holdout": tables[3]}
+        return dp.disclosure(tables[0], tables[1:3], ["age", "postcode"], "work", engine=name, **own)
+
+    with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), given_tables, databases) as (tables, name):
+        actual, expected = ask(tables, name), ask(given_tables, "memory")
+    assert len(expected.population_targets) == len(expected.membership) == 2
+    assert actual.stacked is not None and expected.stacked is not None
+    for frame in ("population", "population_targets", "membership", "holdout"):
+        assert_same_frame(actual.frame(frame), expected.frame(frame))
+        assert_same_frame(actual.stacked.frame(frame), expected.stacked.frame(frame))
 
 
 # Chosen tables: every integer.

@@ -13,6 +13,7 @@ import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
 
+from disclosure_pipeline.candidates.claims import CLAIMS
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions, find_complete_candidates
@@ -151,7 +152,7 @@ def test_what_was_judged_before_the_sensor_saw_it_is_not_judged_again(finished_h
     assert daemon.candidates() == ["third"]
 
 
-@pytest.mark.parametrize("change", ["content", "time", "file", "ground truth", "record"])
+@pytest.mark.parametrize("change", ["content", "time", "file", "claims", "ground truth", "record"])
 def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, change: str) -> None:
     folder = finished_home.path / "incoming" / COPY
     if change == "content":
@@ -161,6 +162,9 @@ def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, ch
     elif change == "file":
         (folder / "more.csv").write_bytes(b"")
         os.utime(folder / "more.csv", (0, 0))
+    elif change == "claims":
+        (folder / CLAIMS).write_text("claims: {epsilon: 1}")
+        os.utime(folder / CLAIMS, (0, 0))
     elif change == "record":
         finished_home.record(COPY, "snapshot.json").write_text("{}")
     else:
@@ -168,6 +172,15 @@ def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, ch
         assert finished_home.run_ground_truth().success
     expected = {HONEST, COPY} if change == "ground truth" else {COPY}
     assert set(Daemon(finished_home).candidates()) == expected
+
+
+def test_a_candidate_that_claims_something_is_judged_once(finished_home: Home) -> None:
+    folder = finished_home.deliver("claims", {"synthetic.csv": gates.honest(3)})
+    (folder / CLAIMS).write_text("claims: {epsilon: 1}")
+    assert finished_home.run_gate("claims").success
+    assert Daemon(finished_home).candidates() == []
+    (folder / CLAIMS).write_text("claims: {epsilon: 2}")
+    assert Daemon(finished_home).candidates() == ["claims"]
 
 
 def test_candidates_wait_again_when_the_ground_truth_changed(daemon: Daemon) -> None:
