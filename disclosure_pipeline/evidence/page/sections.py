@@ -52,8 +52,8 @@ def show_copies(content: Content) -> Figure | None:
     largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
     beyond = largest.get("people_copied_beyond")
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
-    more = "no more" if is_by_chance else f"{beyond:.1f} points more"
-    title = f"People whose record is repeated in {largest['columns']}: {more} than in a fresh sample"
+    found = ": no more" if is_by_chance else f" in {largest['columns']}: {beyond:.1f} points more"
+    title = f"People whose record is repeated{found} than in a fresh sample"
     return Figure(
         title,
         charts.draw_rows(
