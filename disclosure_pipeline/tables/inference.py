@@ -308,14 +308,15 @@ def _draft_category(
 
 _FEWEST_OF_UNIT, _MOST_OF_UNIT = 1.3, 100  # records on average
 _REPEATED = 0.2  # share of the records
+_LASTING = 0.95  # share of the units of several records
 
 
 def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
     """Return the column that seems to say whose record each is, where people have several.
 
-    In at least a fifth of the records all other columns but one are as in another record, and this one is as
-    in that, too. Of several such columns it is the one with the most values; None if that is `known` to be
-    something else.
+    In at least a fifth of the records all other columns but one, or those that hardly ever change within this
+    column if they are half of the others, are as in another record, and this one is as in that, too. Of
+    several such columns it is the one with the most values; None if that is `known` to be something else.
     """
     hashes = {name: _hash_values(raw[name], place) for place, name in enumerate(raw.columns)}
     of_all = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
@@ -326,10 +327,12 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
         fits = _FEWEST_OF_UNIT <= per_value <= _MOST_OF_UNIT and raw[name].notna().all()
         if not fits or (best and values <= best[0]):
             continue
-        others = [0, *(hashes[other] for other in raw.columns if other != name)]
-        if any(
-            _share_told(of_all - hashes[name] - left_out, hashes[name]) > _REPEATED for left_out in others
-        ):
+        others = [hashes[other] for other in raw.columns if other != name]
+        lasting = [other for other in others if _lasts_within(other, hashes[name])]
+        alike = [of_all - hashes[name] - left_out for left_out in (0, *others)]
+        if lasting and 2 * len(lasting) >= len(others):
+            alike.append(np.sum(lasting, axis=0, dtype=np.uint64))
+        if any(_share_told(columns, hashes[name]) > _REPEATED for columns in alike):
             best = (values, name)
     return best[1] if best and best[1] not in known else None
 
@@ -338,6 +341,13 @@ def _hash_values(column: pd.Series[Any], place: int) -> Any:
     """Return numbers that are equal for equal values of a column, and can be added up over columns."""
     hashed = pd.util.hash_pandas_object(column.astype(str), index=False, hash_key=f"{place:016}")
     return hashed.to_numpy()
+
+
+def _lasts_within(column: Any, unit: Any) -> bool:
+    """True if nearly all units of several records have one value of a column in all of these."""
+    of_units = pd.Series(column).groupby(unit).agg(["min", "max", "size"])
+    several = of_units[of_units["size"] > 1]
+    return float((several["min"] == several["max"]).mean()) >= _LASTING
 
 
 def _share_told(alike: Any, unit: Any) -> float:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -18,7 +19,7 @@ from support.gates import run_command
 from support.paths import ROOT
 from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
-from support.surveys import TABLES
+from support.surveys import TABLES, panel
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.component import HOME
@@ -284,6 +285,18 @@ def test_the_column_that_says_whose_each_record_is_is_proposed(name: str) -> Non
     assert unit not in {*gate.columns, *gate.targets}
     assert describe_table(make(1), [*keys, unit], []).unit is None
     assert describe_table(make(1).drop(columns=unit), keys, []).unit is None
+
+
+def test_a_unit_is_proposed_where_half_of_the_columns_change_from_visit_to_visit() -> None:
+    random = np.random.default_rng(1)
+    stays = panel(1)
+    for name in ("ward", "days", "costs"):
+        stays[name] = random.integers(0, 500, len(stays))
+    assert describe_table(stays, ["c0"], []).unit == "person"
+    # A place of which some columns follow is nobody.
+    places = stays.drop(columns="person").assign(place=random.integers(0, 400, len(stays)))
+    places = places.assign(city=places["place"] // 2, county=places["place"] // 20)
+    assert describe_table(places, ["c0"], []).unit is None
 
 
 def test_no_unit_is_proposed_where_records_hardly_repeat() -> None:
