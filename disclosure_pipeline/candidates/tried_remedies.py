@@ -70,7 +70,8 @@ def _try(
     outcomes = {clause["name"]: clause["outcome"] for clause in clauses}
     values = {}
     for judgement in judge(gate.clauses(), result):
-        # What cannot be tried here is as it was: controls, and further confidential tables.
+        # What cannot be tried here is as it was: controls, and further confidential tables. A waiver is for
+        # the content as it is: what is changed has to keep the clause.
         if not judgement.clause.control and judgement.clause.column not in gate.confidential:
             outcomes[judgement.clause.name] = judgement.outcome
             values[judgement.clause.name] = judgement.value

@@ -128,6 +128,18 @@ def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
     assert all(broken <= set(remedy.broken) for remedy in found)
 
 
+def test_a_waiver_does_not_hold_for_changed_content(tmp_path: Path) -> None:
+    gate = gate_with(tmp_path, half_copied())
+    content = measure(gate, "candidate", NOW).dossier
+    broken = "unique_copies_beyond"
+    for clause in content["clauses"]:
+        if clause["name"] == broken:
+            clause["outcome"] = "waived"
+    found = try_remedies(gate, read_snapshot("candidate", gate.store), content)
+    assert found is not None
+    assert [broken in remedy.broken for remedy in found] == [False, True, False, True]
+
+
 @pytest.mark.parametrize("weights", [{}, {"weight": "weight", "people": "weighted"}])
 def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, Any]) -> None:
     write(tmp_path / "gt.parquet", silc(1).assign(weight=20.5) if weights else silc(1))

@@ -117,7 +117,8 @@ def test_the_first_words_are_the_verdict_and_its_reason(
 
 def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any]) -> None:
     answer = answer_questions(refused)[0]
-    [clause] = [clause for clause in refused["clauses"] if clause["name"] == answer.name]
+    clause = find_reason(refused)
+    assert clause is not None
     figure = f"{clause['value']:.1f} points"
     assert answer.value == figure and figure in answer.sentence and figure in write_headline(refused)
     bounds = show_bounds(refused)

@@ -62,7 +62,6 @@ class Answer:
     answer: str
     kept: str
     sentence: str
-    name: str
     value: str
     bound: str
     others: str
@@ -235,7 +234,6 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
         answer=answer,
         kept=f"{kept} of {len(clauses)} clauses {_is_or_are(kept)} kept",
         sentence=sentence,
-        name=clause["name"],
         value=write_figure(clause["value"], words),
         bound=f"at {'least' if clause['at_least'] else 'most'} {write_figure(clause['limit'], words)}",
         others=beside.others,
