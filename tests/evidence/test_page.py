@@ -22,6 +22,7 @@ from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
+    find_reason,
     show_bounds,
     write_headline,
 )
