@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from support import gates, homes
-from support.browser import Pages, ui_pages
+from support.browser import HEIGHT, WIDTH, Pages, browser_tab, resize, ui_pages, web_server
+from support.paths import ROOT
 from support.sampling import only_in_ci
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
@@ -157,6 +163,32 @@ def test_no_asset_has_a_name_that_the_lineage_cuts(pages: Pages) -> None:
 
 def test_a_release_shows_how_to_verify_it(pages: Pages) -> None:
     pages.show("/assets/survey/release", ["disclosure-pipeline verify", "policy_digest"])
+
+
+def test_a_click_leads_from_a_run_to_the_page_of_its_dossier(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        gates.with_keys(tmp_path, patch)
+        handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "store"))
+        served = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
+        Thread(target=served.serve_forever, daemon=True).start()
+        stack.callback(served.shutdown)
+        definition = gates.definition(store_url=f"http://127.0.0.1:{served.server_port}")
+        location = f"from support import gates\n\ndefs = gates.load({definition!r})\n"
+        with gates.quiet(), gates.instance_on_disk(tmp_path) as instance:
+            home = gates.Home(tmp_path, gates.load(definition), instance)
+            home.prepare({gates.COPY: gates.ground_truth()})
+            run = home.run_gate(gates.COPY).run_id
+        shutil.copy(ROOT / "dagster_home" / "dagster.yaml", tmp_path)  # without a greeting over the page
+        server = stack.enter_context(web_server(tmp_path, location))
+        tab = stack.enter_context(browser_tab("127.0.0.1"))
+        resize(tab, WIDTH, HEIGHT)
+        Pages(server, tab).open(f"/runs/{run}?logs=dossier", ["dossier.html"])
+        with tab.context.expect_page() as opened:
+            tab.get_by_role("link", name="dossier.html").first.click()
+        opened.value.wait_for_load_state()
+        assert opened.value.url.endswith(f"/{gates.GATE}/candidates/{gates.COPY}/dossier.html")
+        assert "refused" in opened.value.inner_text("body").casefold()
 
 
 def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:
