@@ -45,7 +45,14 @@ from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resem
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
-from disclosure_pipeline.measures.weighted import OF_GROUPS, OF_GUESSES, OF_KEYS, OF_TARGETS, weigh_words
+from disclosure_pipeline.measures.weighted import (
+    OF_GROUPS,
+    OF_GUESSES,
+    OF_KEYS,
+    OF_OTHERS,
+    OF_TARGETS,
+    weigh_words,
+)
 from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
@@ -92,7 +99,9 @@ _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 _POPULATION = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, OF_KEYS)
 _POPULATION_TARGETS = words_of_fields(PopulationDisclosure)
-_POPULATION_TARGETS |= weigh_words(_ATTRIBUTE, OF_TARGETS) | weigh_words(_CAP | _OF_CAP, OF_GUESSES)
+_POPULATION_TARGETS |= weigh_words(_ATTRIBUTE, OF_TARGETS + OF_OTHERS) | weigh_words(
+    _CAP | _OF_CAP, OF_GUESSES
+)
 
 
 _MEMBERSHIP = words_of_fields(Membership)

@@ -24,7 +24,13 @@ from disclosure_pipeline.measures.survey import (
     record_risk,
 )
 from disclosure_pipeline.measures.totals import disclosure_tables
-from disclosure_pipeline.measures.weighted import PlacedWeights, weigh_keys, weigh_others, weigh_target
+from disclosure_pipeline.measures.weighted import (
+    PlacedWeights,
+    weigh_found,
+    weigh_keys,
+    weigh_others,
+    weigh_target,
+)
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -141,12 +147,12 @@ def _measure_target(
     if plan.weights is None:
         return figures
     of_cells = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
-    disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit)
-    if target.exclusions:
-        disclosed = disclosed.only((left.original.values() > 0)[cells.position])
+    is_left = (left.original.values() > 0)[cells.position]
+    disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).only(is_left)
     return (
         figures
         | weigh_target(cells.f, left, target.no_guess, of_cells)
+        | weigh_found(cells.f, cells.position, records.unit, is_left, records.weight)
         | weigh_others(disclosed, records.weight)
     )
 

@@ -222,7 +222,7 @@ class RecordDisclosure:
             own = own_q = own_tq = np.ones_like(exposed)
         else:
             own, own_q, own_tq = (
-                _count_alike(unit, of_records) for of_records in (None, f.q[position], position)
+                count_alike(unit, of_records) for of_records in (None, f.q[position], position)
             )
         at_n, by_others = np.zeros_like(exposed), np.zeros_like(exposed)
         for number in np.unique(own).tolist():
@@ -258,8 +258,8 @@ class RecordDisclosure:
         ]
 
 
-def _count_alike(unit: IntArray, place: IntArray | None) -> IntArray:
-    """Return for each record how many its unit has, or has in its place."""
+def count_alike(unit: IntArray, place: IntArray | None) -> IntArray:
+    """Return for each record how many records its unit has, or has in its place."""
     numbers = unit if place is None else unit * (int(place.max()) + 1) + place
     _, alike, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     of_records: IntArray = counts[alike.reshape(-1)]

@@ -18,13 +18,14 @@ import numpy as np
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import ONE_CHANCE
-from disclosure_pipeline.measures.subgroups import RecordDisclosure
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
+from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.totals import DisclosureTables
 from disclosure_pipeline.measures.words import PERCENT, Words, standard_error_of
 
 OF_KEYS = ("UiO", "UiOiS", "repU")
-OF_TARGETS = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_others", "DiSCO_beyond")
+OF_TARGETS = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
+OF_OTHERS = ("iS_others", "iS_beyond", "DiSCO_others", "DiSCO_beyond")
 OF_GUESSES = ("CAPd", "DCAP", "guessed")
 OF_GROUPS = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
 ENDING = "_weighted"
@@ -84,15 +85,13 @@ def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str
 def weigh_target(
     f: FrequencyTable, tables: DisclosureTables, no_guess: Mask, weights: PlacedWeights
 ) -> dict[str, float]:
-    """Return the weighted shares of `OF_TARGETS` but for other people's records, and of `OF_GUESSES`.
+    """Return the weighted shares of `OF_TARGETS` and of `OF_GUESSES`.
 
     `tables`: what the exclusions leave; `weights` by cell.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     left = d > 0
-    shares: dict[str, Floats | Mask] = {
-        name: getattr(tables, name).values() > 0 for name in OF_TARGETS if hasattr(tables, name)
-    }
+    shares: dict[str, Floats | Mask] = {name: getattr(tables, name).values() > 0 for name in OF_TARGETS}
     for name, counts in (("CAPd", d), ("DCAP", s)):
         of_key = f.per_key(counts)[f.q]
         shares[name] = np.divide(counts, of_key, out=np.zeros(len(of_key)), where=left & (of_key > 0))
@@ -103,20 +102,45 @@ def weigh_target(
 
 def weigh_others(disclosed: RecordDisclosure, weight: Floats) -> dict[str, float]:
     """Return the weighted shares of DiSCO_others and DiSCO_beyond of GT records with these weights."""
-    total = sum_exactly(weight)
     by_others, added = (
         part / ONE_CHANCE for part in (disclosed.by_others, disclosed.at_n - disclosed.by_others)
     )
+    return _weigh_beside("DiSCO", disclosed.q, by_others, added, weight)
+
+
+def weigh_found(
+    f: FrequencyTable, position: IntArray, unit: IntArray | None, left: Mask, weight: Floats
+) -> dict[str, float]:
+    """Return the weighted shares of iS_others and iS_beyond, of the GT records that are `left`.
+
+    `position`, `unit`: as `RecordDisclosure.from_table`.
+    """
+    q, d_q, s_q = (counts[position] for counts in (f.q, f.d_q, f.s_q))
+    own = np.ones_like(q) if unit is None else count_alike(unit, None)
+    own_q = own if unit is None else count_alike(unit, q)
+    by_others, at_n = np.zeros(len(q)), np.zeros(len(q))
+    for number in np.unique(own).tolist():
+        sizes, chosen = Sizes(f.N_d, f.N_s, number), (own == number) & left
+        by_others[chosen] = 1 - sizes.p0((d_q - own_q)[chosen])
+        at_n[chosen] = 1 - sizes.q0(s_q[chosen])
+    return _weigh_beside("iS", q, by_others, at_n - by_others, weight)
+
+
+def _weigh_beside(
+    name: str, q: IntArray, by_others: Floats, added: Floats, weight: Floats
+) -> dict[str, float]:
+    """Return the weighted shares of what others' records show, and of what SD adds, for each GT record."""
+    total = sum_exactly(weight)
     share = sum_exactly(weight * by_others) / total
     spread = math.sqrt(sum_exactly((weight * (by_others - share)) ** 2)) / total
-    of_keys = np.bincount(disclosed.q, weights=weight * added).astype(np.float64)
+    of_keys = np.bincount(q, weights=weight * added).astype(np.float64)
     # One record at least, where nothing differs.
     error = max(math.sqrt(sum_exactly(of_keys**2)), total / len(weight)) / total
     return {
-        f"DiSCO_others{ENDING}": 100 * share,
-        f"DiSCO_others{ENDING}_se": 100 * spread,
-        f"DiSCO_beyond{ENDING}": 100 * sum_exactly(weight * added) / total,
-        f"DiSCO_beyond{ENDING}_se": 100 * error,
+        f"{name}_others{ENDING}": 100 * share,
+        f"{name}_others{ENDING}_se": 100 * spread,
+        f"{name}_beyond{ENDING}": 100 * sum_exactly(weight * added) / total,
+        f"{name}_beyond{ENDING}_se": 100 * error,
     }
 
 

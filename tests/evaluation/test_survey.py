@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import baselines
 from reference import survey as reference
 from reference import units as reference_of_units
+from reference.baselines import disclosed, in_draw
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
@@ -88,13 +88,17 @@ def test_exclusions_and_units(
     row = row_of(actual)
     for name, figure in expected.items():
         assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
-    others = 0.0
-    for i, person in enumerate(gt):
-        if kept[i]:
-            rest = reference_of_units.others(gt, units, i)
-            n = min(len(sd), len(rest))
-            others += weights[i] * float(baselines.disclosed(person, rest, n))
-    assert row["DiSCO_others_weighted"] == pytest.approx(100 * others / sum(weights), abs=2e-6)
+    for name, of_person in (("DiSCO", disclosed), ("iS", in_draw)):
+        others = beyond = 0.0
+        for i, person in enumerate(gt):
+            if kept[i]:
+                rest = reference_of_units.others(gt, units, i)
+                n = min(len(sd), len(rest))
+                others += weights[i] * float(of_person(person, rest, n))
+                beyond += weights[i] * float(of_person(person, sd, n) - of_person(person, rest, n))
+        for ending, figure in (("others", others), ("beyond", beyond)):
+            expected_share = pytest.approx(100 * figure / sum(weights), abs=2e-6)
+            assert row[f"{name}_{ending}_weighted"] == expected_share, (name, ending)
 
 
 @examples(15)
@@ -104,7 +108,7 @@ def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record])
     row = row_of(result)
     counted = pd.concat([result.identity.loc[1], result.attribute.loc["t", 1], result.cap.loc["t", 1]])
     compared = [name for name in row if name.endswith("_weighted")]
-    assert len(compared) == 13
+    assert len(compared) == 15
     for name in compared:
         assert row[name] == pytest.approx(counted[name.removesuffix("_weighted")], abs=1e-6), name
     by_fraction = dp.disclosure(frame(gt), frame(sd), KEYS, "t", sampling_fraction=1 / 7)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from reference.baselines import chance_of_guess, chance_of_overall_mode, disclosed, size
+from reference.baselines import chance_of_guess, chance_of_overall_mode, disclosed, in_draw, size
 from reference.cap import Key, Level, Record, cap, one_level, with_key
 
 _NEGLIGIBLE, _MIDDLE = 1e-17, 0.5
@@ -104,6 +104,8 @@ def weighted(
             "DiS": one_level(sd, q),
             "DiSCO": is_told,
             "DiSDiO": is_told and one_level(gt, q),
+            "iS_others": in_draw((q, t), others, n),
+            "iS_beyond": in_draw((q, t), sd, n) - in_draw((q, t), others, n),
             "DiSCO_others": by_others,
             "DiSCO_beyond": disclosed((q, t), sd, n) - by_others,
             "CAPd": cap((q, t), gt),
