@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,14 @@ _EXPONENT = re.compile(r"[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 @dataclass(frozen=True)
 class Claims:
-    """The ε and δ that what made the candidate is claimed to keep."""
+    """The ε and δ that what made the candidate is claimed to keep. ValueError where they are none."""
 
     epsilon: float
     delta: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1):
+            raise ValueError("An epsilon is above 0, a delta from 0 to below 1.")
 
     @property
     def as_pair(self) -> tuple[float, float]:
@@ -41,9 +46,8 @@ def read_claims(content: bytes) -> Claims:
     written = _read_yaml(content)
     claims = written.get("claims") if isinstance(written, Mapping) and set(written) == {"claims"} else None
     if isinstance(claims, Mapping) and {"epsilon"} <= set(claims) <= {"epsilon", "delta"}:
-        epsilon, delta = _to_number(claims["epsilon"]), _to_number(claims.get("delta", 0))
-        if 0 < epsilon < math.inf and 0 <= delta < 1:
-            return Claims(epsilon, delta)
+        with suppress(ValueError):
+            return Claims(_to_number(claims["epsilon"]), _to_number(claims.get("delta", 0)))
     raise StoreError(
         f"{CLAIMS} must hold nothing but a claim, such as claims: {{epsilon: 1, delta: 1e-6}}: an epsilon "
         "above 0, and a delta from 0 to below 1."

@@ -207,7 +207,7 @@ def read_snapshot(candidate: str, store: Store) -> Snapshot:
             tuple(StoredFile(**file) for file in record["files"]),
             None if claims is None else Claims(**claims),
         )
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError):
         snapshot = Snapshot("", ())
     names = [file.name for file in snapshot.files]
     if snapshot.candidate != candidate or not names or len(set(names)) < len(names):

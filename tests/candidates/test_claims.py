@@ -15,8 +15,8 @@ from support.gate_steps import deliver, folders, steps, write
 from support.surveys import LOOSE, gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.claims import CLAIMS, Claims, read_claims
-from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
+from disclosure_pipeline.candidates.files import StoreError, write_json
+from disclosure_pipeline.candidates.store import GateFolders, read_snapshot, take_snapshot
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
@@ -91,6 +91,18 @@ def test_a_claim_is_part_of_what_was_measured(arrived: Path) -> None:
         recorded = json.loads((gate.store.candidate_folder(name) / "snapshot.json").read_text())
         assert ("claims" in recorded) == bool(text)
     assert len(set(hashes)) == 3
+
+
+@pytest.mark.parametrize("damaged", [{"epsilon": "much", "delta": 0}, {"epsilon": 0, "delta": 0}, {"rho": 1}])
+def test_a_damaged_record_of_a_claim_is_no_claim(damaged: dict[str, Any], arrived: Path) -> None:
+    claim(arrived, "one", "claims: {epsilon: 1}", silc(2).drop(columns="household"))
+    gate = gate_at(arrived)
+    snapshot = take_snapshot(arrived / "incoming" / "one", "one", gate.store, [".parquet"])
+    assert snapshot.claims == Claims(1, 0)
+    record = gate.store.candidate_folder("one") / "snapshot.json"
+    write_json(record, json.loads(record.read_text()) | {"claims": damaged})
+    with pytest.raises(StoreError, match="damaged"):
+        read_snapshot("one", gate.store)
 
 
 WRONG = {
