@@ -88,9 +88,10 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     definition["attributes"] |= {"policy": drafted["policy"], "power_seconds": 1}
     (gate / "defs.yaml").write_text(yaml.safe_dump(definition, sort_keys=False))
     call("check", gate)
-    assert call("evaluate", gate, "honest").stdout == "honest: approved\n"
+    columns = "  9 of 9 columns are measured and released\n"
+    assert call("evaluate", gate, "honest").stdout == f"honest: approved\n{columns}"
     refused = call("evaluate", gate, "leaky", expected=1).stdout
-    assert refused.startswith("leaky: refused\n- ")
+    assert refused.startswith(f"leaky: refused\n{columns}- ")
     incoming = home / "home" / "survey" / "incoming"
     for candidate in ("honest", "leaky"):
         shutil.copytree(tmp_path / candidate, incoming / candidate)
