@@ -9,55 +9,33 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import yaml
 from support import distributions
 from support.processes import Finished, run_program
 from support.sampling import only_in_ci
-
-from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.demo.syntheses import leak, synthesise
+from support.surveys import leaked, silc
 
 pytestmark = only_in_ci("builds, installs and runs a whole project")
 
-RECORDS = 2000
+SURVEY = "survey of living conditions"
 # Seconds for the whole way. The machine alone takes a quarter of it, where nobody else uses it.
 LONGEST = 600
 
-# What Dagster's daemon does for every candidate, in one process: for the days on which nobody waits for it.
-RUN_JOBS = """
-import sys
-import dagster as dg
-from gates.definitions import defs
-from pathlib import Path
-
-definitions = defs()
-definitions = definitions() if callable(definitions) else definitions
-with dg.DagsterInstance.get() as instance:
-    silent = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-    def run(job, key=None):
-        resolved = definitions.resolve_job_def(job)
-        return resolved.execute_in_process(
-            instance=instance, partition_key=key, raise_on_error=False, run_config=silent
-        ).success
-    assert run("survey_ground_truth")
-    for candidate in sys.argv[1:]:
-        instance.add_dynamic_partitions("survey_candidates", [candidate])
-        print(candidate, run("survey_gate", candidate))
-"""
-
 
 def write_tables(folder: Path) -> None:
-    people = population(RECORDS, 1)
-    honest = synthesise(people)
-    people.to_csv(folder / "confidential.csv", index=False)
-    population(40, 2).to_csv(folder / "invented.csv", index=False)
-    for name, table in {"honest": honest, "leaky": leak(honest, people)}.items():
+    """A survey of households, whose regions were sampled by different shares; two candidates."""
+    for name, table in {"confidential": silc(1), "invented": silc(9, households=60)}.items():
+        weight = np.where(table["region"] == 0, 40.5, 200.25)
+        table.assign(weight=weight).to_csv(folder / f"{name}.csv", index=False)
+    honest = silc(2).drop(columns="household")
+    for name, table in {"honest": honest, "leaky": leaked(SURVEY, 0.3)}.items():
         (folder / name).mkdir()
         table.to_csv(folder / name / "table.csv", index=False)
 
 
 def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: Path) -> None:
-    """In one process each, as a shell runs them; the runs by Dagster's own means."""
+    """In one process each, as a shell runs them: what README and tutorial say, and nothing else."""
     write_tables(tmp_path)
     home = tmp_path / "project"
     environment = {
@@ -77,27 +55,40 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
         return ran
 
     began = time.monotonic()
-    keys = [argument for key in ("sex", "age", "region", "household") for argument in ("--key", key)]
-    ground_truth = ("--ground-truth", "confidential.csv", "--special", "income=-8")
-    call("init", home, "--name", "survey", "--table", "invented.csv", *ground_truth, *keys)
+    columns = (
+        "--key",
+        "region",
+        "--key",
+        "size",
+        "--key",
+        "age",
+        "--target",
+        "education",
+        "--target",
+        "income",
+    )
+    tables = ("--table", "invented.csv", "--ground-truth", "confidential.csv")
+    call("init", home, "--name", "survey", *tables, *columns)
     environment |= dict(line.split("=", 1) for line in (home / ".env").read_text().splitlines())
     gate = home / "gates" / "defs" / "survey"
     call("check", gate)
     drafted = yaml.safe_load(call("policy", "draft", gate, "--seconds", "0").stdout)
     definition = yaml.safe_load((gate / "defs.yaml").read_text())
-    definition["attributes"] |= {"policy": drafted["policy"], "power_seconds": 1}
+    assert definition["attributes"]["unit"] == "household", "as init proposes"
+    weights = {"weight": "weight", "people": "weighted"}
+    definition["attributes"] |= {"policy": drafted["policy"], "power_seconds": 1, **weights}
     (gate / "defs.yaml").write_text(yaml.safe_dump(definition, sort_keys=False))
     call("check", gate)
-    columns = "  9 of 9 columns are measured and released\n"
-    assert call("evaluate", gate, "honest").stdout == f"honest: approved\n{columns}"
+    released = "  5 of 7 columns are measured and released; left out: sex, weight\n"
+    assert call("evaluate", gate, "honest").stdout == f"honest: approved\n{released}"
     refused = call("evaluate", gate, "leaky", expected=1).stdout
-    assert refused.startswith(f"leaky: refused\n{columns}- ")
+    assert refused.startswith(f"leaky: refused\n{released}- ")
     incoming = home / "home" / "survey" / "incoming"
     for candidate in ("honest", "leaky"):
         shutil.copytree(tmp_path / candidate, incoming / candidate)
         (incoming / candidate / "_SUCCESS").touch()
-    runs = run_program([python, "-c", RUN_JOBS, "honest", "leaky"], cwd=home, env=environment)
-    assert runs.stdout.splitlines()[-2:] == ["honest True", "leaky False"], runs.stderr[-2000:]
+    assert call("run", gate, "honest").stdout.startswith("honest: approved\nPublished in ")
+    assert "people_copied_beyond is 30" in call("run", gate, "leaky", expected=1).stdout
     stands = call("status", gate).stdout
     assert "honest: published\n" in stands and "leaky: refused\n" in stands
     call("report", gate, "leaky", "--format", "html", "--output", tmp_path / "leaky.html", expected=1)
