@@ -223,7 +223,7 @@ def rule_out(found: Found, delta: float, attackers: int = 1) -> float:
     Each of the attackers, and each end of an interval, takes its share of what may go wrong.
 
     >>> round(rule_out(Found(9000, 10_000, 100, 10_000), 0.0), 2)
-    4.14
+    4.17
     """
     confidence = 1 - (1 - RULED_OUT) / attackers
     _, (TPR, _), _, (_, FPR) = found.rates(confidence)

@@ -41,6 +41,7 @@ def test_hardly_any_honest_candidate_is_refused() -> None:
     assert list(rows.index) == list_cases()
     assert rows["candidates"].sum() >= 1_000
     assert rows["refused"].sum() <= MOST_REFUSED * rows["candidates"].sum()
+    assert set(rows.loc[rows["refused"] > 0, "guards"]) == {"alike"}, "docs/security.md says so"
 
 
 @pytest.mark.parametrize(("population", "records", "maker", "number"), some_of(CASES, 10))

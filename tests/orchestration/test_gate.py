@@ -396,7 +396,7 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
 PLACES = [
     (reading, "read_ground_truth", "ground_truth"),
     (arrival, "take_snapshot", "synthetic"),
-    (measuring_assets, "show_numbers", "synthetic"),
+    (presentation, "describe_worst", "synthetic"),
     (presentation, "frame_schema", "bins"),
     (evaluation, "judge", "identity_risk"),
     (measuring_assets, "show_plots", "identity_risk"),
