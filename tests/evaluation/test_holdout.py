@@ -112,7 +112,7 @@ def test_figures_are_those_of_the_records(
     assert result.N_holdout == len(records)
 
 
-@examples(3, 40)
+@examples(3, 12)
 @given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
 def test_nothing_else_changes_and_every_engine_agrees(
     of: tuple[Case, list[Record], pd.DataFrame], table: int

@@ -232,7 +232,7 @@ def assert_records_that_occur_twice_change_no_share(plain_case: Case, plain: dp.
     assert_same_frame(after.cap[same], before.cap[same])
 
 
-@examples(5)
+@examples(5, 50)
 @given(cases(), st.data())
 def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
     """Drawing tables and measuring them takes most of the time, so that all is asked of the same ones."""
@@ -334,7 +334,7 @@ def assert_tables_without_a_common_key_give_nothing_away(plain_case: Case, data:
     assert result.two_way.empty
 
 
-@examples(5)
+@examples(5, 50)
 @given(cases(with_groups=False), st.data())
 def test_what_holds_for_levels_of_other_names(case: Case, data: DataObject) -> None:
     assert_names_of_levels_do_not_matter(case, data)
