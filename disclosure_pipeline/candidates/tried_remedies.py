@@ -40,14 +40,14 @@ def try_remedies(
     gate = folders.gate
     if not gate.remedies or content["decision"] != "refused":
         return None
-    engine = choose_candidate_engine(folders, snapshot)
-    if not engine.holds_frames:
+    engine, figures = choose_candidate_engine(folders, snapshot), content["figures"]
+    if not engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
         return []
     tried: list[TriedRemedy] = []
     # Whatever cannot be tried is left out: the verdict stands without it.
     with suppress(DisclosurePipelineError), open_candidate(folders, snapshot, engine) as candidate:
         frames = candidate.opened.frames or ()
-        if not frames or sum(map(len, frames)) > _MOST_RECORDS:
+        if not frames:
             return []
         tables = check_tables(frames[0], frames[1:], gate.keys, gate.targets, gate.grouping)
         end = time.monotonic() + _SECONDS

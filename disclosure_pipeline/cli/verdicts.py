@@ -173,9 +173,7 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
     broken = {judgement.clause.measure: judgement for judgement in clauses if judgement.outcome != "kept"}
     meanings = [{"not kept": measure, **_find_words(judgement)} for measure, judgement in broken.items()]
     for row, judgement in zip(rows, clauses, strict=True):  # a terminal has little room
-        row["bound"] = judgement.limit_in_short or ""
-        if judgement.clause.warns and judgement.outcome == "exceeded":
-            row["outcome"] = "exceeded, warns"
+        row |= {"bound": judgement.limit_in_short or "", "outcome": judgement.outcome_in_words}
     return (
         Table("clauses", "Clauses of the policy", _CLAUSE_COLUMNS[:-1], rows),
         Table("meanings", "What is not kept", ("not kept", *_WORDS), meanings),

@@ -32,7 +32,6 @@ BY_OTHERS = "other people's records"
 BY_CHANCE = "chance"
 BY_FRESH_SAMPLE = "a fresh sample"
 BY_COLUMNS_APART = "columns drawn apart"
-BY_HOLDOUT = "a holdout"
 BEYOND_OTHERS = "beyond other people's records"
 BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
 

@@ -95,14 +95,16 @@ def arrivals_sensor(
     candidates wait for a changed one. What was judged before the sensor saw it is not judged again. Where the
     gate names assets that bring its candidates, one is complete once such an asset says so, too.
     """
+    arrived = f"its folder holds {MARKER}"
+    if gate.synthetic_asset:
+        arrived += f", and {' or '.join(gate.synthetic_asset)} brought it"
 
     @dg.sensor(
         name=f"{gate.name}_arrivals",
         jobs=[ground_truth_job, gate_job],
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"One run for each new candidate of {gate.name}, once its folder holds {MARKER}"
-        + "".join(f", and {name} brought it" for name in [" or ".join(gate.synthetic_asset)] if name),
+        description=f"One run for each new candidate of {gate.name}, once {arrived}",
     )
     @redact_errors
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:

@@ -274,9 +274,7 @@ def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
             "clause": judgement.clause.name,
             "value": format_cell(judgement.value),
             "bound": judgement.limit_in_short or "-",
-            "outcome": f"{judgement.outcome}, warns"
-            if judgement.clause.warns and judgement.outcome == "exceeded"
-            else judgement.outcome,
+            "outcome": judgement.outcome_in_words,
         }
         for judgement in judgements
     ]

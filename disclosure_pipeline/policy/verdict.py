@@ -80,6 +80,12 @@ class Judgement:
         return None if self.limit is None else f"{'≥' if self.clause.at_least else '≤'}{self.limit:.4g}"
 
     @property
+    def outcome_in_words(self) -> str:
+        """The outcome, and that it only warns where it does."""
+        is_warning = self.clause.warns and self.outcome == "exceeded"
+        return f"{self.outcome}, warns" if is_warning else self.outcome
+
+    @property
     def in_short(self) -> str:
         """Such as "repU 10.9 > 8"."""
         if self.value is None or self.limit is None:
