@@ -28,6 +28,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.exposure import Chances
@@ -52,8 +53,8 @@ class Exposure:
     records that agree on a disclosed GT record, missing where none is disclosed.
 
     `smallest_sets`: index (target, synthesis, columns), percent of GT records by the number of columns of the
-    smallest set that exposes them: `exposed` by SD, `exposed_others` by the other GT records, and
-    `exposed_beyond`, the difference in percentage points; the row "none" are those whom no set exposes.
+    smallest set that exposes them: `exposed` by SD, `exposed_others` by the other GT records; the row "none"
+    are those whom no set exposes.
 
     `key_sets`: the names of every set, in the order of `figures`. `warnings`: what makes the figures
     doubtful, such as tables that are not coded alike.
@@ -248,10 +249,12 @@ def _figures(
         keys = tuple(names[k] for k in sorted(search.place[position] for position in of_set.columns))
         for i, of_synthesis in enumerate(search.syntheses):
             sizes = of_synthesis.sizes
+            hits = unique_hits(of_set.hits[i], sizes)
             whole = {
                 "columns": len(keys),
                 "repU": percent(of_set.repU[i], sizes.N_d),
-                "unique_hits_beyond": unique_hits(of_set.hits[i], sizes).unique_hits_beyond,
+                "unique_hits_beyond": hits.unique_hits_beyond,
+                "unique_hits_beyond_se": hits.unique_hits_beyond_se,
             }
             for t, of_target in of_set.targets.items():
                 rows[keys, targets[t], i + 1] = whole | _of_target(of_target[i], sizes)
@@ -274,7 +277,9 @@ def _of_target(figures: ExposureFigures, sizes: Sizes) -> dict[str, float]:
         "DiSCO": percent(of_set.DiSCO, sizes.N_d),
         "DiSCO_others": 100 * of_set.by_others / sizes.N_d,
         "DiSCO_beyond": 100 * (of_set.at_n - of_set.by_others) / sizes.N_d,
+        "DiSCO_beyond_se": standard_error(of_set.squares, sizes.N_d),
         "guessed_beyond": figures.guessed_beyond,
+        "guessed_beyond_se": figures.guessed_beyond_se,
         "smallest_support": of_set.smallest_support,
     }
 
@@ -288,12 +293,9 @@ def _smallest_sets(
         for synthesis, records in enumerate(of_target, start=1):
             by_SD, by_others = records.by_smallest_set()
             for label, SD_records, others in zip(labels, by_SD, by_others, strict=True):
-                row = {
+                rows[target, synthesis, label] = {
                     "exposed": percent(SD_records, search.records[0]),
                     "exposed_others": percent(others, search.records[0]),
-                }
-                rows[target, synthesis, label] = row | {
-                    "exposed_beyond": percent(SD_records - others, search.records[0])
                 }
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis", "columns"])
     return pd.DataFrame(list(rows.values()), index=index)

@@ -45,6 +45,7 @@ class ExposureFigures:
 
     disclosed: KeySetDisclosure
     guessed_beyond: float
+    guessed_beyond_se: float
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,10 @@ def _figures(
     """Compute the figures of one synthesis, from all parts."""
     from_SD, from_others = guessing.drawn_counts(_joined(cells)) if cells else (None, None)
     by_SD, by_others = counts.by_SD or from_SD, counts.by_others or from_others
+    nothing = DrawnGuessCounts.nothing()
     return ExposureFigures(
         disclosed(counts.disclosed, of_keys, synthesis.chances),
-        guessing.guessed_beyond(by_SD or DrawnGuessCounts.nothing(), by_others or DrawnGuessCounts.nothing()),
+        *guessing.guessed_beyond(by_SD or nothing, by_others or nothing, of_keys.with_others),
     )
 
 
@@ -215,7 +217,8 @@ def _count_cells(
             sizes |= (level[q] == t) * sizes.dtype.type(digit)
         part.expose(of_synthesis, sizes)
         drawn = synthesis.sizes
-        cells = CellCounts(f.d, f.s, f.d_q, f.s_q, f.d[certain], f.s[certain], int(f.d[certain_in_GT].sum()))
+        alone = int(f.d[certain_in_GT].sum())
+        cells = CellCounts(f.d, f.s, f.d_q, f.s_q, f.d[certain], f.s[certain], alone, f.first)
         yield (
             _BlockCounts(
                 disclosed_counts(cells, synthesis.chances),

@@ -21,6 +21,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine
 from disclosure_pipeline.measures.nearest_guess import (
     Floats,
     Votes,
+    errors_of_nearest_guesses,
     nearest_guesses,
     votes_of_others,
     votes_of_synthetic,
@@ -39,7 +40,7 @@ class NearestGuess:
     `figures`: index (target, synthesis); percent of GT records, each `…_beyond` in percentage points.
     `accuracy`: right guesses; `score`: the mean share of the nearest SD records that have the record's own
     level (generalized CAP); `same_keys`: GT records whose very keys are in SD. `…_others`: the same from
-    other people's records; `…_beyond`: the difference at equal sizes.
+    other people's records; `…_beyond`: the difference at equal sizes; `…_beyond_se`: its standard error.
 
     `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so that
     `records["ill", 1]` is a frame of plain columns: `score`, a share of 1; `right`, the chance of a right
@@ -144,13 +145,15 @@ def _figures(
 ) -> dict[str, float]:
     """Return the figures of a synthesis; `at_n` are its cells and GT's, brought to equal sizes."""
     whole = nearest_guesses(votes)
-    guesses = nearest_guesses(votes_of_synthetic(at_n, q, numbers))
-    others = nearest_guesses(votes_of_others(at_n, q, numbers))
+    by_SD, by_others = votes_of_synthetic(at_n, q, numbers), votes_of_others(at_n, q, numbers)
+    guesses, others = nearest_guesses(by_SD), nearest_guesses(by_others)
+    errors = errors_of_nearest_guesses(at_n, by_SD, by_others)
     row = {}
     for name in ("accuracy", "score"):
         row[name] = getattr(whole, name)
         row[f"{name}_others"] = getattr(others, name)
         row[f"{name}_beyond"] = getattr(guesses, name) - getattr(others, name)
+        row[f"{name}_beyond_se"] = errors[name]
     return row | {"same_keys": whole.same_keys}
 
 

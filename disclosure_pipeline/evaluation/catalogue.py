@@ -90,8 +90,10 @@ _PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURE
 _INDIVIDUAL = words_of_fields(Individual)
 _KEY_SET = sample_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
-    *("repU", "unique_hits_beyond", "DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
+    *("repU", "unique_hits_beyond", "unique_hits_beyond_se", "DiSCO", "DiSCO_others"),
+    *("DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
 )
+_REMEDIED = ("unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
 _COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
 _COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
 _COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
@@ -247,7 +249,18 @@ CATALOGUE = list_once(
         family="resemblance",
         per_target=False,
         largest=1,
-        unit="TVD_column_beyond TVD_pair_beyond",
+        unit=_BY_UNIT(frame_words.DISTANCES),
+        each={
+            name: {"role": None} if name.endswith("_se") else name_strictly(name)
+            for name in frame_words.DISTANCES
+        },
+    ),
+    *(
+        describe_beyond_chance(
+            name, words, "guards", published="unit", family="resemblance", per_target=False, largest=1
+        )
+        for name, words in frame_words.DISTANCES.items()
+        if not name.endswith("_se")
     ),
     *list_columns(
         "warning_counts",
@@ -380,7 +393,7 @@ CATALOGUE = list_once(
     *list_columns("replicated_uniques", frame_words.REPLICATED),
     *list_columns(
         "compare_remedies",
-        _KEY_SET | sample_words(_COPIES, "unique_copies", "unique_copies_beyond") | frame_words.REMEDIES,
+        _KEY_SET | sample_words(_COPIES, *_REMEDIED) | frame_words.REMEDIES,
     ),
     *list_columns("bins", frame_words.BINS),
     *list_columns("power", power.WORDS),

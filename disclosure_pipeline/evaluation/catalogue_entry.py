@@ -145,11 +145,13 @@ def list_guard(
             yield Measure(words=described, frame=place, column=column, published=published, **judged)
 
 
-def describe_beyond_chance(name: str, words: Words, frame: str, *, rank: int = 99, **facts: Any) -> Measure:
+def describe_beyond_chance(
+    name: str, words: Words, frame: str, *, published: Rounding = "share", rank: int = 99, **facts: Any
+) -> Measure:
     """Return the entry of a `…_beyond` that counts where it is beyond chance, beside that of its column."""
     described = frame_words.where_beyond_chance(words)
     return Measure(
-        name, described, frame, f"{name}_chance", role="bound", published="share", rank=rank, **facts
+        name, described, frame, f"{name}_chance", role="bound", published=published, rank=rank, **facts
     )
 
 

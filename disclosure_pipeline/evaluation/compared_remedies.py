@@ -26,9 +26,10 @@ from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 BEFORE = "as it is"
 _COLUMNS = (
-    *("records", "records_lost", "cells_changed", "repU", "unique_hits_beyond"),
-    *("DiSCO", "DiSCO_others", "DiSCO_beyond", "guessed_beyond"),
-    *("unique_copies", "unique_copies_beyond", "TVD_mean", "TVD_largest", "S_pMSE_mean"),
+    *("records", "records_lost", "cells_changed", "repU", "unique_hits_beyond", "unique_hits_beyond_se"),
+    *("DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
+    *("unique_copies", "unique_copies_beyond", "unique_copies_beyond_se"),
+    *("TVD_mean", "TVD_largest", "S_pMSE_mean"),
 )
 
 
@@ -51,7 +52,8 @@ class RemedyComparison:
     `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), first as it is.
     records, records_lost: SD records; cells_changed: their values that were changed. Risk, against GT recoded
     likewise: repU, DiSCO, DiSCO_others, percent of GT records; unique_copies, percent of SD records;
-    unique_hits_beyond, DiSCO_beyond, guessed_beyond, unique_copies_beyond, percentage points. Resemblance to
+    unique_hits_beyond, DiSCO_beyond, guessed_beyond, unique_copies_beyond, percentage points, each with its
+    standard error. Resemblance to
     GT as it was: TVD_mean and TVD_largest, shares of 1, and S_pMSE_mean, over all pairs of columns (over the
     columns where there is one).
     """
@@ -166,16 +168,17 @@ def _figures(
     apart = [of_synthesis for _, of_synthesis in distances]
     records = [len(frame) for frame in SD]
     lost = [len(frame) - left for frame, left in zip(before.frames[1:], records, strict=True)]
-    of_syntheses = risk.identity[["repU", "unique_hits_beyond"]].assign(
+    of_syntheses = risk.identity[["repU", "unique_hits_beyond", "unique_hits_beyond_se"]].assign(
         records=records,
         records_lost=lost,
         cells_changed=changed,
-        **{name: copied[name] for name in ("unique_copies", "unique_copies_beyond")},
+        **{name: copied[name] for name in _COLUMNS if name.startswith("unique_copies")},
         TVD_mean=[of_synthesis["TVD"].mean() for of_synthesis in apart],
         TVD_largest=[of_synthesis["TVD"].max() for of_synthesis in apart],
         S_pMSE_mean=[of_synthesis["S_pMSE"].mean() for of_synthesis in apart],
     )
-    of_targets = risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond"]].join(risk.cap["guessed_beyond"])
+    guesses = risk.cap[["guessed_beyond", "guessed_beyond_se"]]
+    of_targets = risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"]].join(guesses)
     return of_targets.join(of_syntheses, on="synthesis")[list(_COLUMNS)]
 
 

@@ -19,6 +19,7 @@ from disclosure_pipeline.measures.words import (
     SYNTHPOP,
     TAUB,
     Words,
+    standard_error_of,
     words_of_fields,
 )
 
@@ -137,6 +138,7 @@ DISTANCES: dict[str, Words] = {
         "neither",
     ),
 }
+DISTANCES |= {f"{name}_se": standard_error_of(name, SHARE) for name in list(DISTANCES)}
 
 ONE_WAY = Words(
     "flags of the one-way check",
@@ -212,6 +214,7 @@ NEAREST_GUESS: dict[str, Words] = {
             POINTS,
             "",
         ),
+        "beyond_se": standard_error_of(f"{name}_beyond"),
     }.items()
 }
 
@@ -229,12 +232,6 @@ EXPOSURE: dict[str, Words] = {
         "exposed by other people's records",
         "The same from other people's confidential records.",
         high_is="neither",
-    ),
-    "exposed_beyond": Words(
-        "exposed beyond other people's records",
-        "This many more people are exposed by the synthetic table than by other people's records.",
-        POINTS,
-        "",
     ),
 }
 

@@ -21,6 +21,7 @@ from disclosure_pipeline.evaluation.copied_groups import (
     measure_groups,
 )
 from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
+from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import (
     MOST_RECORDS,
@@ -74,7 +75,8 @@ class GuardFigures:
     `looks_renamed` and `missing_beyond` of `columns_apart`.
     alike: percent of the GT records that equal another person's in every column. equal_content: 1 where SD
     holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
-    over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none).
+    over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none), each
+    with its standard error.
     group_copied_beyond: the largest of `columns_apart`, 0 of a column without groups: people_copied_beyond
     within the worst level. repeated: percent of SD records that equal another, and repeats, what of it is
     beyond a fresh sample (`measures.people`).
@@ -114,7 +116,6 @@ def measure_guards(
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
-        of_columns = apart.xs(synthesis, level="synthesis")
         rows.append(
             {
                 "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
@@ -125,11 +126,14 @@ def measure_guards(
                 **_name_repeats(records.of_records[synthesis - 1], size, per_unit),
                 "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, size)),
-                "TVD_column_beyond": (of_columns["TVD"] - of_columns["TVD_expected"]).max(),
             }
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
-    frame["TVD_pair_beyond"] = _measure_pairs(sample)
+    pairs = resemblance_of_columns(sample).pairs
+    for name, distances in {"TVD_column_beyond": apart, "TVD_pair_beyond": pairs}.items():
+        frame[[name, f"{name}_se"]] = _find_farthest(distances, frame.index)
+        frame[f"{name}_se"] *= math.sqrt(per_unit)
+        frame = add_beyond_chance(frame, name, max(1, len(distances) // len(frame)))
     return GuardFigures(frame, partial_copies, apart)
 
 
@@ -299,13 +303,13 @@ def _name_repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float) -
     return row_of(figures) | {"repeats_beyond_chance": bounded}
 
 
-def _measure_pairs(sample: Sequence[CodedColumn]) -> pd.Series[float] | float:
-    """Return the largest TVD of a pair of columns over the expected one, of each synthesis."""
-    pairs = resemblance_of_columns(sample).pairs
-    if pairs.empty:
-        return math.nan
-    beyond: pd.Series[float] = (pairs["TVD"] - pairs["TVD_expected"]).groupby(level="synthesis").max()
-    return beyond
+def _find_farthest(distances: pd.DataFrame, syntheses: pd.Index[int]) -> npt.NDArray[np.float64]:
+    """Return the largest TVD over the expected one, and its error, of each synthesis; NaN of no distance."""
+    if distances.empty:
+        return np.full((len(syntheses), 2), math.nan)
+    beyond = (distances["TVD"] - distances["TVD_expected"]).rename("beyond")
+    farthest = pd.concat([beyond, distances["TVD_se"]], axis=1).sort_values("beyond", kind="stable")
+    return farthest.groupby(level="synthesis").last().reindex(syntheses).to_numpy()
 
 
 def _measure_nearness(

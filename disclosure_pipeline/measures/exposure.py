@@ -13,6 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import guess_by_overall_mode, guessed_beyond_error
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
@@ -25,7 +27,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_without_self
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.samples import Sizes, in_integers
 
 Floats = npt.NDArray[np.float64]
 
@@ -56,12 +58,16 @@ def _numbers(left: int, records: int, n: int) -> IntArray:
 
 @dataclass(frozen=True)
 class KeySetDisclosure:
-    """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0."""
+    """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0.
+
+    squares: see `baseline_counts.Squares`.
+    """
 
     DiSCO: int
     at_n: float
     by_others: float
     smallest_support: int
+    squares: int
 
 
 def _smallest(supports: Sequence[int]) -> int:
@@ -73,33 +79,41 @@ class DisclosedCounts:
     """GT records of some key combinations: what `disclosed` is made of, which adds up over them.
 
     By number of records of other levels in their q, from 0 on as far as the `Chances` go: of SD, and of GT.
-    smallest_support: SD records that agree on a disclosed record; 0 where there is none.
+    smallest_support: SD records that agree on a disclosed record; 0 where there is none. squares: of what the
+    records of each q add to DiSCO_beyond.
     """
 
     DiSCO: int
     by_other_levels_in_SD: Floats
     by_other_levels: Floats
+    squares: int
     smallest_support: int = field(metadata={"add": _smallest})
 
     @classmethod
     def nothing(cls, chances: Chances) -> DisclosedCounts:
         """Return the counts of no key combination."""
-        return cls(0, np.zeros(len(chances.q0)), np.zeros(len(chances.p0)), 0)
+        return cls(0, np.zeros(len(chances.q0)), np.zeros(len(chances.p0)), 0, 0)
 
 
 @dataclass(frozen=True)
 class KeySetKeys:
-    """GT records by the number of SD records of their q, and of other GT ones: alike for all targets."""
+    """GT records by the number of SD records of their q, and of other GT ones: alike for all targets.
+
+    with_others: of how many a draw holds another GT record with their q.
+    """
 
     by_s_q: Floats
     by_others: Floats
+    with_others: float
 
     @classmethod
     def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeySetKeys:
         """Count all key combinations (shape: q)."""
+        by_others = _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0))
         return cls(
             _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
-            _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0)),
+            by_others,
+            float(d_q.sum()) - float(by_others @ chances.p0),
         )
 
 
@@ -112,6 +126,7 @@ def disclosed(counts: DisclosedCounts, of_keys: KeySetKeys, chances: Chances) ->
         else float(counts.by_other_levels_in_SD @ chances.q0) - float(of_keys.by_s_q @ chances.q0),
         by_others=float(counts.by_other_levels @ chances.p0) - float(of_keys.by_others @ chances.p0),
         smallest_support=counts.smallest_support,
+        squares=counts.squares,
     )
 
 
@@ -119,7 +134,7 @@ def disclosed(counts: DisclosedCounts, of_keys: KeySetKeys, chances: Chances) ->
 class CellCounts:
     """The GT records `d` and SD records `s` of cells, and the sums of their q.
 
-    Of a table (targets, q), or of the cells that occur.
+    Of a table (targets, q), or of the cells that occur, where `first` are the first ones of each q.
 
     `disclosed` are the GT records of some cells, q by q or cell by cell, whose level SD has alone in the q,
     `support` SD's records there; `alone` all GT records whose level GT has alone in the q.
@@ -132,6 +147,7 @@ class CellCounts:
     disclosed: IntArray
     support: IntArray
     alone: int
+    first: IntArray | None = None
 
 
 def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
@@ -146,8 +162,27 @@ def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
         by_other_levels=_by_number(cells.d, cells.d_q - cells.d, numbers)
         if numbers > 1
         else np.array([float(cells.alone)]),
+        squares=_square_differences(cells, chances),
         smallest_support=int(support.min()) if len(support) else 0,
     )
+
+
+def _square_differences(cells: CellCounts, chances: Chances) -> int:
+    """Return the squares of what the records of each q add to DiSCO at n less DiSCO_others."""
+    if not cells.d.size:
+        return 0
+    of_SD, of_others = in_integers(chances.q0), in_integers(chances.p0)
+    added = _look_up(of_SD, cells.s_q - cells.s) - _look_up(of_others, cells.d_q - cells.d)
+    added -= _look_up(of_SD, cells.s_q) - _look_up(of_others, np.maximum(cells.d_q - 1, 0))
+    added *= cells.d
+    return sum_of_squares(added.sum(axis=0) if cells.first is None else np.add.reduceat(added, cells.first))
+
+
+def _look_up(chances: IntArray, records: IntArray) -> IntArray:
+    """Return the chance that none of so many `records` is drawn, where it is not nothing."""
+    if len(chances) <= _FEW:
+        return sum((chance * (records == m) for m, chance in enumerate(chances.tolist())), 0 * records)
+    return np.append(chances, 0)[np.minimum(records, len(chances))]
 
 
 def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floats:
@@ -190,11 +225,19 @@ class Guessing:
         )
 
     def guessed_beyond(
-        self, by_SD: GuessCounts | DrawnGuessCounts, by_others: GuessCounts | DrawnGuessCounts
-    ) -> float:
-        """Return the difference in percentage points."""
-        difference = self._guessed_by_table(by_SD) - self._guessed_by_others(by_others)
-        return percent(difference, self.sizes.N_d * ONE)
+        self,
+        by_SD: GuessCounts | DrawnGuessCounts,
+        by_others: GuessCounts | DrawnGuessCounts,
+        with_others: float,
+    ) -> tuple[float, float]:
+        """Return the difference in percentage points, and its standard error."""
+        N_d, right = self.sizes.N_d, (self._guessed_by_table(by_SD), self._guessed_by_others(by_others))
+        error = guessed_beyond_error(right, self._by_mode, N_d, with_others, N_d, self.sizes.n)
+        return percent(right[0] - right[1], N_d * ONE), error
+
+    @cached_property
+    def _by_mode(self) -> tuple[int, int]:
+        return guess_by_overall_mode(self.sizes, self.d_t, self.s_t, self.d_t, self.no_guess)
 
     def _guessed_by_table(self, counts: GuessCounts | DrawnGuessCounts) -> int:
         if isinstance(counts, DrawnGuessCounts):

@@ -17,8 +17,11 @@ from typing import Annotated
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_of_quotients, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
+from disclosure_pipeline.measures.samples import in_integers
 from disclosure_pipeline.measures.words import Words
 
 Floats = npt.NDArray[np.float64]
@@ -81,6 +84,24 @@ def nearest_guesses(votes: Votes) -> NearestGuesses:
         score=percent(sum_of_quotients(votes.d * votes.right, np.maximum(votes.pool, 1)), records * ONE),
         same_keys=percent(total(votes.d, votes.distance == 0), records),
     )
+
+
+def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes) -> dict[str, float]:
+    """Return the standard errors of accuracy and score beyond the others', in percent of the GT records.
+
+    Both votes are on the GT cells of `f`. See `baselines.standard_error`: in a fresh sample what the people
+    of a q add is 0 on average.
+    """
+    cells = np.flatnonzero(f.d)
+    first = np.flatnonzero(first_of_run(f.q[cells]))
+
+    def error(shares: Floats, of_others: Floats) -> float:
+        added = (in_integers(shares) - in_integers(of_others)) * f.d[cells]
+        return standard_error(sum_of_squares(np.add.reduceat(added, first)), f.N_d)
+
+    right, right_of_others = (votes.is_named / np.maximum(votes.levels, 1) for votes in (by_SD, by_others))
+    score, score_of_others = (votes.right / np.maximum(votes.pool, 1) for votes in (by_SD, by_others))
+    return {"accuracy": error(right, right_of_others), "score": error(score, score_of_others)}
 
 
 def votes_of_synthetic(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:

@@ -12,7 +12,16 @@ import numpy as np
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.words import BY_FRESH_SAMPLE, BY_SYNTHETIC, COUNT, NONE, PMSE, SHARE, Words
+from disclosure_pipeline.measures.words import (
+    BY_FRESH_SAMPLE,
+    BY_SYNTHETIC,
+    COUNT,
+    NONE,
+    PMSE,
+    SHARE,
+    Words,
+    standard_error_of,
+)
 
 Distance = Annotated[
     float,
@@ -38,20 +47,22 @@ ExpectedDistance = Annotated[
         beside=BY_FRESH_SAMPLE,
     ),
 ]
+ErrorOfDistance = Annotated[float, standard_error_of("TVD", SHARE)]
 
 
 @dataclass(frozen=True)
 class Resemblance:
-    """TVD and TVD_expected are shares of 1; low values are alike.
+    """TVD, TVD_expected and TVD_se are shares of 1; low values are alike.
 
-    TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about. pMSE: of a
-    propensity score by cells, whose ratio to that of an SD drawn from GT's own frequencies is S_pMSE, from
-    df + 1 cells; S_pMSE_expected: of a fresh sample of the population. Where there is one cell only, df is 0
-    and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
+    TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about; TVD_se: its
+    standard error. pMSE: of a propensity score by cells, whose ratio to that of an SD drawn from GT's own
+    frequencies is S_pMSE, from df + 1 cells; S_pMSE_expected: of a fresh sample of the population. Of one
+    cell only, df is 0 and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
     """
 
     TVD: Distance
     TVD_expected: ExpectedDistance
+    TVD_se: ErrorOfDistance
     pMSE: Annotated[
         float,
         Words(
@@ -115,6 +126,7 @@ def resemblance(o: IntArray, s: IntArray) -> Resemblance:
     return Resemblance(
         TVD=distance(o, s),
         TVD_expected=expected_distance(o / n1, n1, n2),
+        TVD_se=error_of_distance(o, s),
         pMSE=VW * c * (1 - c) ** 2 / (n1 + n2),
         df=df,
         S_pMSE=VW / df if df else expected,
@@ -140,6 +152,19 @@ def expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
     return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2
 
 
+def error_of_distance(o: np.ndarray, s: np.ndarray) -> float:
+    """Return the standard error of the distance of two tables of counts: of one record at least.
+
+    The distance is the difference of two shares: of the records with a level that is more frequent in SD.
+    Both vary as binomial shares do. Between samples of the same people, whose largest differences have either
+    sign by chance, the distance varies less.
+    """
+    n1, n2 = float(o.sum()), float(s.sum())
+    more = s * n1 > o * n2
+    p, q = float(o[more].sum()) / n1, float(s[more].sum()) / n2
+    return max(math.sqrt(p * (1 - p) / n1 + q * (1 - q) / n2), 1 / min(n1, n2))
+
+
 _MATCHED_SHARE = 0.5
 
 
@@ -147,12 +172,14 @@ _MATCHED_SHARE = 0.5
 class Relabelling:
     """Shares of 1. TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about.
 
-    TVD_relabelled: the distance once levels are matched by their frequencies, missing with missing.
+    TVD_se: the standard error of TVD. TVD_relabelled: the distance once levels are matched by their
+    frequencies, missing with missing.
     looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
     """
 
     TVD: Distance
     TVD_expected: ExpectedDistance
+    TVD_se: ErrorOfDistance
     TVD_relabelled: Annotated[
         float,
         Words(
@@ -182,7 +209,7 @@ def relabelling(o: IntArray, s: IntArray) -> Relabelling:
     relabelled = distance(_by_frequency(o), _by_frequency(s))
     beyond = max(0.0, apart.TVD - apart.TVD_expected)
     renamed = beyond if relabelled < _MATCHED_SHARE * apart.TVD else 0.0
-    return Relabelling(apart.TVD, apart.TVD_expected, relabelled, renamed)
+    return Relabelling(apart.TVD, apart.TVD_expected, apart.TVD_se, relabelled, renamed)
 
 
 def _by_frequency(counts: IntArray) -> IntArray:

@@ -117,12 +117,12 @@ class Words:
         return f"Unit: {self.unit_and_denominator}."
 
 
-def standard_error_of(figure: str) -> Words:
+def standard_error_of(figure: str, unit: str = POINTS) -> Words:
     """Return the words of the column `<figure>_se`."""
     return Words(
         f"standard error of {figure}",
         f"How far {figure} may be off by chance.",
-        unit=POINTS,
+        unit=unit,
         denominator="",
         high_is="neither",
         beside="±",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import nearest_guess as reference
+from reference.baselines import standard_error
 from reference.cap import Record
 from support.sampling import examples
 from support.small_tables import KEYS, frame, sd2011, tables
@@ -62,6 +63,11 @@ def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Recor
             100 * fmean(float(outcome[k] or 0) for outcome in others)
         )
         assert row[f"{name}_beyond"] == pytest.approx(row[name] - row[f"{name}_others"])
+        added = [
+            (mine[k] or 0) - (theirs[k] or Fraction(0)) for mine, theirs in zip(expected, others, strict=True)
+        ]
+        error = standard_error(added, [q for q, _ in gt], len(gt))
+        assert row[f"{name}_beyond_se"] == pytest.approx(error, abs=1e-6)
     assert row["same_keys"] == pytest.approx(100 * fmean(away == 0 for _, _, away in expected))
 
 

@@ -190,7 +190,10 @@ def test_the_example_data_before_and_after() -> None:
     assert (coarse["TVD_mean"] > before["TVD_mean"]).all()
     exposed = dp.exposure(gt, sd, keys, ["depress"], up_to=4).figures
     row: Any = exposed.loc[", ".join(keys)]
-    for name in ("DiSCO_others", "DiSCO_beyond", "guessed_beyond", "unique_hits_beyond"):
+    beyond = [
+        f"{name}{end}" for name in ("DiSCO", "guessed", "unique_hits") for end in ("_beyond", "_beyond_se")
+    ]
+    for name in ("DiSCO_others", *beyond):
         for synthesis in (1, 2):
             expected = row[name].to_dict()["depress", synthesis]
             assert before[name].to_dict()["depress", synthesis] == pytest.approx(expected, abs=1e-9)

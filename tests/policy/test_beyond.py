@@ -98,6 +98,18 @@ def test_what_goes_beyond_others_is_broken_only_beyond_chance(
         assert judged(gate(policy), found)[f"{measure}_strictly[work]"].outcome == "exceeded"
 
 
+def test_a_distance_is_broken_only_beyond_chance(result: Disclosure) -> None:
+    policy = {"repU": 100, "DiSCO": 100}
+    alone = replace(result, N_s=result.N_s[:1], guards=result.guards.head(1), stacked=None)
+    for measure in ("TVD_column_beyond", "TVD_pair_beyond"):
+        distance, bounded = (result.guards[f"{measure}{end}"] for end in ("", "_chance"))
+        assert 0 < distance[1] < 3 * result.guards[f"{measure}_se"][1]
+        assert bounded[1] == 0
+        assert judged(gate(policy | {measure: 0}), alone)[measure].outcome == "kept"
+        strict = gate(policy | {measure: {"at_most": 0, "chance": 0}})
+        assert judged(strict, alone)[f"{measure}_strictly"].outcome == "exceeded"
+
+
 def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosure:
     """DiSCO_beyond, beyond chance, and DiSCO_excess of both files and of all, the same of every target."""
 

@@ -19,9 +19,12 @@ def figures(gt: Sequence[object], sd: Sequence[object]) -> dict[str, float]:
     pmse = sum((o[cell] + s[cell]) * (s[cell] / (o[cell] + s[cell]) - c) ** 2 for cell in cells) / (n1 + n2)
     df = len(cells) - 1
     ratio = pmse / (df * (1 - c) ** 2 * c / (n1 + n2)) if df else 1 + n2 / n1
+    more = [cell for cell in cells if s[cell] * n1 > o[cell] * n2]
+    p, q = sum(o[cell] for cell in more) / n1, sum(s[cell] for cell in more) / n2
     return {
         "TVD": tvd,
         "TVD_expected": expected / 2,
+        "TVD_se": max(math.sqrt(p * (1 - p) / n1 + q * (1 - q) / n2), 1 / min(n1, n2)),
         "pMSE": pmse,
         "df": df,
         "S_pMSE": ratio,
