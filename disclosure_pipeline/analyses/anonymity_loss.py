@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,
@@ -82,7 +82,7 @@ def anonymity_loss(
             )
             rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * ONE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
-    return pd.DataFrame(list(rows.values()), index=index)
+    return FiguresFrame(list(rows.values()), index=index)
 
 
 def _count_claims(f: FrequencyTable, c: Fraction, no_guess: Mask, *, from_others: bool) -> CertaintyCounts:

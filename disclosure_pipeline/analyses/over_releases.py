@@ -11,6 +11,7 @@ from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.evaluation.frames import FiguresFrame
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.together import disclosed, replicated_uniques_together
@@ -96,7 +97,7 @@ def disclosure_over_releases(
     uniques_in_all = replicated_uniques_together(combinations, all_tables)
     rows.append(_shares("any", uniques_earlier, uniques_in_all))
     index = pd.Index([*tables.targets, WHOLE_KEY], name="target", tupleize_cols=False)
-    return pd.DataFrame(rows, index=index)
+    return FiguresFrame(rows, index=index)
 
 
 def _shares(name: str, earlier: Mask, with_candidate: Mask) -> dict[str, float]:

@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import IntArray, percent
@@ -112,7 +112,7 @@ def copies(
     }
     labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
     index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
-    return pd.DataFrame([rows[label] for label in labels], index=index)
+    return FiguresFrame([rows[label] for label in labels], index=index)
 
 
 def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyCounts]:

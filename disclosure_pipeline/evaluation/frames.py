@@ -176,3 +176,13 @@ def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[
 def show_frame(frame: pd.DataFrame) -> str:
     """Return a frame as text of 80 columns, which has every column of it: a block below the other."""
     return frame.to_string(float_format="{:.2f}".format, line_width=80)
+
+
+class FiguresFrame(pd.DataFrame):
+    """A frame that prints all its columns; what is selected from it is a frame as any other."""
+
+    def __repr__(self) -> str:
+        return show_frame(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html(float_format="{:.2f}".format)

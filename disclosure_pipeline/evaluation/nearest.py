@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.memory.nearest_records import (
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearness import DistancesToParts, Nearness, near_copies, nearness
 from disclosure_pipeline.tables.alignment import number_owners
@@ -87,7 +87,7 @@ def nearest(
     columns = tables.code(tables.keys)
     owners = None if unit is None else number_owners(tables.frames, unit)
     comparisons = draw_comparisons(columns, seed, sample, owners)
-    return nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
+    return FiguresFrame(nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons))
 
 
 def draw_comparisons(

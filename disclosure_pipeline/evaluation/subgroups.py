@@ -15,7 +15,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import WeightedRecords
 from disclosure_pipeline.evaluation.units import UnitRecords
@@ -125,7 +125,7 @@ def subgroups(
         [(tables.targets[number], labels[group], synthesis) for number, group, synthesis in order],
         names=["target", "group", "synthesis"],
     )
-    return pd.DataFrame([rows[label] for label in order], index=index)
+    return FiguresFrame([rows[label] for label in order], index=index)
 
 
 def _weigh_records(tables: Tables, weights: Any, unit: Any) -> Floats:

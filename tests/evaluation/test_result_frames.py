@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.frames import frame_of, list_of
 
 INDEX = ["target", "synthesis"]
@@ -46,3 +48,19 @@ def test_frames_without_rows_are_each_their_own() -> None:
         assert list(again.columns) == ["share"]
         assert list(again.index.names) == (INDEX if again.index.nlevels > 1 else [None])
     assert frame_of({}, INDEX, ["share"]).index.names == INDEX
+
+
+def test_a_frame_that_the_library_returns_prints_every_column() -> None:
+    gt, sd = population(200, 1), population(200, 2)
+    for result in (
+        dp.copies(gt, sd),
+        dp.nearest(gt, sd),
+        dp.subgroups(gt, sd, ["age", "sex"], "work", by="region"),
+        dp.anonymity_loss(gt, sd, ["age", "sex"], "work"),
+        dp.disclosure_over_releases(gt, sd, ["age", "sex"], "work", earlier=[gt]),
+    ):
+        printed, on_a_page = str(result), result.to_html()
+        assert "..." not in printed
+        assert max(map(len, printed.splitlines())) <= 80
+        assert all(str(column) in printed and str(column) in on_a_page for column in result)
+        assert type(result[list(result)]) is pd.DataFrame
