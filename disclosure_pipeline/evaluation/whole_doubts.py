@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
 from disclosure_pipeline.evaluation.copied_groups import APART_SAMPLE
@@ -20,10 +24,11 @@ from disclosure_pipeline.measures.people import found_by_columns_apart, people_c
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all, table_names
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_all, table_names
 
 MOST_RECORDS = 200_000
-"""Whole records are counted where all tables together have no more, for that takes a tenth of a second."""
+"""Whole records of all tables together: so many are counted in a tenth of a second, of more a part."""
+_ENOUGH_TO_CHOOSE = 1_000
 
 _BOUNDS = {
     entry.name: entry.bound.default
@@ -35,11 +40,15 @@ _BOUNDS = {
 def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
     """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
 
-    Of at most `MOST_RECORDS` in memory: files and databases would be read once more for it. Over all columns
-    that the tables share, or over those that are planned where others cannot be compared.
+    Of tables in memory: files and databases would be read once more for it. Over all columns that the tables
+    share, or over those that are planned where others cannot be compared. Of more than `MOST_RECORDS` those
+    are looked at that agree in a few columns; they say nothing of whether others are told apart.
     """
-    if opened.frames is None or sum(map(len, opened.frames)) > MOST_RECORDS:
+    if opened.frames is None:
         return []
+    frames, agreeing = _choose_part(opened.frames)
+    if agreeing:
+        opened = FramesInMemory(frames, opened.engine_description)
     try:
         columns = opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
     except InputError:
@@ -59,11 +68,45 @@ def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: On
         found = measure()
         if _is_beyond(row_of(found)):
             found = measure(apart=_find_apart(opened, columns, n))
-        rows.append({"alike": percent(N_d - counts.alone, N_d), **row_of(found)})
-    return list(describe_whole_doubts(rows))
+        alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
+        rows.append({"alike": alike, **row_of(found)})
+    people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"
+    return list(describe_whole_doubts(rows, people_are))
 
 
-def describe_whole_doubts(rows: Sequence[Mapping[Any, float]]) -> Iterator[str]:
+def _choose_part(frames: tuple[pd.DataFrame, ...]) -> tuple[tuple[pd.DataFrame, ...], list[Any]]:
+    """Return the records with one value of some columns, and these columns: none where there are few records.
+
+    The fewer columns and the more records the better, up to `MOST_RECORDS`.
+    """
+    agreeing: list[Any] = []
+    left = names_in_all([list(frame.columns) for frame in frames])
+    while left and sum(map(len, frames)) > MOST_RECORDS:
+        wanted = MOST_RECORDS / sum(map(len, frames))
+        some = frames[0].iloc[:: max(1, len(frames[0]) // _ENOUGH_TO_CHOOSE)]
+        shares = [
+            (share, name, value)
+            for name in left
+            for value, share in some[name].value_counts(normalize=True, sort=False).items()
+            if share > 0
+        ]
+        if not shares:
+            break
+        fitting = [choice for choice in shares if choice[0] <= wanted]
+        _, name, value = (max if fitting else min)(fitting or shares, key=lambda choice: choice[0])
+        masks = [frame[name].eq(value).to_numpy(dtype=bool, na_value=False) for frame in frames]
+        left.remove(name)
+        if all(map(np.any, masks)):
+            agreeing.append(name)
+            frames = tuple(
+                frame.iloc[np.flatnonzero(mask)] for frame, mask in zip(frames, masks, strict=True)
+            )
+    return frames, agreeing
+
+
+def describe_whole_doubts(
+    rows: Sequence[Mapping[Any, float]], people_are: str = "the people"
+) -> Iterator[str]:
     """Yield a sentence for each doubt; `rows`: of each synthesis `alike` and the people found."""
     if rows[0]["alike"] > _BOUNDS["alike"]:
         yield (
@@ -73,8 +116,8 @@ def describe_whole_doubts(rows: Sequence[Mapping[Any, float]]) -> Iterator[str]:
     for name, found in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
         if _is_beyond(found):
             yield (
-                f"{found['people_copied']:.0f} % of the people are in {name}, with a record that nobody else "
-                f"has; a fresh table would hold {found['people_copied_expected']:.1f} %: it copies them."
+                f"{found['people_copied']:.0f} % of {people_are} are in {name}, with a record that nobody "
+                f"else has; a fresh table would hold {found['people_copied_expected']:.1f} %: it copies them."
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation import whole_doubts
-from disclosure_pipeline.evaluation.whole_doubts import MOST_RECORDS
 
 KEYS, TARGETS = ["sex"], ["education", "income"]
 PEOPLE = population(2_000)
@@ -81,10 +81,20 @@ def test_columns_that_cannot_be_compared_are_left_out() -> None:
     assert len(doubts(gt, sd, KEYS, targets=[*TARGETS, "health", "age", "region"])) == 1
 
 
-def test_large_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_doubts, "MOST_RECORDS", 3_999)
-    assert not doubts(PEOPLE, PEOPLE, KEYS)
-    assert MOST_RECORDS == 200_000
+def test_of_large_tables_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who agree in a column: it says nothing of whether others are told apart."""
+    monkeypatch.setattr(whole_doubts, "MOST_RECORDS", 1_000)
+    [doubt] = doubts(PEOPLE, PEOPLE, KEYS)
+    words = re.match(r"(\d+) % of the ([\d,]+) people who agree in (.*?) are in the synthetic table", doubt)
+    assert words is not None
+    assert int(words[1]) > 90
+    assert 100 < int(words[2].replace(",", "")) <= 500
+    assert words[3].strip("'") in PEOPLE
+    assert not doubts(PEOPLE, population(2_000, 7), KEYS)
+    two = PEOPLE[["sex", "worked_abroad"]]
+    assert not doubts(two, two, ["sex"])
+    empty = PEOPLE.assign(sex=None, region=None)
+    assert doubts(empty, empty, ["age"])
 
 
 @pytest.mark.parametrize("shown", ["table", "html"])
