@@ -66,7 +66,7 @@ study: $(READY)
 INSTALL = $(BIN)/pip install --disable-pip-version-check --no-compile --no-deps
 define set_up
 	@test -x $(BIN)/python || { echo "Making $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@{ sed -n '/^uv==/,/[^\\]$$/p' $< | $(INSTALL) --quiet --require-hashes -r /dev/stdin && \
+	@{ sed -n '/^uv==/,/[^\\]$$/p' $< | $(INSTALL) --quiet --quiet --require-hashes -r /dev/stdin && \
 		$(BIN)/uv pip install --python $(BIN)/python --no-deps --require-hashes -r $<; } || \
 		$(INSTALL) --require-hashes -r $<
 	@$(INSTALL) --quiet --no-build-isolation --editable .
