@@ -6,7 +6,6 @@ The words of a formula's figures stand beside the formula.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
@@ -14,6 +13,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
     GuardBound,
     Measure,
+    Rounding,
     describe_beyond_chance,
     find_columns,
     list_columns,
@@ -23,6 +23,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     sample_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.catalogue_population import POPULATION
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
@@ -43,14 +44,11 @@ from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
-from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
+from disclosure_pipeline.measures.survey import PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.weighted import (
+    ENDING,
     OF_GROUPS,
-    OF_GUESSES,
-    OF_KEYS,
-    OF_OTHERS,
-    OF_TARGETS,
     weigh_words,
 )
 from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
@@ -99,20 +97,14 @@ _COPIED += "unique_copies_apart people_copied people_copied_expected people_copi
 _COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
 _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
-_POPULATION = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, OF_KEYS)
-_POPULATION_TARGETS = words_of_fields(PopulationDisclosure)
-_POPULATION_TARGETS |= weigh_words(_ATTRIBUTE, OF_TARGETS + OF_OTHERS) | weigh_words(
-    _CAP | _OF_CAP, OF_GUESSES
+_BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
+    ("", "attribute", "attribute", "share"),
+    (ENDING, "population_targets", "population", "unit"),
 )
-
-
 _MEMBERSHIP = words_of_fields(Membership)
 _ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
-_GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS) | sample_words(_POPULATION, "people")
-
-
-def _bound_all_but_errors(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
-    return {name: {"role": None} for name in words if name.endswith("_se") or name in shown}
+_GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS)
+_GROUPS |= words_of_fields(PopulationRisk, ["people"])
 
 
 CATALOGUE = list_once(
@@ -139,23 +131,7 @@ CATALOGUE = list_once(
         rank=6,
     ),
     *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
-    *list_columns(
-        "population",
-        _POPULATION,
-        role="bound",
-        question="found",
-        per_target=False,
-        unit=_BY_UNIT(_POPULATION),
-        each=_bound_all_but_errors(_POPULATION, "people") | {"right_identifications": {"largest": None}},
-    ),
-    *list_columns(
-        "population_targets",
-        _POPULATION_TARGETS,
-        role="bound",
-        family="population",
-        unit=_BY_UNIT(_POPULATION_TARGETS),
-        each=_bound_all_but_errors(_POPULATION_TARGETS),
-    ),
+    *POPULATION,
     *list_columns("individual", words_of_fields(RecordRisk)),
     *list_columns(
         "attribute",
@@ -181,17 +157,18 @@ CATALOGUE = list_once(
     ),
     *(
         Measure(
-            f"DiSCO_beyond_both{ending}",
+            f"DiSCO_beyond_both{weighted}{strictly}",
             frame_words.BEYOND_BOTH,
-            "attribute",
+            frame,
             "",
             role="beyond",
-            family="attribute",
-            smaller_of=(f"DiSCO_beyond{ending}", "DiSCO_excess"),
-            published="share",
+            family=family,
+            smaller_of=(f"DiSCO_beyond{weighted}{strictly}", f"DiSCO_excess{weighted}"),
+            published=published,
             rank=1,
         )
-        for ending in ("", STRICTLY)
+        for weighted, frame, family, published in _BEYOND_BOTH
+        for strictly in ("", STRICTLY)
     ),
     *list_columns(
         "cap",

@@ -31,6 +31,7 @@ from disclosure_pipeline.evaluation.survey import (
     list_unshared_columns,
     measure_population,
     read_weights,
+    weigh_people_copied,
 )
 from disclosure_pipeline.evaluation.units import count_sets_by_unit, measure_by_units, read_units
 from disclosure_pipeline.measures.samples import Sizes
@@ -130,6 +131,8 @@ def _measure_tables(
         partial_copies=guards.partial_copies,
         columns_apart=guards.columns_apart,
     )
+    if weighted is not None and plan.weights is not None:
+        result = replace(result, population=weigh_people_copied(result, weighted))
     return result, counts
 
 

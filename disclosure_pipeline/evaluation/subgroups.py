@@ -20,10 +20,10 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import WeightedRecords
 from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
-from disclosure_pipeline.measures.units import UnitCells, guessed_beyond_of_units
+from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
 from disclosure_pipeline.measures.weighted import weigh_groups
 from disclosure_pipeline.tables.alignment import Tables, number_owners
 from disclosure_pipeline.tables.coding import code_column
@@ -148,7 +148,9 @@ def _measure_units(
     for group, figures in enumerate(disclosed.of_groups(group_of_record, groups)):
         members = (group_of_record == group).astype(np.int64)
         people = UnitCells.from_records(q_of_record, cells.position, owners, members).records
-        guessed_beyond, error = guessed_beyond_of_units(cells.f, units, people, no_guess)
+        records = int(people.sum())
+        right, right_others, error = guesses_of_units(cells.f, units, people, no_guess, records)
+        guessed_beyond = percent(right - right_others, records * ONE)
         rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
     return rows
 

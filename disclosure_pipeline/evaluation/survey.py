@@ -12,12 +12,13 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import Target, sample_positions
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, RecordCells, combine_columns, count_request
+from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import frame_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, sum_exactly
 from disclosure_pipeline.measures.exclusions import exclude
-from disclosure_pipeline.measures.subgroups import RecordDisclosure
+from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.survey import (
     population_disclosure,
     population_risk,
@@ -25,8 +26,11 @@ from disclosure_pipeline.measures.survey import (
 )
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.weighted import (
+    ENDING,
     PlacedWeights,
+    weigh_copies,
     weigh_found,
+    weigh_guesses,
     weigh_keys,
     weigh_others,
     weigh_target,
@@ -116,13 +120,33 @@ def measure_population(result: Disclosure, records: WeightedRecords, plan: Measu
             of_targets[(target.column.name, synthesis)] = _measure_target(
                 request.keys, target, synthesis, records, plan
             )
+    frame = frame_of(of_targets, ["target", "synthesis"], list(next(iter(of_targets.values()), ())))
+    for name in [name for name in map(str, frame) if name.endswith(f"_beyond{ENDING}")]:
+        frame = add_beyond_chance(frame, name, len(request.targets))
     return replace(
         result,
         population=frame_of(of_keys, ["synthesis"], list(next(iter(of_keys.values())))),
-        population_targets=frame_of(
-            of_targets, ["target", "synthesis"], list(next(iter(of_targets.values()), ()))
-        ),
+        population_targets=frame,
     )
+
+
+def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.DataFrame:
+    """Return the frame `population` with the shares of people copied; `records` are of all columns."""
+    q = combine_columns(list(records.columns.values()))
+    own = np.ones_like(q.q[0]) if records.unit is None else count_alike(records.unit, q.q[0])
+    alone = q.counts[0][q.q[0]] == own
+    rows = [
+        weigh_copies(
+            alone,
+            alone & (q.counts[synthesis][q.q[0]] > 0),
+            float(result.guards["people_copied_expected"][synthesis]),
+            float(result.guards["people_copied_beyond_se"][synthesis]),
+            records.weight,
+        )
+        for synthesis in range(1, len(q.q))
+    ]
+    population = result.population.join(pd.DataFrame(rows, index=result.population.index))
+    return add_beyond_chance(population, f"people_copied_beyond{ENDING}")
 
 
 def _measure_target(
@@ -152,8 +176,9 @@ def _measure_target(
     return (
         figures
         | weigh_target(cells.f, left, target.no_guess, of_cells)
-        | weigh_found(cells.f, cells.position, records.unit, is_left, records.weight)
+        | weigh_found(cells.f, left, cells.position, records.unit, records.weight)
         | weigh_others(disclosed, records.weight)
+        | weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
     )
 
 

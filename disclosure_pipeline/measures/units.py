@@ -149,13 +149,12 @@ def baselines_of_units(
     }
 
 
-def guessed_beyond_of_units(
-    f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask
-) -> tuple[float, float]:
-    """Return the figure of some `people` (records of each entry), in percent of them, and its error."""
-    records, with_others = int(people.sum()), float(people[f.d_q[cells.cell] > cells.in_q].sum())
-    right, right_others, error = _guess_both(f, cells, people, no_guess, with_others, records)
-    return percent(right - right_others, records * ONE), error
+def guesses_of_units(
+    f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask, whole: int
+) -> tuple[int, int, float]:
+    """Return right guesses of some `people` from SD and from the others, and the error: as `_guess_both`."""
+    with_others = float(people[f.d_q[cells.cell] > cells.in_q].sum())
+    return _guess_both(f, cells, people, no_guess, with_others, whole)
 
 
 def _guess_both(

@@ -15,20 +15,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, Mask, sum_exactly
+from disclosure_pipeline.measures.chance import Floats, all_of_one_level
+from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.totals import DisclosureTables
+from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
 from disclosure_pipeline.measures.words import PERCENT, Words, standard_error_of
 
 OF_KEYS = ("UiO", "UiOiS", "repU")
-OF_TARGETS = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
+OF_TABLES = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
+OF_TARGETS = (*OF_TABLES, "DiSCO_chance", "DiSCO_excess")
 OF_OTHERS = ("iS_others", "iS_beyond", "DiSCO_others", "DiSCO_beyond")
-OF_GUESSES = ("CAPd", "DCAP", "guessed")
+OF_GUESSES = ("CAPd", "DCAP", "DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
 OF_GROUPS = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
+OF_COPIES = ("people_copied", "people_copied_expected", "people_copied_beyond")
 ENDING = "_weighted"
+_WHOLE = 1 << 31
 
 
 def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str, Words]:
@@ -82,16 +86,48 @@ def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str
     )
 
 
+def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight: Floats) -> dict[str, float]:
+    """Return the weighted shares of `OF_COPIES`.
+
+    Of the GT records that no other one equals (`alone`) some are `found` in SD. `expected`, `error`: percent
+    of the GT records whom a fresh table finds, each of those alone with the same chance, and the standard
+    error of what is found beyond.
+    """
+    weights = PlacedWeights(weight, weight**2)
+    of_alone, error_of_alone = weights.share(alone)
+    chance = expected / 100 * len(alone) / max(int(alone.sum()), 1)
+    copied = _name_shares({"people_copied": found}, weights)
+    by_fresh, beyond = (f"people_copied_{name}{ENDING}" for name in ("expected", "beyond"))
+    return copied | {
+        by_fresh: chance * of_alone,
+        f"{by_fresh}_se": chance * error_of_alone,
+        beyond: copied[f"people_copied{ENDING}"] - chance * of_alone,
+        f"{beyond}_se": error * math.sqrt(_inflate_variance(weight)),
+    }
+
+
+def _inflate_variance(weight: Floats) -> float:
+    """Return the variance over that of as many records of equal weight (Kish 1965)."""
+    return len(weight) * sum_exactly(weight**2) / sum_exactly(weight) ** 2
+
+
 def weigh_target(
     f: FrequencyTable, tables: DisclosureTables, no_guess: Mask, weights: PlacedWeights
 ) -> dict[str, float]:
-    """Return the weighted shares of `OF_TARGETS` and of `OF_GUESSES`.
+    """Return the weighted shares of `OF_TARGETS`, and of guesses from all of SD.
 
     `tables`: what the exclusions leave; `weights` by cell.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     left = d > 0
-    shares: dict[str, Floats | Mask] = {name: getattr(tables, name).values() > 0 for name in OF_TARGETS}
+    shares: dict[str, Floats | Mask] = {name: getattr(tables, name).values() > 0 for name in OF_TABLES}
+    by_chance = np.zeros(len(f.q))
+    s_t = f.per_target(f.s)
+    for t in np.flatnonzero(s_t).tolist():
+        at = np.flatnonzero(left & (f.t == t) & (f.s_q > 0))
+        if len(at):
+            by_chance[at] = all_of_one_level(int(s_t[t]), f.N_s, f.s_q[at])
+    shares |= {"DiSCO_chance": by_chance, "DiSCO_excess": shares["DiSCO"] - by_chance}
     for name, counts in (("CAPd", d), ("DCAP", s)):
         of_key = f.per_key(counts)[f.q]
         shares[name] = np.divide(counts, of_key, out=np.zeros(len(of_key)), where=left & (of_key > 0))
@@ -109,21 +145,68 @@ def weigh_others(disclosed: RecordDisclosure, weight: Floats) -> dict[str, float
 
 
 def weigh_found(
-    f: FrequencyTable, position: IntArray, unit: IntArray | None, left: Mask, weight: Floats
+    f: FrequencyTable, tables: DisclosureTables, position: IntArray, unit: IntArray | None, weight: Floats
 ) -> dict[str, float]:
-    """Return the weighted shares of iS_others and iS_beyond, of the GT records that are `left`.
+    """Return the weighted shares of iS and DCAP, of others and beyond, of the GT records that are left.
 
-    `position`, `unit`: as `RecordDisclosure.from_table`.
+    `tables`: what the exclusions leave; `position`, `unit`: as `RecordDisclosure.from_table`.
     """
-    q, d_q, s_q = (counts[position] for counts in (f.q, f.d_q, f.s_q))
-    own = np.ones_like(q) if unit is None else count_alike(unit, None)
-    own_q = own if unit is None else count_alike(unit, q)
-    by_others, at_n = np.zeros(len(q)), np.zeros(len(q))
-    for number in np.unique(own).tolist():
-        sizes, chosen = Sizes(f.N_d, f.N_s, number), (own == number) & left
-        by_others[chosen] = 1 - sizes.p0((d_q - own_q)[chosen])
-        at_n[chosen] = 1 - sizes.q0(s_q[chosen])
-    return _weigh_beside("iS", q, by_others, at_n - by_others, weight)
+    d, s = tables.original.values(), tables.synthetic.values()
+    q, left = f.q[position], (d > 0)[position]
+    s_q, left_q, left_s_q = f.s_q[position], f.per_key(d)[q], f.per_key(s)[q]
+    own, own_q, own_t, own_left = (np.ones_like(q) for _ in range(4))
+    if unit is not None:
+        own, own_q, own_t = (count_alike(unit, place) for place in (None, q, position))
+        _, pair = np.unique(np.stack((unit, q)), axis=1, return_inverse=True)
+        own_left = np.bincount(pair.reshape(-1), weights=left).astype(np.int64)[pair.reshape(-1)]
+    others, others_t, with_key = f.d_q[position] - own_q, f.d[position] - own_t, left_q - own_left
+    by_others, added = ({name: np.zeros(len(q)) for name in ("iS", "DCAP")} for _ in range(2))
+    for number in np.unique(own[left]).tolist():
+        sizes, at = Sizes(f.N_d, f.N_s, number), np.flatnonzero((own == number) & left)
+        guess = _share(others_t[at], with_key[at], sizes.p0(with_key[at]))
+        from_SD = _share(s[position[at]], left_s_q[at], sizes.q0(left_s_q[at]))
+        by_others["iS"][at], by_others["DCAP"][at] = 1 - sizes.p0(others[at]), guess
+        added["iS"][at] = 1 - sizes.q0(s_q[at]) - by_others["iS"][at]
+        added["DCAP"][at] = from_SD - guess
+    shares: dict[str, float] = {}
+    for name, of_others in by_others.items():
+        shares |= _weigh_beside(name, q, of_others, added[name], weight)
+    return shares
+
+
+def _share(records: IntArray, of: IntArray, none_drawn: Floats) -> Floats:
+    share: Floats = records / np.maximum(of, 1) * (1 - none_drawn)
+    return share
+
+
+def weigh_guesses(
+    f: FrequencyTable,
+    position: IntArray,
+    unit: IntArray | None,
+    left: Mask,
+    no_guess: Mask,
+    weight: Floats,
+) -> dict[str, float]:
+    """Return the weighted shares of guessed_others and guessed_beyond, of the GT records that are `left`.
+
+    Guesses are counted in integers: weights are taken as whole multiples of 1 / `_WHOLE` of their sum.
+    """
+    units = np.arange(len(position)) if unit is None else unit
+    total = sum_exactly(weight)
+    people = np.rint(np.where(left, weight, 0) * (_WHOLE / total)).astype(np.int64)
+    of_records, of_people = (
+        UnitCells.from_records(f.q[position], position, units, numbers)
+        for numbers in (np.ones_like(position), people)
+    )
+    by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, _WHOLE)
+    others = by_others / (_WHOLE * ONE)
+    inflated = _inflate_variance(weight)
+    return {
+        f"guessed_others{ENDING}": 100 * others,
+        f"guessed_others{ENDING}_se": 100 * math.sqrt(inflated * others * (1 - others) / len(weight)),
+        f"guessed_beyond{ENDING}": percent(by_SD - by_others, _WHOLE * ONE),
+        f"guessed_beyond{ENDING}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
+    }
 
 
 def _weigh_beside(

@@ -194,11 +194,13 @@ def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
     >>> [str(clause) for clause in weigh_clauses([Clause("repU", None, 8), Clause("max_denom", "work", 9)])]
     ['repU_weighted is at most 8 (worst synthesis)']
     """
-    return tuple(
-        replace(clause, measure=f"{clause.measure}_weighted")
-        for clause in counted
-        if clause.share_of is None and f"{clause.measure}_weighted" in MEASURES
-    )
+    weighted = [replace(clause, measure=_name_weighted(clause.measure)) for clause in counted]
+    return tuple(clause for clause in weighted if clause.share_of is None and clause.measure in JUDGED)
+
+
+def _name_weighted(measure: str) -> str:
+    name = measure.removesuffix(STRICTLY)
+    return f"{name}_weighted{measure[len(name) :]}"
 
 
 def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:

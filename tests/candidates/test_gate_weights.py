@@ -95,6 +95,27 @@ def test_clauses_are_of_records_and_of_people(in_memory: dict[str, Any]) -> None
     assert in_memory["fresh"]["clauses"]["repU_population"][1] < clauses["repU_population"][1]
 
 
+@pytest.mark.parametrize("unit", [None, "household"])
+def test_people_copied_are_weighted(unit: str | None) -> None:
+    """Of equal weights as they are counted; the more those copied weigh, the more of the country they are."""
+    gt = silc(1)
+    copied = pd.concat([fresh().iloc[200:], gt.drop(columns="household").head(200)])
+    gate = Gate.model_validate(definition(**({} if unit is None else {"unit": unit})))
+    rows = []
+    for weight in (20.0, np.where(gt.index < 200, 200.0, 20.0)):
+        result = gates.measured(gate, gt.assign(weight=weight), [copied])
+        rows.append(result.population.loc[1])
+        counted = result.guards.loc[1]
+    for name in ("", "_expected", "_beyond"):
+        assert rows[0][f"people_copied{name}_weighted"] == pytest.approx(counted[f"people_copied{name}"])
+    error = rows[0]["people_copied_beyond_weighted_se"]
+    assert error == pytest.approx(counted["people_copied_beyond_se"])
+    weighted_beyond = [row["people_copied_beyond_weighted_chance"] for row in rows]
+    assert weighted_beyond[1] > 1.5 * weighted_beyond[0] > 0
+    clauses = {judgement.clause.name: judgement for judgement in judge(gate.clauses(), result)}
+    assert clauses["people_copied_beyond_weighted"].outcome == "exceeded"
+
+
 def test_groups_have_their_people(in_memory: dict[str, Any]) -> None:
     groups = pd.read_csv(StringIO(in_memory["copied"]["frames"]["subgroups"]))
     people = groups.groupby("column")["people"].sum()

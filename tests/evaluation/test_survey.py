@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import survey as reference
 from reference import units as reference_of_units
-from reference.baselines import disclosed, in_draw
+from reference.baselines import attributed, disclosed, in_draw
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
@@ -67,10 +67,12 @@ def test_the_frames_hold_the_figures_of_the_reference(
     expected = reference.figures(gt, weights, sd) | reference.weighted(gt, list(map(Fraction, weights)), sd)
     for name, figure in expected.items():
         assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
-    assert set(row) - set(expected) == {name for name in row if name.endswith("_se")} - set(expected)
+    added = {name for name in row if name.endswith(("_se", "_beyond_weighted_chance"))}
+    assert set(row) - set(expected) == added - set(expected)
     assert actual.individual["individual_risk"].tolist() == pytest.approx(reference.risk(gt, weights))
     for name in ("population", "population_targets", "individual"):
-        assert set(getattr(actual, name)) == set(COLUMNS[name])
+        described = {column for column in COLUMNS[name] if not column.startswith("people_copied")}
+        assert set(getattr(actual, name)) == described  # copies are a gate's to measure
 
 
 @examples(15)
@@ -88,14 +90,26 @@ def test_exclusions_and_units(
     row = row_of(actual)
     for name, figure in expected.items():
         assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
-    for name, of_person in (("DiSCO", disclosed), ("iS", in_draw)):
+    places = range(len(gt))
+    left_s = [record for record in sd if exclude is None or record[1] != "a"]
+    for name in ("DiSCO", "iS", "DCAP"):
         others = beyond = 0.0
         for i, person in enumerate(gt):
-            if kept[i]:
-                rest = reference_of_units.others(gt, units, i)
-                n = min(len(sd), len(rest))
-                others += weights[i] * float(of_person(person, rest, n))
-                beyond += weights[i] * float(of_person(person, sd, n) - of_person(person, rest, n))
+            if not kept[i]:
+                continue
+            rest = reference_of_units.others(gt, units, i)
+            n = min(len(sd), len(rest))
+            if name == "DCAP":
+                left = [gt[j] for j in places if kept[j] and units[j] != units[i]]
+                by_others, by_SD = (
+                    attributed(person, left, len(rest), n),
+                    attributed(person, left_s, len(sd), n),
+                )
+            else:
+                of_person = disclosed if name == "DiSCO" else in_draw
+                by_others, by_SD = of_person(person, rest, n), of_person(person, sd, n)
+            others += weights[i] * float(by_others)
+            beyond += weights[i] * float(by_SD - by_others)
         for ending, figure in (("others", others), ("beyond", beyond)):
             expected_share = pytest.approx(100 * figure / sum(weights), abs=2e-6)
             assert row[f"{name}_{ending}_weighted"] == expected_share, (name, ending)
@@ -108,9 +122,11 @@ def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record])
     row = row_of(result)
     counted = pd.concat([result.identity.loc[1], result.attribute.loc["t", 1], result.cap.loc["t", 1]])
     compared = [name for name in row if name.endswith("_weighted")]
-    assert len(compared) == 15
+    assert len(compared) == 21
     for name in compared:
         assert row[name] == pytest.approx(counted[name.removesuffix("_weighted")], abs=1e-6), name
+    for name in ("iS", "DiSCO", "DCAP"):
+        assert row[f"{name}_beyond_weighted_se"] == pytest.approx(counted[f"{name}_beyond_se"], abs=1e-5)
     by_fraction = dp.disclosure(frame(gt), frame(sd), KEYS, "t", sampling_fraction=1 / 7)
     for name, figure in row_of(by_fraction).items():
         assert figure == pytest.approx(row[name], abs=1e-9), name

@@ -105,6 +105,7 @@ def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
     assert {clause.measure for clause in clauses if can_be_waived(clause)} == {
         *MEASURES,
         "DiSCO_beyond_both",
+        "DiSCO_beyond_both_weighted",
         "one_way_flags",
         "two_way_flags",
     }

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from math import comb
 
-from reference.baselines import chance_of_guess, chance_of_overall_mode, disclosed, in_draw, size
+from reference.baselines import attributed, disclosed, guesses, in_draw, size
 from reference.cap import Key, Level, Record, cap, one_level, with_key
 
 _NEGLIGIBLE, _MIDDLE = 1e-17, 0.5
@@ -95,6 +96,11 @@ def weighted(
         is_told = one_level(sd, q) and of_q[0][1] == t
         alone = len(with_key(gt, q)) == 1
         by_others = disclosed((q, t), others, n)
+        s_q, s_t = len(of_q), sum(level == t for _, level in sd)
+        guess_others = guesses((q, t), others, n if n < len(others) else None, no_guess)
+        guess_at_n = guesses((q, t), sd, n if len(sd) > len(gt) else None, no_guess)
+        by_chance = Fraction(comb(s_t, s_q), comb(len(sd), s_q)) if s_q else Fraction(0)
+        DCAP_others = attributed((q, t), others, len(others), n)
         figures: dict[str, Fraction | bool] = {
             "UiO": alone,
             "UiOiS": alone and bool(of_q),
@@ -110,8 +116,18 @@ def weighted(
             "DiSCO_beyond": disclosed((q, t), sd, n) - by_others,
             "CAPd": cap((q, t), gt),
             "DCAP": cap((q, t), sd),
-            "by keys": chance_of_guess((q, t), sd, no_guess),
-            "always": chance_of_overall_mode((q, t), sd, no_guess),
+            "DiSCO_chance": by_chance,
+            "DiSCO_excess": is_told - by_chance,
+            "DCAP_others": DCAP_others,
+            "DCAP_beyond": attributed((q, t), sd, len(sd), n) - DCAP_others,
+        }
+        ways = {
+            "guessed": guesses((q, t), sd, None, no_guess),
+            "guessed_others": guess_others,
+            "guessed_at_n": guess_at_n,
+        }
+        figures |= {
+            f"{name} {way}": chance for name, chances in ways.items() for way, chance in enumerate(chances)
         }
         for name, value in figures.items():
             added.setdefault(name, []).append(Fraction(value))
@@ -119,5 +135,7 @@ def weighted(
         name: float(100 * sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights))
         for name, values in added.items()
     }
-    shares["guessed"] = max(shares.pop("by keys"), shares.pop("always"))
+    for name in ways:
+        shares[name] = max(shares.pop(f"{name} 0"), shares.pop(f"{name} 1"))
+    shares["guessed_beyond"] = shares.pop("guessed_at_n") - shares["guessed_others"]
     return {f"{name}_weighted": share for name, share in shares.items()}
