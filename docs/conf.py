@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent / "extensions"), str(Path(__file__).parents[1])]
+_ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(_ROOT / "docs" / "extensions"), str(_ROOT), str(_ROOT / "benchmarks")]
 
 import disclosure_pipeline  # noqa: E402 (found through the line above)
 

@@ -1,4 +1,4 @@
-"""docs/synthesizers.md and its pictures, from the table of the study: `python -m synthesizers.page`."""
+"""What docs/synthesizers.md shows of the study's table; `python -m synthesizers.page` draws its pictures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEMPLATE = Path(__file__).parent / "page_template.md"
 
 
 def write_page(table: pd.DataFrame) -> str:
-    """Return the page."""
+    """Return the part of the page that follows from the table."""
     summary = summarise(table)
     return _TEMPLATE.read_text(encoding="utf-8").format(
         study=_describe_study(table),
@@ -210,9 +210,7 @@ def _write_rows(rows: list[list[Any]]) -> str:
 
 
 def main() -> None:
-    table = results.read()
-    (DOCS / "synthesizers.md").write_text(write_page(table), encoding="utf-8")
-    pictures.draw(table, DOCS / "images")
+    pictures.draw(results.read(), DOCS / "images")
 
 
 if __name__ == "__main__":

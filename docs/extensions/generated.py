@@ -28,6 +28,7 @@ PAGES = {
     "glossary.md": column_reference.page,
     "strengths.md": measured_strengths.strengths_page,
     "honest.md": measured_strengths.honest_page,
+    "study.md": measured_strengths.study_page,
 }
 
 

@@ -1,10 +1,11 @@
-"""What the guards notice, and how often they refuse honest tables, as tests have measured and hold it."""
+"""What the guards notice, how often they refuse honest tables, and how synthesizers fare, as measured."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pandas as pd
+from synthesizers import page, results
 
 MEASURED = Path(__file__).parents[2] / "tests" / "disguises"
 
@@ -33,6 +34,11 @@ def honest_page() -> str:
         for size, (candidates, refused) in zip(by_size.index, by_size.to_numpy(), strict=True)
     ]
     return _write_table(["records of GT", "honest candidates", "refused", ""], rows)
+
+
+def study_page() -> str:
+    """Return how common synthesizers fare, from the table of the study."""
+    return page.write_page(results.read())
 
 
 def _write_table(heading: list[str], rows: list[list[str]]) -> str:

@@ -6,15 +6,9 @@ study recorded are held against the guards' defaults of today.
 
 from __future__ import annotations
 
-import sys
-
 import pandas as pd
 import pytest
-from support.paths import ROOT
 from support.sampling import some_of
-
-sys.path.insert(0, str(ROOT / "benchmarks"))
-
 from synthesizers import candidates, findings, plain, public_tables, results
 from synthesizers.judging import Judge, finish, take_known_values, write_gate
 

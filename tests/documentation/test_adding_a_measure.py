@@ -24,8 +24,8 @@ def files_with_the_guard() -> set[str]:
         and "generated" not in file.parts  # pages that the site is built from
         and GUARD.search(file.read_text(encoding="utf-8"))
     }
-    # The page that lists them, this search, and a page that is made from the study's table.
-    own = {"docs/architecture.md", "docs/synthesizers.md", Path(__file__).relative_to(ROOT).as_posix()}
+    # The page that lists them, and this search.
+    own = {"docs/architecture.md", Path(__file__).relative_to(ROOT).as_posix()}
     return files - own
 
 

@@ -135,11 +135,6 @@ def test_definitions_are_taken(page: str, text: str) -> None:
     assert Gate.model_validate(attributes).clauses()
 
 
-def test_the_configuration_to_copy_is_that_of_the_repository() -> None:
-    [copied] = [text for language, text in blocks("how_to/own_project.md") if "run_retries" in text]
-    assert copied == (ROOT / "dagster_home" / "dagster.yaml").read_text(encoding="utf-8")
-
-
 def commands() -> Iterator[tuple[str, str]]:
     for path in [*sorted(DOCS.rglob("*.md")), ROOT / "README.md"]:
         for block in BLOCK.finditer(path.read_text(encoding="utf-8")):
