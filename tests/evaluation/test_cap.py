@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
-from random import Random
 
 import numpy as np
 import pandas as pd
@@ -181,18 +180,6 @@ def test_a_copy(gt: list[Record]) -> None:
     assert result["CAP_matched"] == result["DCAP"] == result["CAPs"] == result["CAPd"]
     assert same(result["TCAP_disclosive"], 100 if result["Dorig"] else math.nan)
     assert same(result["TCAP_taub"], result["TCAP_disclosive"])
-
-
-@examples(20)
-@given(tables(), tables(), st.randoms(use_true_random=False))
-def test_the_order_of_the_records_makes_no_difference(
-    gt: list[Record], sd: list[Record], random: Random
-) -> None:
-    first = measured(gt, sd)
-    random.shuffle(gt)
-    random.shuffle(sd)
-    second = measured(gt, sd)
-    assert all(same(first[name], second[name]) for name in first)
 
 
 def test_one_synthesis_does_not_change_the_figures_of_another() -> None:

@@ -139,14 +139,6 @@ def test_the_example_data(synthesis: str, unique_copies: float, largest: float) 
     assert parts["unique_copies_beyond"].max() == pytest.approx(largest, abs=0.05)
 
 
-def test_partial_copies_of_the_example_data() -> None:
-    """All columns but income: 8.1, others 3.4."""
-    parts = partial(dp.copies(sd2011("ground_truth"), sd2011("synthetic"))).loc[1]
-    assert parts["unique_copies_beyond"].idxmax() == "all but income"
-    largest = parts.loc["all but income"]
-    assert (round(largest["unique_copies"], 1), round(largest["unique_copies_others"], 1)) == (8.1, 3.4)
-
-
 def test_an_age_moved_by_one_is_seen_in_all_but_age() -> None:
     gt = sd2011("ground_truth")
     moved = gt.assign(age=gt["age"] + np.where(np.arange(len(gt)) % 2, 1, -1))

@@ -71,16 +71,6 @@ def test_numbers_are_grouped_and_everybody_is_in_one_group_of_each_column(measur
     assert (records == 5000).all()
 
 
-def test_the_order_of_the_records_changes_nothing() -> None:
-    gt, sd = table("ground_truth"), table("synthetic")
-    again = [frame.sample(frac=1, random_state=3) for frame in (gt, sd)]
-    first, second = (
-        gates.measured(survey(), ground_truth, [synthetic]).frame("subgroups")
-        for ground_truth, synthetic in ((gt, sd), again)
-    )
-    pd.testing.assert_frame_equal(first, second, check_exact=True)
-
-
 def test_levels_of_few_people_are_not_named() -> None:
     gt = table("ground_truth").assign(workab=["rare"] * 3 + ["other"] * 4 + ["most"] * 4993)
     actual = gates.measured(survey(), gt, [table("synthetic").assign(workab="made up")]).frame("subgroups")

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines
 from reference import disclosure as reference
@@ -22,7 +19,6 @@ from reference.disclosure import Leveled, Record
 from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.sampling import examples
-from support.services import require_engine
 from support.small_batches import small_batches
 from support.strategies import Case, cases, frames, measured, records_of
 
@@ -114,7 +110,7 @@ def test_figures_are_those_of_the_records(
 
 @examples(3, 12)
 @given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
-def test_nothing_else_changes_and_every_engine_agrees(
+def test_nothing_else_changes_and_batches_agree(
     of: tuple[Case, list[Record], pd.DataFrame], table: int
 ) -> None:
     """Groups end where they end without the holdout."""
@@ -127,20 +123,6 @@ def test_nothing_else_changes_and_every_engine_agrees(
         in_parts = measured_beside(case, holdout, engine="partitioned")
     pd.testing.assert_frame_equal(in_parts.holdout, in_memory.holdout, check_exact=True)
     assert_same(in_parts, in_memory)
-    require_engine("duckdb://")
-    assume("" not in case.ground_truth_frame.columns)  # no name in a database
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder) / f"{i}.parquet" for i in range(len(case.synthetics) + 2)]
-        for path, frame in zip(
-            paths, [case.ground_truth_frame, *case.synthetic_frames, holdout], strict=True
-        ):
-            try:
-                frame.to_parquet(path, index=False)
-            except (pa.ArrowException, OverflowError):
-                assume(False)
-        in_database = measured_beside(case, paths[-1], paths[:-1], "duckdb://")
-    pd.testing.assert_frame_equal(in_database.holdout, in_memory.holdout, check_exact=True)
-    assert_same(in_database, in_memory)
 
 
 @given(

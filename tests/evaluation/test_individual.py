@@ -11,7 +11,7 @@ from reference import cap as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
-from support.small_tables import KEYS, frame, from_counts, measured, sd2011, tables
+from support.small_tables import KEYS, frame, from_counts, measured, tables
 from support.strategies import Case, cases
 
 import disclosure_pipeline as dp
@@ -72,18 +72,6 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         assert weap.index.equals(case.synthetic_frames[synthesis - 1].index)
         assert 100 * weap.mean() == pytest.approx(cap["CAPs"], rel=1e-13)
         assert 100 * int((weap == 1).sum()) / len(weap) == attribute["Dsyn"]
-
-
-def test_the_example_data_add_up() -> None:
-    gt = sd2011("ground_truth")
-    syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
-    options: dict[str, Any] = {"groups": {"income": 20}, "special_values": {"income": [-8]}}
-    totals = dp.disclosure(gt, syntheses, KEYS_2011, "income", **options)
-    result = dp.individual_attribution(gt, syntheses, KEYS_2011, "income", **options).records["income"]
-    disclosed = [100 * int(result[i, "DiSCO"].sum()) / len(gt) for i in range(1, 6)]
-    averages = [100 * result[i, "CAP"].mean() for i in range(1, 6)]
-    assert disclosed == totals.attribute["DiSCO"].tolist()
-    assert averages == pytest.approx(totals.cap["DCAP"].tolist(), rel=1e-13)
 
 
 def test_the_smoking_example() -> None:

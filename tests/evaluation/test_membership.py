@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation import membership
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.measures.intervals import clopper_pearson
 
@@ -89,30 +87,6 @@ def test_near_copies_are_found_by_distance() -> None:
     row = measured(gt, moved, holdout).loc[1]
     assert abs(row["advantage_records"]) < 0.5
     assert row["TPR_at_1"] > 15
-
-
-@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
-@pytest.mark.parametrize("with_unit", [False, True])
-def test_every_engine_gives_the_same(
-    engine: str, with_unit: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(membership, "MOST_PERSONS", 500)
-    gt, sd, holdout = planted(0.1, 900)
-    if with_unit:
-        gt, holdout = (table.assign(person=np.arange(900) // 2) for table in (gt, holdout))
-    unit = "person" if with_unit else None
-    given_tables = [gt, sd, sd.head(400), holdout]
-    paths = [tmp_path / f"{number}.parquet" for number in range(4)]
-    for table, path in zip(given_tables, paths, strict=True):
-        table.to_parquet(path)
-    options: dict[str, Any] = {"unit": unit, "groups": {"a": 5}}
-    arguments = ["a", "b", "c"], "e"
-    expected = dp.disclosure(gt, given_tables[1:3], *arguments, holdout=holdout, **options)
-    actual = dp.disclosure(paths[0], paths[1:3], *arguments, holdout=paths[3], **options, engine=engine)
-    pd.testing.assert_frame_equal(actual.membership, expected.membership, check_exact=True)
-    assert len(expected.membership) == 2
-    assert actual.stacked is not None and expected.stacked is not None
-    pd.testing.assert_frame_equal(actual.stacked.membership, expected.stacked.membership, check_exact=True)
 
 
 def test_several_files_are_attacked_together() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.cap import Record, one_level, with_key
-from support.small_tables import KEYS, frame, sd2011, tables
+from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 
@@ -54,23 +54,6 @@ def test_figures_are_those_of_the_records(
         for suffix, mask in (("earlier", before), ("with_candidate", after), ("new", new)):
             assert result[f"{name}_{suffix}"].to_dict()[row] == pytest.approx(100 * sum(mask) / len(gt))
     assert math.isnan(result["agreed_new"].to_dict()["(whole key)"])
-
-
-def test_the_example_data() -> None:
-    """Five syntheses: any 32.7 and agreed 5.98 for depress, any 42.5 (ls) and 73.5 (marital), repU 38.84."""
-    syntheses = [sd2011(f"synthetic_m5_{i}") for i in range(1, 6)]
-    result = dp.disclosure_over_releases(
-        sd2011("ground_truth"),
-        syntheses[4],
-        KEYS_2011,
-        ["depress", "ls", "marital"],
-        earlier=syntheses[:4],
-    )
-    together = result["any_with_candidate"].to_dict()
-    assert round(together["depress"], 1) == 32.7
-    assert round(result["agreed_with_candidate"].to_dict()["depress"], 2) == 5.98
-    assert (round(together["ls"], 1), round(together["marital"], 1)) == (42.5, 73.5)
-    assert round(together["(whole key)"], 2) == 38.84
 
 
 def test_earlier_releases_come_as_a_sequence() -> None:

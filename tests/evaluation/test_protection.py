@@ -4,7 +4,7 @@ import datetime
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
@@ -129,19 +129,6 @@ def test_every_figure_is_the_float_of_the_reference(problem: Problem, method: st
         problem.bins,
     )
     assert figures(ask(problem, method)) == figures(expected)
-
-
-@examples(20)
-@given(problem=problems(), method=st.sampled_from(METHODS), data=st.data())
-def test_neither_order_nor_other_columns_matter(problem: Problem, method: str, data: st.DataObject) -> None:
-    rows = data.draw(st.permutations(range(len(problem.ground_truth))))
-    other = replace(
-        problem,
-        keys=data.draw(st.permutations(problem.keys)),
-        sensitive=data.draw(st.permutations(problem.sensitive)),
-        ground_truth_frame=problem.ground_truth_frame.iloc[rows].assign(not_needed=object()),
-    )
-    assert figures(ask(other, method)) == figures(ask(problem, method))
 
 
 @examples(20)

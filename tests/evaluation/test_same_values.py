@@ -189,12 +189,6 @@ def test_forms_of_the_same_values(change: Callable[[pd.DataFrame], pd.DataFrame]
             pd.testing.assert_frame_equal(table, was)
 
 
-def test_the_order_of_records_does_not_matter() -> None:
-    gt, sd = pair_of_tables()
-    shuffled = all_figures(gt.sample(frac=1, random_state=1), sd.iloc[::-1])
-    np.testing.assert_equal(shuffled, all_figures(gt, sd))
-
-
 def test_missing_is_one_level() -> None:
     """However it is written, also side by side in one column."""
     missing: list[Any] = [None, np.nan, pd.NA, pd.NaT]

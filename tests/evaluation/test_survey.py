@@ -141,44 +141,6 @@ def test_a_census_has_the_risk_of_its_records() -> None:
     assert result.individual["individual_risk"].max() == 1
 
 
-@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
-@pytest.mark.parametrize("number", [1, 2])
-@pytest.mark.parametrize("with_unit", [False, True])
-def test_every_engine_gives_the_same(engine: str, number: int, with_unit: bool, tmp_path: Path) -> None:
-    gt, sd = survey()
-    gt["person"] = np.arange(len(gt)) // 2
-    syntheses = [sd.sample(frac=share, random_state=2) for share in (0.7, 1)[:number]]
-    paths = [tmp_path / f"{name}.parquet" for name in ("gt", "first", "second")]
-    for table, path in zip([gt, *syntheses], paths, strict=False):
-        table.to_parquet(path)
-    options: dict[str, Any] = {"weights": "weight", "unit": "person" if with_unit else None}
-    options["exclude"] = dp.Exclusions(target_levels={"income": [3]})
-    arguments = ["region", "age"], ["income", "sex"]
-    expected = dp.disclosure(gt, syntheses, *arguments, **options)
-    actual = dp.disclosure(paths[0], paths[1 : number + 1], *arguments, **options, engine=engine)
-    pairs = [(expected, actual)]
-    if expected.stacked is not None and actual.stacked is not None:
-        pairs.append((expected.stacked, actual.stacked))
-    assert len(pairs) == number
-    for one, other in pairs:
-        for name in ("population", "population_targets"):
-            pd.testing.assert_frame_equal(one.frame(name), other.frame(name), check_exact=True)
-    assert len(expected.individual) == len(gt)
-    assert actual.individual.empty
-
-
-def test_the_order_of_records_changes_nothing() -> None:
-    gt, sd = survey()
-    gt["weight"] *= np.random.default_rng(1).random(len(gt)) + 0.7
-    shuffled = gt.sample(frac=1, random_state=2)
-    one, other = (
-        dp.disclosure(table, sd, ["region", "age"], "income", weights="weight") for table in (gt, shuffled)
-    )
-    for name in ("population", "population_targets"):
-        pd.testing.assert_frame_equal(one.frame(name), other.frame(name), check_exact=True)
-    pd.testing.assert_frame_equal(one.individual, other.individual.loc[one.individual.index])
-
-
 def test_weights_in_both_tables_are_no_target() -> None:
     """A gate may publish them: they are then in SD, too."""
     gt, sd = survey()

@@ -127,35 +127,6 @@ def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
     return gt, sd.reset_index(drop=True)
 
 
-@pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
-@pytest.mark.parametrize("number", [1, 2])
-def test_every_engine_gives_the_same(engine: str, number: int, tmp_path: Path) -> None:
-    gt, sd = households()
-    syntheses = [sd.sample(frac=share, random_state=2) for share in (0.7, 1)[:number]]
-    paths = [tmp_path / f"{name}.parquet" for name in ("gt", "first", "second")]
-    for table, path in zip([gt, *syntheses], paths, strict=False):
-        table.to_parquet(path)
-    exclude = dp.Exclusions(target_levels={"diet": [3]})
-    expected = dp.disclosure(gt, syntheses, ["place", "age"], "diet", exclude=exclude, unit="household")
-    actual = dp.disclosure(
-        paths[0],
-        paths[1 : number + 1],
-        ["place", "age"],
-        "diet",
-        exclude=exclude,
-        unit="household",
-        engine=engine,
-    )
-    pairs = [(expected, actual)]
-    if number > 1:
-        assert expected.stacked is not None
-        assert actual.stacked is not None
-        pairs.append((expected.stacked, actual.stacked))
-    for one, other in pairs:
-        for name in ("identity", "attribute", "cap", "units", "together"):
-            pd.testing.assert_frame_equal(getattr(one, name), getattr(other, name), check_exact=True)
-
-
 def test_copied_households_are_not_told_by_their_own_members() -> None:
     gt, sd = households()
     by_record = figures_of(dp.disclosure(gt, sd, ["place"], "diet"), "diet")

@@ -2,17 +2,15 @@
 
 from dataclasses import asdict, replace
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
 from reference.cap import Record
-from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, sd2011, tables
+from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
@@ -20,12 +18,11 @@ from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes, none_drawn
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 
 NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
-WITH_GUESSES = [field for field in Baselines.__dataclass_fields__ if field.startswith("guessed")]
 
 
 def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
@@ -272,32 +269,3 @@ def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> No
 
 
 # The example data
-
-
-@cache
-def coded_2011(target: str, synthetic: str = "synthetic") -> tuple[FrequencyTable, Mask]:
-    """The cells of the example data, the target's levels coded by pandas; missing is the last."""
-    frames = [sd2011("ground_truth"), sd2011(synthetic)]
-    pooled = pd.concat(frames)
-    keys = ["sex", "age", "region", "placesize"]
-    columns = {}
-    for name in (*keys, target):
-        codes, levels = pd.factorize(pooled[name], sort=True)
-        codes = np.where(codes < 0, len(levels), codes)
-        columns[name] = (np.split(codes, [len(frames[0])]), len(levels) + 1)
-    combined = combine_keys([columns[name][0] for name in keys], [columns[name][1] for name in keys])
-    t, levels_of_t = columns[target]
-    no_guess = np.zeros(levels_of_t, dtype=bool)
-    no_guess[-1] = True
-    return frequency_tables(combined, t, levels_of_t)[0], no_guess
-
-
-def test_guesses_of_the_example_data() -> None:
-    """The check values: guessed depress 24.4 (others 21.9), unique_hits 33.9 (27.7), iS 64.9 (51.6)."""
-    f, no_guess = coded_2011("depress")
-    actual = figures(f, no_guess)
-    assert (round(actual.guessed, 1), round(actual.guessed_others, 1)) == (24.4, 21.9)
-    assert round(actual.iS_others, 1) == 51.6
-    assert actual.iS_beyond + actual.iS_others == pytest.approx(64.9, abs=0.05)
-    hits = unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), Sizes(f.N_d, f.N_s))
-    assert (round(hits.unique_hits, 1), round(hits.unique_hits_others, 1)) == (33.9, 27.7)

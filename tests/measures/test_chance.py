@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import cap as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
-from support.small_tables import frame, measured, sd2011, tables
+from support.small_tables import measured, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.chance import all_of_one_level
@@ -108,21 +108,3 @@ def test_the_example_data(target: str, chance: float, permuted: float, deviation
     assert round(attribute["DiSCO_chance"], 2) == chance
     assert attribute["DiSCO_chance"] == pytest.approx(permuted, abs=deviation)
     assert attribute["DiSCO_excess"] == attribute["DiSCO"] - attribute["DiSCO_chance"]
-
-
-def test_permutations_of_the_example_data() -> None:
-    gt, sd = sd2011("ground_truth"), sd2011("synthetic")
-    random = np.random.default_rng(1)
-    permuted = [sd.assign(marital=random.permutation(sd["marital"].to_numpy())) for _ in range(30)]
-    mean = dp.disclosure(gt, permuted, KEYS_2011, "marital").attribute["DiSCO"].mean()
-    expected = dp.disclosure(gt, sd, KEYS_2011, "marital").attribute["DiSCO_chance"].iloc[0]
-    assert mean == pytest.approx(expected, abs=4 * 0.45 / math.sqrt(30))
-
-
-def test_a_permuted_synthesis_has_the_same_chance() -> None:
-    """It depends on how often keys and levels occur, not on who has which."""
-    sd: list[Record] = [(("x", ""), "a"), (("x", ""), "b"), (("y", ""), "a"), (("z", ""), "c")]
-    dealt = [(q, t) for (q, _), t in zip(sd, "caba", strict=True)]
-    gt = frame(sd)
-    chances = dp.disclosure(gt, [frame(sd), frame(dealt)], ["k1"], "t").attribute["DiSCO_chance"]
-    assert chances.iloc[0] == chances.iloc[1]
