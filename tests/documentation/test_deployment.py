@@ -20,7 +20,7 @@ from urllib.error import HTTPError
 import pytest
 import yaml
 from support import gates
-from support.gates import GATE, HONEST, MARKER
+from support.gates import GATE
 from support.paths import DOCS, ROOT
 from support.processes import PATIENCE, run_program, running_program
 from support.sampling import only_in_ci
@@ -152,9 +152,12 @@ def answer(address: str, content: bytes | None = None) -> int:
         return 0
 
 
-@only_in_ci("a daemon")
-def test_a_daemon_goes_from_the_ground_truth_to_the_release_of_a_synthesis(machine: Machine) -> None:
-    """By the asset of docs/how_to/synthesizer.md: nobody starts anything."""
+@only_in_ci("a daemon and a web server")
+def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> None:
+    """A daemon goes from the ground truth to the release of a synthesis: nobody starts anything.
+
+    By the asset of docs/how_to/synthesizer.md.
+    """
     page = (DOCS / "how_to" / "synthesizer.md").read_text(encoding="utf-8")
     [code] = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     gates.honest().to_csv(machine.root / "model.csv", index=False)
@@ -162,6 +165,7 @@ def test_a_daemon_goes_from_the_ground_truth_to_the_release_of_a_synthesis(machi
         "home/survey/": "home/small/",
         '["survey", "ground_truth"]': '["small", "ground_truth"]',
         "raise NotImplementedError": f"return pd.read_csv({str(machine.root / 'model.csv')!r})",
+        "DefaultSensorStatus.RUNNING": "DefaultSensorStatus.RUNNING, minimum_interval_seconds=1",
     }.items():
         assert code.count(old) == 1
         code = code.replace(old, new)
@@ -172,19 +176,6 @@ def test_a_daemon_goes_from_the_ground_truth_to_the_release_of_a_synthesis(machi
     definition["attributes"] |= yaml.safe_load(named)
     (defs / GATE / "defs.yaml").write_text(yaml.safe_dump(definition))
     releases = machine.home / "small/releases" / GATE
-    with machine.running("gates-daemon.service"):
-        wait_until(lambda: any(releases.glob("*/statement.dsse.json")), "the daemon published nothing")
-    [released] = releases.iterdir()
-    assert gates.stated(released, machine.root / "etc/gates/keys/public-key.pem").candidate == released.name
-
-
-@only_in_ci("a daemon and a web server")
-def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> None:
-    candidate = machine.home / "small/incoming" / HONEST
-    candidate.mkdir()
-    gates.honest().to_csv(candidate / "synthetic.csv", index=False)
-    (candidate / MARKER).touch()
-    released = machine.home / "small/releases" / GATE / HONEST
     server = f"http://127.0.0.1:{machine.port}"
     with ExitStack() as stack:  # as systemd starts them: both at the same moment
         before = [
@@ -197,10 +188,13 @@ def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> No
         assert run_program(before[0][0], env=before[0][1]).returncode == 0
     with machine.running("gates-daemon.service"), machine.running("gates-web.service"):
         wait_until(lambda: answer(f"{server}/server_info") == 200, "the web server did not come up")
-        forged = b'{"asset_key": ["small", "release"], "partition": "honest"}'
+        forged = b'{"asset_key": ["small", "release"], "partition": "forged"}'
         assert answer(f"{server}/report_asset_materialization/", forged) >= 400
-        wait_until(released.is_dir, "the daemon published nothing")
+        wait_until(lambda: any(releases.glob("*/statement.dsse.json")), "the daemon published nothing")
     assert SIGNING_KEY not in machine.read("gates-web.service")[1]
+    [released] = releases.iterdir()
+    candidate, public_key = released.name, machine.root / "etc/gates/keys/public-key.pem"
+    assert gates.stated(released, public_key).candidate == candidate
 
     command, variables = machine.read("gates-backup.service")
     kept = run_program(command, env=variables, cwd=machine.home)
@@ -210,6 +204,5 @@ def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> No
     restored = machine.root / "restored"
     with tarfile.open(archive) as content:
         content.extractall(restored, filter="data")
-    public_key = machine.root / "etc/gates/keys/public-key.pem"
-    assert gates.stated(restored / "small/releases" / GATE / HONEST, public_key).candidate == HONEST
-    assert (restored / "small/store" / GATE / "candidates" / HONEST / "dossier.json").is_file()
+    assert gates.stated(restored / "small/releases" / GATE / candidate, public_key).candidate == candidate
+    assert (restored / "small/store" / GATE / "candidates" / candidate / "dossier.json").is_file()
