@@ -155,17 +155,6 @@ def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
     assert {found[name] for name in bounds} == {"exceeded"}
 
 
-def test_a_holdout_decides() -> None:
-    policy_digests = {
-        Gate.model_validate(definition).policy_digest()
-        for definition in (
-            gate_of(NAME, confidential={"others": "others.parquet"}),
-            gate_of(NAME, confidential={"others": "others.parquet"}, holdout="others"),
-        )
-    }
-    assert len(policy_digests) == 2
-
-
 def test_a_run_publishes_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = gate_of(NAME, with_unit=False, confidential={"others": "others.csv"}, holdout="others")
     with gates.home_in_memory(tmp_path, gates.load(definition), monkeypatch) as home:

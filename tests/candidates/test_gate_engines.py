@@ -423,12 +423,6 @@ def test_several_reasons_are_all_told() -> None:
         Gate.model_validate(gates.definition(engine="partitioned", **changes))
 
 
-@pytest.mark.parametrize("engine", ["spark", "duckdb://", "", None, "Partitioned"])
-def test_a_gate_knows_no_other_engine(engine: Any) -> None:
-    with pytest.raises(ValueError, match="engine"):
-        Gate.model_validate(gates.definition() | {"engine": engine})
-
-
 def test_no_engine_changes_the_policy() -> None:
     digests = {
         Gate.model_validate(gates.definition(engine=engine)).policy_digest() for engine in ("auto", *HERE)

@@ -108,18 +108,6 @@ def test_what_the_second_of_two_tables_would_tell(tmp_path: Path) -> None:
     assert len({round(figure, 9) for figure in guesses.values()}) == 2  # the person's own group, and others
 
 
-def test_of_all_files_together(tmp_path: Path) -> None:
-    """Two files, each far from those before; together one target is the same but for one record."""
-    gate = folders(tmp_path)
-    base = pd.concat([gates.honest(1), gates.honest(2)], ignore_index=True)
-    other = one_income(other_work(base)).sample(frac=1, random_state=3)
-    gate_steps.deliver(tmp_path, "whole", base.iloc[:298], base.iloc[298:])
-    gate_steps.deliver(tmp_path, "cut-otherwise", other.iloc[:298], other.iloc[298:])
-    assert "refused" not in gate_steps.steps(gate, "whole")
-    message = gate_steps.steps(gate, "cut-otherwise")["refused"][1]
-    assert "all files together of 'whole'" in message and "the keys and 'income'" in message
-
-
 def test_a_run_measures_no_such_table(home: gates.Home) -> None:
     """Through Dagster: the run is refused, says why, and materialises no figure."""
     base = gates.honest()

@@ -11,7 +11,7 @@ from reference import certainty as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
-from support.small_tables import KEYS, frame, measured, sd2011, tables
+from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.analyses.anonymity_loss import CERTAINTIES
@@ -42,27 +42,7 @@ def test_counts_are_those_of_the_reference(gt: list[Record], sd: list[Record], c
     assert (from_others.claimed, from_others.right) == reference.counts_of_others(gt, c)
 
 
-@given(tables(), tables())
-def test_certainty_1_gives_DiS_and_DiSCO(gt: list[Record], sd: list[Record]) -> None:  # noqa: N802
-    """Where SD's target has no missing values."""
-    sd = [(q, t or "a") for q, t in sd]
-    f = cells(gt, sd)
-    counts = certainty_counts(f, f.d, Fraction(1), NO_GUESS)
-    expected = measured(gt, sd)
-    assert 100 * counts.claimed / len(gt) == expected["DiS"]
-    assert 100 * counts.right / len(gt) == expected["DiSCO"]
-
-
 # Eight of nine people are told rightly by others: PRC_others is 0.999998.
-NEARLY_ALL = [(("1", "1"), "a")] * 3 + [(("1", "2"), "a")] * 4 + [(("1", None), "a")]
-
-
-@given(tables(), tables())
-@example(NEARLY_ALL, [(("1", "1"), "a")])
-def test_the_coefficient_is_that_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
-    sd = (sd * len(gt))[: len(gt)]
-    result = dp.anonymity_loss(frame(gt), frame(sd), KEYS, "t")
-    assert result["ALC"].iloc[0] == pytest.approx(reference.anonymity_loss(gt, sd, CERTAINTIES), rel=1e-12)
 
 
 @examples(40)

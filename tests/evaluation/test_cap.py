@@ -6,7 +6,6 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,20 +51,6 @@ def test_printed_tables(original: Counts, synthetic: Counts, average: float, pre
     if predicted is not None:
         assert result["n_predicted_correctly"] == predicted
         assert result["pct_predicted_correctly"] == 100 * predicted / 900
-
-
-def test_minimal_averages_of_the_printed_tables_are_zero() -> None:
-    """Each of them has an empty cell."""
-    for original, synthetic in ((O3, S_B), (O4, S_A)):
-        result = measured(from_counts(original), from_counts(synthetic))
-        assert (result["min_DCAP"], result["min_CAP_matched"]) == (0, 0)
-
-
-def test_minimal_averages_of_a_table_without_empty_cell() -> None:
-    original = [[20, 5], [30, 45]]
-    result = measured(from_counts(original), from_counts([[8, 7], [25, 60]]))
-    assert result["min_DCAP"] == 5
-    assert result["min_CAP_matched"] == 10
 
 
 # Against the reference
@@ -155,40 +140,6 @@ def test_theorems_2_and_3_by_trying_every_synthesis(original: Counts) -> None:
 
 
 # How the figures relate
-
-
-@examples(20)
-@given(tables(), tables(), st.booleans(), st.none() | st.integers(1, 3))
-def test_figures_are_in_order(gt: list[Record], sd: list[Record], missing: bool, limit: int | None) -> None:
-    """Exclusions take none of these apart; `not >` because a figure may be NaN."""
-    untouched = measured(gt, sd)
-    assert untouched["min_DCAP"] <= untouched["DCAP"]
-    assert not untouched["min_CAP_matched"] > untouched["CAP_matched"]
-    result = measured(gt, sd, dp.Exclusions(missing_targets=missing, count_over=limit))
-    assert result["DiSCO"] <= result["pct_predicted_correctly"] <= result["iS"] + 1e-12
-    assert not result["DCAP"] > result["CAP_matched"] + 1e-12
-    assert not result["TCAP"] > result["TCAP_disclosive"] + 1e-12
-    for name in ("CAP_matched", "TCAP_disclosive", "TCAP_taub", "pct_predicted_correctly", "DCAP_scaled"):
-        assert not result[name] > 100
-    assert result["iS"] == 0 or result["CAP_matched"] * result["iS"] / 100 == pytest.approx(result["DCAP"])
-
-
-@examples(20)
-@given(tables())
-def test_a_copy(gt: list[Record]) -> None:
-    result = measured(gt, gt)
-    assert result["CAP_matched"] == result["DCAP"] == result["CAPs"] == result["CAPd"]
-    assert same(result["TCAP_disclosive"], 100 if result["Dorig"] else math.nan)
-    assert same(result["TCAP_taub"], result["TCAP_disclosive"])
-
-
-def test_one_synthesis_does_not_change_the_figures_of_another() -> None:
-    gt, sd = from_counts([[2, 1], [1, 3]]), from_counts([[1, 2], [2, 1]])
-    other: list[Record] = [(("elsewhere", ""), "something else")]
-    alone = dp.disclosure(frame(gt), frame(sd), KEYS, "t")
-    together = dp.disclosure(frame(gt), [frame(sd), frame(other)], KEYS, "t")
-    pd.testing.assert_frame_equal(alone.cap, together.cap.iloc[:1], check_exact=True)
-    pd.testing.assert_frame_equal(alone.attribute, together.attribute.iloc[:1], check_exact=True)
 
 
 # Ties, and what is undefined

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.paths import SD2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import ComparabilityWarning
@@ -217,18 +216,3 @@ def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
 
 def measured_of(gt: Path, sd: Path, engine: str) -> Any:
     return dp.disclosure(gt, sd, ["region", "age", "height"], engine=engine)
-
-
-@pytest.mark.skipif(not (SD2011 / "ground_truth.csv").exists(), reason="the example data are not there")
-def test_a_file_of_the_example_that_went_through_pandas(tmp_path: Path) -> None:
-    """Its 3 became 3.0: DiSCO of depress must not read 0."""
-    roundtrip = tmp_path / "roundtrip.csv"
-    pd.read_csv(SD2011 / "synthetic.csv").to_csv(roundtrip, index=False)
-    assert ".0" in roundtrip.read_text() and roundtrip.read_bytes() != (SD2011 / "synthetic.csv").read_bytes()
-    keys = ["sex", "age", "region", "placesize"]
-    same, other = (
-        dp.disclosure(SD2011 / "ground_truth.csv", sd, keys, ["depress", "ls", "marital"]).attribute
-        for sd in (SD2011 / "synthetic.csv", roundtrip)
-    )
-    pd.testing.assert_frame_equal(other, same)
-    assert other["DiSCO"].to_dict()["depress", 1] > 5

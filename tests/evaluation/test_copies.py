@@ -139,16 +139,6 @@ def test_the_example_data(synthesis: str, unique_copies: float, largest: float) 
     assert parts["unique_copies_beyond"].max() == pytest.approx(largest, abs=0.05)
 
 
-def test_an_age_moved_by_one_is_seen_in_all_but_age() -> None:
-    gt = sd2011("ground_truth")
-    moved = gt.assign(age=gt["age"] + np.where(np.arange(len(gt)) % 2, 1, -1))
-    figures = dp.copies(gt, moved)
-    parts = partial(figures)
-    assert whole(figures)["unique_copies_beyond"].iloc[0] < 1
-    assert parts["unique_copies_beyond"].idxmax() == (1, "all but age")
-    assert parts["unique_copies_beyond"].max() > 70
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

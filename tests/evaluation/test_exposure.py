@@ -156,20 +156,6 @@ def test_guesses_of_unequal_sizes_are_those_of_disclosure(path: str, GT: int, SD
         assert result.figures.loc[label, "guessed_beyond"] == beyond
 
 
-def test_copied_records_stand_out_and_a_fresh_sample_does_not() -> None:
-    table = sd2011("ground_truth").sample(frac=1, random_state=1, ignore_index=True)
-    gt, fresh = table.head(2500), table.tail(2500)
-    copied = pd.concat([fresh.head(1750), gt.head(750)])
-    columns = ["sex", "age", "region", "placesize", "marital"]
-    beyond = dp.exposure(gt, [fresh, copied], columns, "depress", up_to=3, support=2).smallest_sets
-    none = (beyond["exposed"] - beyond["exposed_others"]).xs("none", level="columns").to_dict()
-    assert abs(none["depress", 1]) < 4
-    assert none["depress", 2] < none["depress", 1]
-    figures = dp.exposure(gt, [fresh, copied], columns, "depress", up_to=3).figures["DiSCO_beyond"]
-    largest = figures.groupby("synthesis").max()
-    assert largest[2] > largest[1] + 5
-
-
 @pytest.mark.parametrize(("columns", "sets"), [("abcdefgh", 255), ("ab", 3), ("a", 1)])
 def test_more_than_the_minutes_allow_is_refused(
     columns: str, sets: int, monkeypatch: pytest.MonkeyPatch
@@ -192,13 +178,6 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
     dp.exposure(gt, gt, ["a", "b"], "t", progress=True)
     assert "Measuring the key sets: 100 %" in capsys.readouterr().err
-
-
-def test_what_is_not_coded_alike_is_told_of() -> None:
-    gt = pd.DataFrame({"a": ["m", "f"] * 20, "t": ["x", "y"] * 20})
-    result = dp.exposure(gt, gt.assign(a=["M", "F"] * 20), ["a"], "t")
-    assert result.warnings
-    assert str(result).startswith("Warning: ")
 
 
 @pytest.mark.parametrize(
@@ -253,16 +232,3 @@ def test_the_kin_of_exposure_as_published() -> None:
     table = pd.DataFrame(TEN, columns=columns).assign(person=range(10))
     actual = dp.exposure(table, table, columns, "person", up_to=3).smallest_sets["exposed"]
     assert actual.tolist() == [100 * smallest.count(size) / 10 for size in (1, 2, 3, None)]
-
-
-@examples(20)
-@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3), min_size=1, max_size=12))
-def test_the_smallest_minimal_sample_unique_is_the_smallest_set(rows: list[tuple[int, ...]]) -> None:
-    table = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(person=range(len(rows)))
-    actual = dp.exposure(table, table, ["a", "b", "c"], "person", up_to=3).smallest_sets["exposed"]
-    smallest = [
-        min((len(unique) for unique in minimal_sample_uniques(rows, person, 3)), default=None)
-        for person in range(len(rows))
-    ]
-    expected = [100 * smallest.count(size) / len(rows) for size in (1, 2, 3, None)]
-    assert actual.tolist() == pytest.approx(expected)

@@ -181,13 +181,6 @@ def test_records_of_gt_in_the_holdout_are_warned_of(recwarn: pytest.WarningsReco
     assert any("shares records" in warning for warning in result.warnings)
 
 
-def test_the_holdout_that_is_gt_differs_in_nothing() -> None:
-    gt, sd = population(500, 1), population(700, 2)
-    with pytest.warns(HoldoutWarning):
-        result = dp.disclosure(gt, sd, KEYS, TARGETS, holdout=gt)
-    assert (result.holdout["difference"] == 0).all()
-
-
 TABLE = pd.DataFrame({"age": [30, 40, 50], "ill": list("yny")})
 
 

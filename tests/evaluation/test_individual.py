@@ -1,9 +1,7 @@
 """Record by record: consistent with the totals of disclosure(), and with a reference that counts."""
 
-import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -11,7 +9,7 @@ from reference import cap as reference
 from reference.cap import Record
 from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
-from support.small_tables import KEYS, frame, from_counts, measured, tables
+from support.small_tables import KEYS, frame, tables
 from support.strategies import Case, cases
 
 import disclosure_pipeline as dp
@@ -72,28 +70,6 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         assert weap.index.equals(case.synthetic_frames[synthesis - 1].index)
         assert 100 * weap.mean() == pytest.approx(cap["CAPs"], rel=1e-13)
         assert 100 * int((weap == 1).sum()) / len(weap) == attribute["Dsyn"]
-
-
-def test_the_smoking_example() -> None:
-    """Baillargeon & Charest 2020: rows sick and healthy, columns smoking and non-smoking."""
-    gt, sd = from_counts([[20, 5], [30, 45]]), from_counts([[8, 7], [25, 60]])
-    result = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t").records["t", 1]
-    sick, healthy = gt.index((("K1", ""), "T1")), gt.index((("K1", ""), "T2"))
-    assert result["CAP_GT"].iloc[[sick, healthy]].tolist() == [0.4, 0.6]
-    assert result["CAP"].iloc[[sick, healthy]].round(4).tolist() == [0.2424, 0.7576]
-    assert result["CAP"].iloc[sick] == 8 / 33
-
-
-@examples(15)
-@given(tables(), tables())
-def test_taub_from_weap(gt: list[Record], sd: list[Record]) -> None:
-    """TCAP_taub is what its source says: GT's shares where WEAP is 1 and the key is in GT."""
-    certain = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t").weap["t"].to_numpy() == 1
-    in_gt = np.array([any(q == key for key, _ in gt) for q, _ in sd])
-    under_gt = dp.individual_attribution(frame(sd), frame(gt), KEYS, "t").records["t", 1]["CAP"].to_numpy()
-    chosen = under_gt[certain & in_gt]
-    expected = 100 * chosen.mean() if len(chosen) else math.nan
-    assert measured(gt, sd)["TCAP_taub"] == pytest.approx(expected, nan_ok=True)
 
 
 def test_any_index_stays() -> None:

@@ -91,10 +91,6 @@ def test_an_exact_copy_is_seen(copy: Evaluation) -> None:
     ]
 
 
-def test_there_are_many_alterations() -> None:
-    assert len(ALTERED) >= 60
-
-
 @pytest.mark.parametrize("alteration", some_of(ALTERED, 8))
 def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration: str) -> None:
     write, reason = ALTERED[alteration]

@@ -397,16 +397,6 @@ def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], f
         assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_record_does_not_predict_itself() -> None:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    # Every record its own key: only a record itself could tell its target.
-    gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
-    actual = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
-    assert actual["accuracy_SD"] == 100
-    assert actual["accuracy_GT"] < 70
-
-
 # In sample, and of equal size
 
 
@@ -446,18 +436,6 @@ def patchwork(n: int, seed: int) -> pd.DataFrame:
     age, size = rng.integers(18, 80, n), rng.integers(0, 60, n)
     level = np.where(rng.random(n) < 0.2, rng.integers(0, 3, n), (age // 12 + size // 12) % 3)
     return pd.DataFrame({"age": age, "size": size, "job": np.array(["no", "yes", "maybe"])[level]})
-
-
-def test_in_sample_a_record_predicts_itself() -> None:
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-    gt = pd.DataFrame({"k": [f"person {i}" for i in range(200)], "t": list("ab") * 100})
-    row = figures(dp.prediction_risk(gt, gt, ["k"], "t", KNeighborsClassifier(n_neighbors=1)))
-    assert row["accuracy_GT_in_sample"] == row["accuracy_SD"] == 100
-    pay = gt.assign(t=np.arange(200.0))
-    row = figures(dp.prediction_risk(pay, pay, ["k"], "t", KNeighborsRegressor(n_neighbors=1)))
-    assert row["mse_GT_in_sample"] == row["mse_SD"] == row["worse_from_SD_in_sample"] == 0
-    assert row["mse_GT"] > 0
 
 
 # Kinds of columns

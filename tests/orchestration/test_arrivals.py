@@ -102,14 +102,6 @@ def test_a_candidate_without_its_marker_is_not_there(daemon: Daemon) -> None:
     assert daemon.candidates() == ["slow"]
 
 
-def test_a_candidate_that_changed_is_run_again(daemon: Daemon) -> None:
-    daemon.candidates()
-    folder = daemon.home.deliver(COPY, {"synthetic.csv": gates.honest(5)})
-    later(folder / "synthetic.csv", 10)
-    assert daemon.candidates() == [COPY]
-    assert daemon.candidates() == []
-
-
 def test_a_candidate_that_changed_back_is_run_again(daemon: Daemon) -> None:
     daemon.candidates()
     for seconds, table in ((10, gates.honest(5)), (20, gates.ground_truth())):

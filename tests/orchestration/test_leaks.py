@@ -29,7 +29,7 @@ from support import gates
 from support.first_calls import at_first_calls, broken_at_first_calls
 from support.gates import Home
 from support.paths import ROOT
-from support.sampling import only_in_ci, some_of
+from support.sampling import some_of
 from support.small_batches import small_batches
 
 import disclosure_pipeline
@@ -396,16 +396,6 @@ def test_no_crash_tells_a_value(
     reading = {"Disclosure.from_record", "frame_from_record", "_to_tuples", "_decode"}
     not_needed = {"StoragePath.files", "_entry"} | reading
     assert set(survived) <= not_needed | after_publication
-
-
-@only_in_ci("a whole run for each function")
-def test_a_run_forked_at_a_first_call_ends_as_one_that_is_broken_from_the_start(
-    called: list[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Of functions from its first to its last."""
-    chosen = called[:: len(called) // 4]
-    forked = list(crashes(chosen, ready, capfd))
-    assert [crashed.outcome for crashed in forked] == [crash(each, ready, capfd).outcome for each in chosen]
 
 
 # Tables that are read in batches, and what is spilled of them.

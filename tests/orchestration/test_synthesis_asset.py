@@ -1,6 +1,5 @@
 """Assets that make syntheses: one hands over its tables, another puts them into the incoming folder."""
 
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +9,9 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pytest
-import yaml
 from pydantic import ValidationError
 from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home
-from support.paths import DOCS
 
 from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.policy.gate import Gate
@@ -211,28 +208,6 @@ def test_a_candidate_goes_from_its_synthesizer_to_the_release(brought: Brought) 
         above |= new
         node = graph.get(next((key for key in new if key.path[-1] != "ground_truth"), node.key))
     assert dg.AssetKey.from_user_string(MODEL) in above
-
-
-def test_the_asset_of_the_documents_brings_a_candidate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = (DOCS / "how_to" / "synthesizer.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    (attributes,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    gates.with_keys(tmp_path, monkeypatch)
-    names: dict[str, Any] = {}
-    exec(compile(code, "synthesizer.md", "exec"), names)
-    monkeypatch.setitem(names, "synthesize", gates.honest)
-    monkeypatch.setitem(names, "INCOMING", tmp_path / "incoming")
-    gate = gates.load(gates.definition(**yaml.safe_load(attributes)))
-    defs = dg.Definitions.merge(gate, dg.Definitions([names["survey_model"]]))
-    with gates.instance_on_disk(tmp_path) as instance, gates.quiet():
-        brought = Brought(Home(tmp_path, defs, instance), Synthesizer(("", pd.DataFrame())))
-        brought.home.prepare()
-        assert dg.materialize([names["survey_model"]], instance=instance).success
-        (candidate,) = brought.tick()
-        assert candidate is not None and brought.home.run_gate(candidate).success
-        assert gates.stated(brought.home.published(candidate)).candidate == candidate
 
 
 def test_a_folder_that_no_asset_names_is_not_taken(brought: Brought) -> None:

@@ -28,16 +28,3 @@ def test_the_code_location_has_the_gate() -> None:
     assert {tuple(key.path) for key in repository.asset_graph.get_all_asset_keys()} == ASSETS
     assert {sensor.name for sensor in repository.sensor_defs} == SENSORS
     assert [schedule.name for schedule in repository.schedule_defs] == SCHEDULES
-
-
-def test_the_page_of_an_asset_has_a_dozen_checks_at_most() -> None:
-    """Those that the policy bounds are named so and described in plain words."""
-    with gates.quiet():
-        graph = load_definitions().get_repository_def().asset_graph
-    checks: dict[str, dict[str, str]] = {}
-    for key in graph.asset_check_keys:
-        description = graph.get_check_spec(key).description
-        checks.setdefault(key.asset_key.path[-1], {})[key.name] = description or ""
-    assert {"synthetic", "identity_risk", "attribute_risk", "dossier"} <= set(checks)
-    assert all(len(of_asset) <= 12 and all(of_asset.values()) for of_asset in checks.values())
-    assert "people" in checks["identity_risk"]["bound_repU"]

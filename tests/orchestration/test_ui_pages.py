@@ -119,19 +119,6 @@ def test_the_list_of_candidates_fits_with_their_worst_clauses(pages: Pages) -> N
     assert pages.find_outside([*rows, *dates, HONEST, LEAKY]) == []
 
 
-def test_the_page_would_tell_what_is_folded_or_outside(pages: Pages) -> None:
-    pages.open("/assets/survey/candidates?altered=1", ["records and dates"])
-    pages.tab.evaluate(
-        "document.body.insertAdjacentHTML('beforeend', '<p>in two lines</p><div><p>cut off here</p></div>');"
-        "const [folded, box] = [...document.body.children].slice(-2);"
-        "Object.assign(folded.style, {position: 'fixed', left: '0px', width: '40px'});"
-        "Object.assign(box.style, {position: 'fixed', left: '0px', width: '20px', overflow: 'hidden'});"
-        "box.firstChild.style.width = '200px'"
-    )
-    assert pages.find_lines("in two lines") > 1
-    assert pages.find_outside(["in two lines", "cut off here"]) == ["cut off here"]
-
-
 @pytest.mark.parametrize("asset", ["synthetic", "identity_risk", "attribute_risk", "dossier"])
 def test_what_a_check_shows_begins_with_value_bound_and_outcome(pages: Pages, asset: str) -> None:
     for name in pages.checks(asset):
@@ -189,17 +176,3 @@ def test_a_click_leads_from_a_run_to_the_page_of_its_dossier(tmp_path: Path) -> 
         opened.value.wait_for_load_state()
         assert opened.value.url.endswith(f"/{gates.GATE}/candidates/{gates.COPY}/dossier.html")
         assert "refused" in opened.value.inner_text("body").casefold()
-
-
-def test_the_page_would_tell_a_cut_name(pages: Pages) -> None:
-    names = list(pages.checks("identity_risk"))
-    # An address of its own, for what is shown there is not what others look at.
-    pages.open("/assets/survey/identity_risk?view=checks&altered=1", names)
-    assert "bound_unique_hits_beyond" in names
-    # The page allows no styles in its HTML, but those that a program sets.
-    pages.tab.evaluate(
-        "document.body.insertAdjacentHTML('beforeend', '<p>bound_uniq…beyond</p><p>guard_nearer</p>');"
-        "Object.assign(document.body.lastElementChild.style,"
-        " {position: 'fixed', width: '30px', overflow: 'hidden', whiteSpace: 'nowrap'})"
-    )
-    assert sorted(pages.find_cut_names(names)) == ["bound_uniq…beyond", "guard_nearer"]

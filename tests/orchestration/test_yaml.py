@@ -216,13 +216,6 @@ def test_check_yaml_tells_the_place(project: Path) -> None:
         assert name in output
 
 
-def test_the_shipped_gate_is_the_one_of_the_demo() -> None:
-    gate = gates.resolve(yaml.safe_load(SHIPPED.read_text())["attributes"]).gate
-    assert gate.name == "survey"
-    bounded = {(clause.measure, clause.column) for clause in gate.clauses()}
-    assert {("repU", None), *(("DiSCO_beyond_both", target) for target in gate.targets)} <= bounded
-
-
 @pytest.mark.parametrize(
     ("changes", "where", "message"),
     [

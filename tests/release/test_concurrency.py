@@ -6,7 +6,6 @@ here only, to see dagster.yaml at work.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,10 +16,10 @@ import pandas as pd
 import pytest
 from support import gates, homes
 from support.gates import COPY, GATE, HONEST, Home
-from support.homes import Moment, Ran, copied, opened, release_alone, run_gate, watch
+from support.homes import Moment, Ran, copied, opened, run_gate, watch
 from support.paths import ROOT
 from support.processes import fork, together
-from support.sampling import CI, only_in_ci
+from support.sampling import CI
 
 from disclosure_pipeline.policy.registry import round_records
 
@@ -84,22 +83,6 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
             whole(path, candidate)
 
 
-@only_in_ci("the steps of a run in processes of their own")
-@pytest.mark.usefixtures("remembered_results")
-def test_the_release_of_one_candidate_three_times(template: Path, small_gate: dg.Definitions) -> None:
-    candidate = named(0)
-    for _ in range(ROUNDS):
-        with copied(template) as path:
-            with opened(path, small_gate) as home:
-                assert home.decide(candidate).success
-            start = partial(release_alone, path, small_gate, candidate)
-            runs: list[Ran] = together(start, start, start)
-            assert all(run.success for run in runs), runs
-            published = sorted(str(run.published) for run in runs)
-            assert published == ["before, with the same content"] * 2 + ["now"]
-            whole(path, candidate)
-
-
 @pytest.mark.usefixtures("remembered_results")
 def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     """Ten in CI. Two of them have the same content, which the store holds once."""
@@ -160,38 +143,6 @@ def test_nothing_is_measured_with_two_ground_truths(
         REFRESHED
     )
     whole(path, candidate)
-
-
-@only_in_ci("many runs")
-@pytest.mark.usefixtures("remembered_results")
-def test_a_ground_truth_that_is_refreshed_all_the_time(path: Path, small_gate: dg.Definitions) -> None:
-    """Whenever a candidate is published, it is published with the figures of one ground truth."""
-    candidate, times = named(0), 8
-    target = path / "releases" / GATE / candidate
-
-    def refreshes() -> None:
-        for number in range(times):
-            refresh(path, small_gate, gates.ground_truth() if number % 2 else REFRESHED)
-
-    def runs() -> list[Ran]:
-        return [run_gate(path, small_gate, candidate) for _ in range(times // 2)]
-
-    _, outcomes = together(refreshes, runs)
-    for run in outcomes:
-        assert "Unexpected" not in run.failure_text and run.success == (run.published is not None), run
-    assert run_gate(path, small_gate, candidate).success
-    whole(path, candidate)
-    predicate = gates.stated(target)
-    shutil.rmtree(target)
-    truth = {published_count(table): table for table in (REFRESHED, gates.ground_truth())}[
-        predicate.ground_truth.records
-    ]
-    refresh(path, small_gate, truth)
-    assert run_gate(path, small_gate, candidate).published == "now"
-    assert (gates.stated(target).clauses, gates.stated(target).ground_truth) == (
-        predicate.clauses,
-        predicate.ground_truth,
-    )
 
 
 def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:

@@ -109,13 +109,6 @@ def test_the_command_line_makes_keys_that_the_gate_takes(
     assert isinstance(nowhere.exception, SystemExit)
 
 
-def test_what_is_signed_is_verified_by_the_public_key(key_files: KeyFiles) -> None:
-    key = keys.parse_public_key(key_files.public_key.read_text())
-    signature = keys.load_signer().sign(DATA)
-    key.verify_signature(signature, DATA)
-    assert keys.to_pem(key) == key_files.public_key.read_text()
-
-
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 @pytest.mark.parametrize("value", [None, ""])
 def test_what_is_not_set_is_told(
@@ -466,10 +459,3 @@ def test_a_key_of_low_order_is_refused(y: int, sign: int) -> None:
     assert order_divides_8(y)
     with pytest.raises(KeysError, match="low order"):
         keys.parse_public_key(pem_of(y, sign))
-
-
-def test_those_are_all_points_of_low_order() -> None:
-    """There are eight of them: each y but 1 and -1 has two."""
-    points = {(x, y) for y in LOW for root in [x_of(y)] if root is not None for x in (root, -root % P)}
-    assert len(points) == 8
-    assert {plus(one, other) for one in points for other in points} == points

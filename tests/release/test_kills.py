@@ -317,25 +317,6 @@ def kill_and_run_again(undisturbed: Undisturbed, candidate: str, numbers: Sequen
             run_again(undisturbed, candidate, path, f"{number}: {undisturbed.moments[candidate][number]}")
 
 
-@pytest.mark.parametrize("candidate", [HONEST, COPY] if CI else [HONEST])
-@pytest.mark.usefixtures("remembered_results")
-def test_a_kill_leaves_what_is_kept_at_its_moment(undisturbed: Undisturbed, candidate: str) -> None:
-    """Every byte of it, in the instance's databases as well."""
-    moments = undisturbed.moments[candidate]
-    numbers = undisturbed.that_differ(candidate, range(3, len(moments), len(moments) // (6 if CI else 2)))
-    for number in numbers:
-        with gates.quick_folder() as folder, copied(undisturbed.template) as path:
-            assert fork(kept_until, number, folder, path, undisturbed.defs, candidate).was_killed()
-            assert digest(path) == digest(folder / str(number)), f"killed at {moments[number]}"
-
-
-def kept_until(number: int, folder: Path, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    def killed(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-        return until(number, run_gate, path, defs, candidate)
-
-    return kept_at([number], folder, killed, path, defs, candidate)
-
-
 def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -> None:
     """After a kill: nothing is half published, and a rerun ends where an undisturbed run does."""
     expected = undisturbed.state[candidate]

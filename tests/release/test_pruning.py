@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +20,6 @@ from disclosure_pipeline.candidates.files import StoreError, write_json
 from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.release import pruning
 from disclosure_pipeline.release.pruning import Pruned, prune
 from disclosure_pipeline.release.statement import STATEMENT
 
@@ -423,14 +422,3 @@ def test_the_command_refuses_what_is_no_store(home: Home, tmp_path: Path) -> Non
     assert shown.exit_code == 1 and "no store of a gate" in shown.output
     for days in ("0", "-1", "x", "99999999"):
         assert run(home, "--older-than", days).exit_code == 2
-
-
-def test_a_folder_that_has_become_a_link_is_not_followed(tmp_path: Path) -> None:
-    """Between looking for what may go and removing it."""
-    kept = tmp_path / "other" / "kept"
-    kept.parent.mkdir()
-    kept.touch()
-    (tmp_path / "objects").symlink_to(kept.parent)
-    with pytest.raises(StoreError, match="cannot be removed"):
-        pruning._remove(tmp_path / "objects", PurePath("kept"), 2**62, dry_run=False)
-    assert kept.exists()

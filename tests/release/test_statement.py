@@ -92,17 +92,6 @@ def test_it_tells_the_figures_in_words() -> None:
     assert re.fullmatch(rf"DiSCO\[income\] {rounded} allowed are 0\.01; waived .*", words["DiSCO[income]"])
 
 
-def test_it_carries_the_waivers_that_were_used() -> None:
-    assert releases.predicate().waivers == ()
-    (waiver,) = releases.predicate(waived=True).waivers
-    assert (waiver.name, waiver.clause, waiver.ceiling) == ("income-2026", "DiSCO[income]", 15)
-    assert (waiver.approver, waiver.reason) == (
-        "R. Okafor",
-        "The committee of 3 February found the incomes too coarse to harm.",
-    )
-    assert waiver.expires == releases.PUBLISHED + timedelta(days=30)
-
-
 def test_the_hash_of_the_ground_truth_is_nowhere_in_it() -> None:
     assert releases.content()[0]["measured"]["ground_truth"].encode() not in encode_statement(
         build_statement(releases.hashes(), releases.predicate())

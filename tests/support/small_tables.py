@@ -44,22 +44,6 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*KEYS, "t"], dtype=object)
 
 
-def permuted_and_renamed(
-    frames: Sequence[pd.DataFrame],
-) -> tuple[list[pd.DataFrame], list[pd.DataFrame], dict[str, str]]:
-    """The tables with their records in another order; these with all names changed; the names of columns.
-
-    Levels and columns stand in another order by their new names.
-    """
-    permuted = [table.sample(frac=1, random_state=1) for table in frames]
-    names = {name: f"{9 - i} {name}" for i, name in enumerate(frames[0].columns)}
-    renamed = [
-        table.map(lambda level: f"{str(level)[::-1]} {level}", na_action="ignore").rename(columns=names)
-        for table in permuted
-    ]
-    return permuted, renamed, names
-
-
 def from_counts(counts: Sequence[Sequence[int]]) -> list[Record]:
     """The records of a table of counts: a row for each target level, a column for each key level."""
     return [
