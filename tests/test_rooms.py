@@ -279,14 +279,27 @@ def test_the_demo_imports_dagster_only_when_it_runs() -> None:
     ]
 
 
-def test_importing_the_library_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize(
+    ("modules", "call"),
+    [
+        (["cli.main"], ""),
+        # What `check`, `evaluate` and `policy draft` need of a gate without templates.
+        (
+            ["candidates.evaluation", "orchestration.gate_file", "release.readiness"],
+            f"{PACKAGE}.orchestration.gate_file.load_gate(Path({str(ROOT / 'defs' / 'survey')!r}))",
+        ),
+    ],
+)
+def test_importing_the_library_imports_nothing_heavy(modules: list[str], call: str) -> None:
     """In a fresh process, the command line included."""
-    code = f"""
-import sys
-import {PACKAGE}
-import {PACKAGE}.cli.main
-print([name for name in {(*LAZY, "duckdb", "sqlalchemy", "matplotlib")!r} if name in sys.modules])
-"""
+    lines = [
+        "import sys",
+        "from pathlib import Path",
+        *(f"import {PACKAGE}.{name}" for name in modules),
+        call,
+    ]
+    heavy = (*LAZY, "duckdb", "sqlalchemy", "matplotlib")
+    code = "\n".join([*lines, f"print([name for name in {heavy!r} if name in sys.modules])"])
     ran = run_program([sys.executable, "-c", code])
     assert ran.stdout.strip() == "[]", ran.stderr
 

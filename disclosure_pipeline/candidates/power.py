@@ -23,6 +23,7 @@ from disclosure_pipeline.candidates.files import StoreError, read_json, to_json,
 from disclosure_pipeline.candidates.measuring import (
     COUNTED,
     measure_without_controls,
+    measure_without_guards,
     sample_ground_truth,
     split,
 )
@@ -224,6 +225,9 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
         for clause in gate.clauses()
         if not clause.control and JUDGED[clause.measure].family not in {"population", "membership"}
     ]
+    # Nothing that the guards find approves what is refused without them.
+    if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":
+        return False
     return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 
 

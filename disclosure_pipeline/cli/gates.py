@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
 
@@ -56,9 +56,9 @@ def policy() -> None:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
-    default=60.0,
+    default=0.0,
     show_default=True,
-    help="How long to try what the bounds would notice; 0 leaves it out.",
+    help="How long to try what the bounds would notice, such as 60; 0 leaves it out.",
 )
 @report_errors(ExitCode.UNDETERMINED)
 def draft_policy(
@@ -68,9 +68,9 @@ def draft_policy(
 
     The bounds follow from the ground truth alone: from what it has itself, from what other people's records
     would tell of each person, and from how far chance goes beyond that in as many files of as many records.
-    None is taken from a candidate; the newest that were judged stand beside them for comparison. At the end
-    stands what the bounds would notice (see `policy power`). It tells figures of the ground truth, but no
-    value, and does not count as an evaluation of it.
+    None is taken from a candidate; the newest that were judged stand beside them for comparison. With
+    --seconds the draft ends with what the bounds would notice (see `policy power`). It tells figures of the
+    ground truth, but no value, and does not count as an evaluation of it.
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
     from disclosure_pipeline.candidates.power import measure_gate_power
@@ -182,7 +182,6 @@ def check(gate: Path, shown_as: Format | None) -> None:
     and written, and that the environment is set up. Nothing is recorded, and no folder is made. Relative
     paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
     """
-    from disclosure_pipeline.orchestration import steps
     from disclosure_pipeline.orchestration.gate_file import place_problems
     from disclosure_pipeline.policy.clauses import list_effective_clauses
     from disclosure_pipeline.release.readiness import check_readiness
@@ -191,7 +190,7 @@ def check(gate: Path, shown_as: Format | None) -> None:
     definition = folders.gate
     clauses = list_effective_clauses(definition.clauses())
     with show_step("Reading the ground truth"):
-        findings = check_readiness(folders, steps.now())
+        findings = check_readiness(folders, datetime.now(timezone.utc))
     problems = [(finding.subject, finding.sentence) for finding in findings if finding.is_problem]
     heading = f"Gate {definition.name}, policy digest {definition.policy_digest()}"
     granted = [

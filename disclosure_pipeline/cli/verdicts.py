@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,10 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     (policy.evaluations_per_ground_truth).
     """
     from disclosure_pipeline.candidates.evaluation import rehearse
-    from disclosure_pipeline.orchestration import steps
 
     _, folders = load_with_waivers(gate)
     with show_step("Measuring the candidate"):
-        rehearsal = rehearse(folders, folder.resolve(), steps.now())
+        rehearsal = rehearse(folders, folder.resolve(), datetime.now(timezone.utc))
     clauses = _read_clauses(rehearsal.dossier)
     name = folder.resolve().name
     chosen = choose_format(shown_as)

@@ -253,7 +253,7 @@ def _most_beside(pairs: float, mean_found: Callable[[float], float], alone: int,
     low, high = 0, alone + 1  # found with at least that chance; with less, if there were so many
     while high - low > 1:
         middle = (low + high) // 2
-        if max(few * _at_least(middle, mean) for few, mean in likely) >= level:
+        if any(few * _at_least(middle, mean) >= level for few, mean in likely):
             low = middle
         else:
             high = middle

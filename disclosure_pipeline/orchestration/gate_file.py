@@ -6,15 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-from dagster.components.resolved.errors import ResolutionException
 from pydantic import ValidationError
 
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import (
@@ -27,6 +24,9 @@ from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.tables.files import is_remote
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 
 def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
@@ -103,6 +103,12 @@ def parse_gate(text: str, file: Path) -> Gate:
 
 
 def _fill_in(gate: Gate, file: Path) -> Gate:
+    paths = [*(getattr(gate, name) for name in _PATHS), *gate.confidential.values()]
+    if not any(isinstance(path, str) and "{" in path for path in paths):
+        return gate  # Dagster, which fills templates in, is slow to import
+    import dagster as dg
+    from dagster.components.resolved.errors import ResolutionException
+
     try:
         return fill_in_templates(gate, dg.ResolutionContext.default())
     except (ValidationError, ResolutionException):
@@ -127,8 +133,10 @@ def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
     Only `dg check defs` (`dagster definitions validate`) asks for it: a web server or a run must not
     fail because a drive is away.
     """
+    from disclosure_pipeline.orchestration.steps import now
+
     try:
-        missing = find_missing(folders_of(gate), steps.now())
+        missing = find_missing(folders_of(gate), now())
     except DisclosurePipelineError as error:  # a path that cannot be resolved
         missing = [("ground_truth", str(error))]
     if missing:

@@ -176,7 +176,9 @@ def write_policy(
     comparison only. `power`: what these bounds would notice, in sentences. ValueError where the draft does
     not load.
     """
-    lines = [*_comment_baselines(draft), "policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
+    lines = _comment_baselines(draft)
+    lines += [] if power else ["#", "# With --seconds 60 it ends with what these bounds would notice."]
+    lines += ["policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
     lines += _comment_candidates(draft, candidates)
     if power:
         lines += ["", "# What this policy would notice:", *(f"# {_one_line(sentence)}" for sentence in power)]
