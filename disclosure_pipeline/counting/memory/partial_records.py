@@ -186,9 +186,8 @@ def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedD
 
 def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
     """Without each of the lower columns; records that agree above all of these are all here."""
-    number = records.codes.dtype.type
-    codes, both = records.codes, BothNumbers.from_records(records)
-    numbers = both.numbers
+    codes, both = _count_from_first(records.codes, order.lower_size), BothNumbers.from_records(records)
+    number, numbers = codes.dtype.type, both.numbers
     of_GT, single = int(records.d.sum()), 0  # of GT; combinations of one SD record that were taken out
     counts = []
     above = codes // number(order.lower_size)
@@ -201,11 +200,20 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
             together = np.flatnonzero(~alone)
             codes, numbers, new = codes[together], numbers[together], new[together]
         above = codes // number(weight)
-        cells = np.cumsum(new, dtype=np.int64)
-        entries = int(cells[-1]) * weight if len(cells) else 0
-        cells -= 1
-        cells *= weight
-        cells += (codes - above * number(weight)).astype(np.int64)
+        entries = int(np.count_nonzero(new)) * weight
+        cell = both.choose_type(len(codes), entries)
+        cells = np.cumsum(new, dtype=cell)
+        cells -= cell(1)
+        cells *= cell(weight)
+        cells += (codes - above * number(weight)).astype(cell)
         d, s, single_here = both.add_up(cells, numbers, entries)
         counts.append(copy_counts(d, s, (of_GT - int(d.sum()), single + single_here)))
     return counts
+
+
+def _count_from_first(codes: Codes, unit: int) -> Codes:
+    """Return ascending codes counted from the first of their `unit`s on: small ones divide fast."""
+    first = int(codes[0]) // unit * unit if len(codes) else 0
+    largest = int(codes[-1]) - first if len(codes) else 0
+    fits = largest <= np.iinfo(np.uint32).max
+    return (codes - codes.dtype.type(first)).astype(np.uint32 if fits else np.uint64)

@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, cou
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
-from disclosure_pipeline.measures.frequency import first_of_run, sort_together
+from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -61,11 +61,12 @@ class PackedDistinctRecords:
 
 @dataclass(frozen=True)
 class BothNumbers:
-    """The d and the s of some records as one number each, d above `digits_of_s`: sums of all of them fit."""
+    """The d and the s of some records as one number of `digits` each, d above `digits_of_s`."""
 
-    numbers: IntArray
+    numbers: Codes
     digits_of_s: int
-    is_exact_as_float: bool
+    digits: int
+    is_exact_as_float: bool  # the sum of all of them
 
     @classmethod
     def from_records(cls, records: DistinctRecords) -> BothNumbers:
@@ -73,38 +74,71 @@ class BothNumbers:
 
         >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
         >>> BothNumbers.from_records(records).numbers
-        array([9, 9, 2])
+        array([5, 5, 2], dtype=uint8)
         """
-        of_GT, of_SD = int(records.d.sum()).bit_length(), int(records.s.sum()).bit_length()
-        return cls((records.d.astype(np.int64) << of_SD) | records.s, of_SD, of_GT + of_SD <= _EXACT)
+        of_GT, of_SD = (int(number.max(initial=0)).bit_length() for number in (records.d, records.s))
+        number = np.min_scalar_type((1 << (of_GT + of_SD)) - 1).type
+        numbers = (records.d.astype(number) << number(of_SD)) | records.s.astype(number)
+        of_sums = sum(int(number.sum()).bit_length() for number in (records.d, records.s))
+        return cls(numbers, of_SD, of_GT + of_SD, of_sums <= _EXACT)
 
-    def is_single(self, numbers: IntArray) -> Mask:
+    def is_single(self, numbers: Codes) -> Mask:
         """Marks those that stand for one record of GT, or one of SD."""
-        return (numbers == 1) | (numbers == 1 << self.digits_of_s)
+        single = numbers == 1
+        if 0 < self.digits_of_s < self.digits:
+            single |= numbers == 1 << self.digits_of_s
+        return single
 
     def count_single_synthetic(self, numbers: npt.NDArray[Any]) -> int:
         """Count those that stand for one record of SD and none of GT."""
         return int(np.count_nonzero(numbers == 1)) if self.digits_of_s else 0
 
-    def add_up(self, cells: IntArray, numbers: IntArray, entries: int) -> tuple[IntArray, IntArray, int]:
+    def is_tabulated(self, records: int, entries: int) -> bool:
+        """Return whether so many cells of so many records are counted by a table."""
+        return entries <= _CELLS * records and self.is_exact_as_float
+
+    def choose_type(self, records: int, entries: int) -> type[Any]:
+        """Return the type of cells below `entries`: the smallest in which they are sorted fast."""
+        if self.is_tabulated(records, entries):
+            return np.int64
+        return np.uint32 if max(entries - 1, 0) << self.digits < 1 << 32 else np.uint64
+
+    def add_up(self, cells: Codes, numbers: Codes, entries: int) -> tuple[IntArray, IntArray, int]:
         """Return the d and the s of each cell of several records, those of SD alone perhaps left out.
 
-        Last the number of cells that a single SD record has. `cells` are below `entries`.
+        Last the number of cells that a single SD record has. `cells` are of the chosen type, and lost.
         """
-        of_SD = (1 << self.digits_of_s) - 1
-        if entries <= _CELLS * len(cells) and self.is_exact_as_float:
-            table = np.bincount(cells, numbers, entries)
-            sums: IntArray = table[np.flatnonzero(table > 1 << self.digits_of_s)].astype(np.int64)
-            single = self.count_single_synthetic(table)
-        else:
-            cells, numbers = sort_together(cells, numbers)
-            new = np.append(first_of_run(cells), True)
-            alone = new[:-1] & new[1:] & self.is_single(numbers)
-            single = self.count_single_synthetic(numbers[alone])
-            together = np.flatnonzero(~alone)
-            first = np.flatnonzero(new[together])
-            sums = np.add.reduceat(numbers[together], first) if len(first) else numbers[:0]
-        return sums >> self.digits_of_s, sums & of_SD, single
+        if self.is_tabulated(len(cells), entries):
+            d, s = self._divide(numbers)
+            above = int(s.sum()).bit_length()  # sums fit beside each other, exact as floats
+            table = np.bincount(cells, (d << above) | s, entries)
+            sums = table[np.flatnonzero(table > 1 << above)].astype(np.int64)
+            single = int(np.count_nonzero(table == 1)) if above else 0
+            return sums >> above, sums & ((1 << above) - 1), single
+        if max(entries - 1, 0) << self.digits >> _BITS:
+            order = np.argsort(cells)
+            cells, numbers = cells[order], numbers[order]
+        else:  # sorting numbers is several times faster than sorting their places
+            number = cells.dtype.type
+            cells <<= number(self.digits)
+            cells |= numbers
+            cells.sort()
+            numbers = (cells & number((1 << self.digits) - 1)).astype(numbers.dtype)
+            cells >>= number(self.digits)
+        new = np.append(first_of_run(cells), True)
+        alone = new[:-1] & new[1:] & self.is_single(numbers)
+        single = self.count_single_synthetic(numbers[alone])
+        together = np.flatnonzero(~alone)
+        first = np.flatnonzero(new[together])
+        d, s = self._divide(numbers[together])
+        if len(first):
+            d, s = np.add.reduceat(d, first), np.add.reduceat(s, first)
+        return d, s, single
+
+    def _divide(self, numbers: Codes) -> tuple[IntArray, IntArray]:
+        number = numbers.dtype.type
+        s = numbers & number((1 << self.digits_of_s) - 1)
+        return (numbers >> number(self.digits_of_s)).astype(np.int64), s.astype(np.int64)
 
 
 def find_distinct(pooled: Codes) -> DistinctRecords:
