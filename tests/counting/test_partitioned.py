@@ -7,6 +7,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,9 +33,10 @@ from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
-from disclosure_pipeline.counting.partitioned.streams import batches_in_memory
+from disclosure_pipeline.counting.partitioned.streams import batches_in_memory, code_batch
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.grouping import Grouping
@@ -225,6 +227,26 @@ def test_spilled_records_come_back_and_are_sealed() -> None:
         assert len(content) > 2 * len(records)
         assert CANARY.tobytes() not in content
         assert os.fstat(file).st_nlink == 0  # the file has no name
+
+
+def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not with the parts times the batches, both of which do; what waits for more comes back as well."""
+    monkeypatch.setattr(engine, "_SMALLEST_CHUNK", 128)
+    request = CountRequest([raw["age"], raw["postcode"]], [Target(raw["work"], CodedExclusions(), 2)])
+    batches = batches_in_memory(columns_of_requests([request]), records=50)
+    chunks = []
+    for spill_part in (3000, 300):
+        with ExitStack() as stack:
+            parts = engine.spill_in_parts([request], batches.records, Limits(spill_part=spill_part), stack)
+            for table in batches.tables:
+                for batch in batches.read(table):
+                    parts.spill_batch(table, code_batch(batches, parts.columns, table, batch))
+            [counted] = parts.measure(Limits(), 0, ignore_progress)
+            chunks.append(sum(len(of_part) // 2 for of_part in parts.spill_file.chunks.values()))
+            nbytes = sum(batches.records) * parts.spill_file.dtype.itemsize
+            assert chunks[-1] <= nbytes / 128
+        assert_same_counts(counted, count_in_memory(request.keys, request.targets))
+    assert chunks[0] > 10 and chunks[1] > 10
 
 
 @pytest.mark.parametrize("place", [0, 7, -1])

@@ -165,6 +165,7 @@ def _prepare(
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
 _HALF = np.uint64(32)
+_SMALLEST_CHUNK = 1 << 15  # bytes: of 10 billion records in each table they wait in 0.6 GB at most
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ def spill_in_parts(
         [(f"{number}", np.min_scalar_type(column.size - 1)) for number, column in enumerate(columns)]
     )
     parts = max(1, -(-sum(records) // limits.spill_part))
-    spill_file = stack.enter_context(open_spill_file(dtype, sum(records)))
+    spill_file = stack.enter_context(open_spill_file(dtype, sum(records), _SMALLEST_CHUNK))
     return RecordParts(tuple(requests), tuple(columns), range(len(records)), parts, spill_file)
 
 

@@ -29,21 +29,34 @@ _NONCE, _TAG = 12, 16  # bytes
 
 @dataclass(frozen=True)
 class SpillFile:
-    """A file of sealed chunks; `chunks[part]` holds place and size of each chunk of a part in turn."""
+    """A file of sealed chunks; `chunks[part]` holds place and size of each chunk of a part in turn.
+
+    Records wait in memory until there are `smallest_chunk` bytes of their part: else the chunks of many
+    parts would be as many as the parts times the batches, and each of them tiny.
+    """
 
     file: IO[bytes]
     cipher: Any
     dtype: np.dtype[Any]
+    smallest_chunk: int = 0
     chunks: dict[Any, array[int]] = field(default_factory=dict)
+    waiting: dict[Any, bytearray] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def add(self, part: Any, records: Records) -> None:
         """Append some records to a part. DisclosurePipelineError where the disk is full."""
+        chunk = records.tobytes()
         with self.lock:
+            if len(chunk) < self.smallest_chunk:
+                waiting = self.waiting.setdefault(part, bytearray())
+                waiting += chunk
+                if len(waiting) < self.smallest_chunk:
+                    return
+                chunk = bytes(self.waiting.pop(part))
             place = self.file.seek(0, os.SEEK_END)
-            self.file.truncate(place + records.nbytes + _TAG)  # the place is taken
-            self.chunks.setdefault(part, array("q")).extend((place, records.nbytes + _TAG))
-        sealed = self.cipher.encrypt(place.to_bytes(_NONCE, "big"), records.tobytes(), None)
+            self.file.truncate(place + len(chunk) + _TAG)  # the place is taken
+            self.chunks.setdefault(part, array("q")).extend((place, len(chunk) + _TAG))
+        sealed = self.cipher.encrypt(place.to_bytes(_NONCE, "big"), chunk, None)
         try:
             written = os.pwrite(self.file.fileno(), sealed, place)
         except OSError:
@@ -58,7 +71,10 @@ class SpillFile:
         """Return all records of a part. DisclosurePipelineError where a chunk is not what was written."""
         chunks = self.chunks.get(part, array("q"))
         places, sizes = chunks[::2], chunks[1::2]
-        records = np.empty((sum(sizes) - _TAG * len(sizes)) // self.dtype.itemsize, dtype=self.dtype)
+        waiting = np.frombuffer(self.waiting.get(part, b""), dtype=self.dtype)
+        sealed = (sum(sizes) - _TAG * len(sizes)) // self.dtype.itemsize
+        records = np.empty(sealed + len(waiting), dtype=self.dtype)
+        records[sealed:] = waiting
         start = 0
         for place, size in zip(places, sizes, strict=True):
             chunk = np.frombuffer(self._decrypt(place, size), dtype=self.dtype)
@@ -81,7 +97,7 @@ class SpillFile:
 
 
 @contextmanager
-def open_spill_file(dtype: np.dtype[Any], records: int) -> Iterator[SpillFile]:
+def open_spill_file(dtype: np.dtype[Any], records: int, smallest_chunk: int = 0) -> Iterator[SpillFile]:
     """Return a file for so many records in the folder for temporary files; it is gone after the block.
 
     InputError where there is no room for them.
@@ -96,4 +112,4 @@ def open_spill_file(dtype: np.dtype[Any], records: int) -> Iterator[SpillFile]:
             "folder with room."
         )
     with tempfile.TemporaryFile() as file:
-        yield SpillFile(file, AESGCM(AESGCM.generate_key(_KEY_BITS)), dtype)
+        yield SpillFile(file, AESGCM(AESGCM.generate_key(_KEY_BITS)), dtype, smallest_chunk)
