@@ -40,7 +40,7 @@ from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.units import count_sets_by_unit, find_repeats, read_units
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
 
@@ -74,8 +74,8 @@ def measure_tables(
     that come with the candidate.
     """
     plan = plan_gate(gate, opened, seed, by_group=True)
-    holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, ignore_progress, claim)
-    result = measure(opened, plan, ignore_progress, holdout)
+    holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, report_progress, claim)
+    result = measure(opened, plan, report_progress, holdout)
     sample = (opened.with_columns([gate.unit]) if gate.unit else opened).sample(SAMPLE, 0)
     of_copies, of_targets = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)
     result = replace(result, control_identity=of_copies, control_attribute=of_targets)
@@ -125,14 +125,14 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
     itself follows from GT, of which it is one.
     """
     tables = opened.stacked() if stacked else opened
-    columns = list(code_shared_columns(tables, gate.grouping, ignore_progress).values())
+    columns = list(code_shared_columns(tables, gate.grouping, report_progress).values())
     _, records = count_record_sets(tables, [], columns, gate.targets)
     units = None
     if gate.unit is not None:
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
         of_units = opened.with_columns([gate.unit])
         names = [column.name for column in columns]
-        units = read_units(of_units.stacked() if stacked else of_units, plan, ignore_progress, names)
+        units = read_units(of_units.stacked() if stacked else of_units, plan, report_progress, names)
         records = count_sets_by_unit(records, units)
     copies, _ = measure_copies(tables, columns, records, units, seed)
     per_unit = units.records_per_unit if units else 1
@@ -143,7 +143,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
     """Return `find_repeats` of GT, opened as its own synthesis."""
-    return find_repeats(opened, list(code_shared_columns(opened, gate.grouping, ignore_progress).values()))
+    return find_repeats(opened, list(code_shared_columns(opened, gate.grouping, report_progress).values()))
 
 
 def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Disclosure:

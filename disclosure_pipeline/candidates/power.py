@@ -44,7 +44,7 @@ from disclosure_pipeline.policy.gate_reader import read_gate
 from disclosure_pipeline.policy.gate_template import describe_table
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
+from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
 from disclosure_pipeline.tables.frames import as_frame, is_frame
@@ -126,8 +126,8 @@ def power(
     if units and table.frame[gate.unit].isna().any():
         raise InputError(f"Column {gate.unit!r} of the ground truth must say of each record whose it is.")
     [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * MOST, 0)
-    with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
-        return measure_gate_power(gate, records, seconds, on_progress)
+    with show_progress() if progress else nullcontext():
+        return measure_gate_power(gate, records, seconds)
 
 
 def _write_gate(
@@ -158,24 +158,17 @@ def _write_gate(
     raise InputError(f"This policy cannot be measured: {problems}.")
 
 
-def measure_power(
-    folders: GateFolders, seconds: float = SECONDS, on_progress: OnProgress = ignore_progress
-) -> tuple[GatePower, str]:
+def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:
     """Measure what the policy of a gate would notice; return it and the sha256 of GT.
 
     InputError where a database counts and for fewer than 40 records; StoreError or ContractError where GT is
     not there or breaks its contract.
     """
     records, digest = sample_ground_truth(folders, 2 * MOST)
-    return measure_gate_power(folders.gate, records, seconds, on_progress), digest
+    return measure_gate_power(folders.gate, records, seconds), digest
 
 
-def measure_gate_power(
-    gate: Gate,
-    records: pd.DataFrame,
-    seconds: float = SECONDS,
-    on_progress: OnProgress = ignore_progress,
-) -> GatePower:
+def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECONDS) -> GatePower:
     """Halve records of GT as often as there is time for, and let the policy of a gate decide.
 
     `records`: in canonical form, with the gate's unit (see `sample_ground_truth`). Time goes to the kinds of
@@ -194,14 +187,15 @@ def measure_gate_power(
     while True:
         kind = min(KINDS, key=lambda kind: (len(noticed[kind]) >= _MOST_TRIES, spent[kind]))
         tries, used = len(noticed[kind]), sum(spent.values())
-        on_progress("Halving the ground truth", int(min(used, seconds)), math.ceil(seconds))
+        report_progress("Halving the ground truth", int(min(used, seconds)), math.ceil(seconds))
         if tries >= _MOST_TRIES or (tries and used + spent[kind] / tries > seconds):
             return GatePower(size, {kind: tuple(smallest) for kind, smallest in noticed.items()})
         began = time.monotonic()
         rng = np.random.default_rng((KINDS.index(kind), tries))
         ground_truth, fresh = split(records, gate.unit, rng)
         size = len(ground_truth)
-        noticed[kind].append(_find_smallest(gate, *_prepare(gate, kind, ground_truth, fresh, rng)))
+        with listen(ignore_progress):
+            noticed[kind].append(_find_smallest(gate, *_prepare(gate, kind, ground_truth, fresh, rng)))
         spent[kind] += time.monotonic() - began
 
 

@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.engines import Engine, OpenedTables, ReadTable
 from disclosure_pipeline.counting.opening import choose_engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import (
     A_SYNTHETIC_TABLE,
     GT_IDENTIFIER,
@@ -69,7 +69,7 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
     table, digest = _read_source(gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unpublished)
     if gate.weight is not None:
         with engine.open_read([table]) as opened:
-            [column] = opened.code([gate.weight], grouping_of(), ignore_progress)
+            [column] = opened.code([gate.weight], grouping_of(), report_progress)
         problem = find_weight_problem(column)
         if problem:
             raise ContractError([Violation(GROUND_TRUTH, gate.weight, f"{problem}: {WEIGHTS}")])
@@ -265,7 +265,7 @@ def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
     names = [name for name in gate.measured if gate.grouping.grouped(name)]
     return {
         column.name: Groups(gate.grouping.edges_of(column), gate.columns[column.name].special_values)
-        for column in opened.code(names, gate.grouping, ignore_progress)
+        for column in opened.code(names, gate.grouping, report_progress)
     }
 
 

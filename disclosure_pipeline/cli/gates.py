@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Literal
@@ -26,7 +24,6 @@ from disclosure_pipeline.cli.printing import (
     show_step,
     stop,
 )
-from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 _NEWEST = 3
 _MOST_RECORDS = 40_000  # of the ground truth, whose halves say what a policy would notice
@@ -60,7 +57,7 @@ def policy() -> None:
     show_default=True,
     help="How long to try what the bounds would notice, such as 60; 0 leaves it out.",
 )
-@report_errors(ExitCode.UNDETERMINED)
+@report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def draft_policy(
     gate: Path, shown_as: Format | Literal["yaml"], files: int | None, records: int | None, seconds: float
 ) -> None:
@@ -92,7 +89,7 @@ def draft_policy(
     if seconds:
         drafted = apply_draft(folders.gate, write_policy(folders.gate, draft))
         sampled, _ = sample_ground_truth(folders, _MOST_RECORDS)
-        with show_step(f"Trying what the bounds would notice, for {seconds:g} seconds"):
+        with show_step("Trying what the bounds would notice"):
             power = measure_gate_power(drafted, sampled, seconds).describe()
     if shown_as == "yaml":
         click.echo(write_policy(folders.gate, draft, dossiers, power), nl=False)  # for a file, as it is
@@ -151,8 +148,8 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     from disclosure_pipeline.release.sealed_power import keep_power
 
     folders = folders_of(load_gate(gate))
-    with show_progress() if sys.stderr.isatty() else nullcontext(ignore_progress) as on_progress:
-        power = keep_power(folders, seconds, on_progress)
+    with show_step("Reading the ground truth"):
+        power = keep_power(folders, seconds)
     chosen = choose_format(shown_as)
     if chosen in {None, "table"}:
         echo(f"{folders.gate.name}:")
@@ -173,7 +170,7 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
 @click.command(epilog=EXIT_CODES, short_help="Is a gate ready for a candidate, and what is in force?")
 @gate_argument
 @format_option("table", "json", "csv", "html")
-@report_errors()
+@report_errors(writes_files=False)
 def check(gate: Path, shown_as: Format | None) -> None:
     """Say whether GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and what is in force.
 

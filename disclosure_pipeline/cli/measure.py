@@ -144,7 +144,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 @click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
 )
-@report_errors()
+@report_errors(writes_files=False)
 def measure(
     ground_truth: Path,
     synthetic: tuple[Path, ...],

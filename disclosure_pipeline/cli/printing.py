@@ -9,7 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import click
 
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
+from disclosure_pipeline.runtime.progress import end_soon_on_interrupt, show_progress
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
 if TYPE_CHECKING:
@@ -72,19 +73,26 @@ def stop(message: str, code: ExitCode) -> click.ClickException:
 
 
 def report_errors(
-    code: ExitCode = ExitCode.REFUSED, expected: tuple[type[Exception], ...] = (DisclosurePipelineError,)
+    code: ExitCode = ExitCode.REFUSED,
+    expected: tuple[type[Exception], ...] = (DisclosurePipelineError,),
+    *,
+    writes_files: bool = True,
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Print expected errors and end the command with `code`; all others count as a crash.
 
     Of an unexpected error only its type and the lines it came through are printed: its message may quote a
-    record. Errors that refuse a candidate, or leave it undetermined, end with the code of that.
+    record. Errors that refuse a candidate, or leave it undetermined, end with the code of that; so does an
+    interrupt, which cuts off what `writes_files` not.
     """
 
     def decorate(command: Callable[P, T]) -> Callable[P, T]:
         @wraps(command)
         def within(*args: P.args, **kwargs: P.kwargs) -> T:
             try:
-                return command(*args, **kwargs)
+                with nullcontext() if writes_files else end_soon_on_interrupt(ExitCode.UNDETERMINED):
+                    return command(*args, **kwargs)
+            except KeyboardInterrupt:
+                ending = stop("Interrupted.", ExitCode.UNDETERMINED)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
             except expected as error:
@@ -368,11 +376,9 @@ def show_step(text: str) -> Iterator[Callable[[str], object]]:
 
     The block gets a function that says what is under way from then on.
     """
-    from rich.console import Console
-
-    console = Console(file=sys.stderr, emoji=False, markup=False)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _text: None
         return
-    with console.status(text) as status:
-        yield status.update
+    with show_progress() as on_progress:
+        on_progress(text, 0, 0)
+        yield lambda text: on_progress(text, 0, 0)

@@ -22,6 +22,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
@@ -55,6 +56,7 @@ def controls(
 
     copy_UiO, copy_Dorig and permuted_DCAP_expected are counted here, the others by the engine.
     """
+    report_progress("Measuring the controls", 0, 0)
     ground_truth, *syntheses = frames
     rng = np.random.default_rng(seed)
     of_copy = _run_control([ground_truth, ground_truth.copy()], keys, targets, grouping, engine)

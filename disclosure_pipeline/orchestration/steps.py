@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import wraps
@@ -13,6 +13,7 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.store import RefusedError
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
+from disclosure_pipeline.runtime.progress import listen, log_progress
 from disclosure_pipeline.tables.contract import ContractError
 
 
@@ -146,7 +147,11 @@ def gate_step(
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
         def start(*args: Any, **kwargs: Any) -> StepOutcome:
             _restore_stacks()
-            return body(*args, **kwargs)
+            with ExitStack() as stack:
+                with suppress(Exception):  # without a run there is no log
+                    log = dg.AssetExecutionContext.get().log
+                    stack.enter_context(listen(log_progress(log.info)))
+                return body(*args, **kwargs)
 
         redacted = redact_errors(start)
 

@@ -24,6 +24,7 @@ from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.dictionary import CATEGORIES
 from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
@@ -147,6 +148,7 @@ class _OrderedTable:
     def batches(self) -> Iterator[Any]:
         """Return the records in their order, as Arrow tables."""
         for start in range(0, len(self.positions), _RECORDS):
+            report_progress("Writing the table", start, len(self.positions))
             records = self.records.some_records(self.positions[start : start + _RECORDS])
             arrays = [column.write(records[name]) for name, column in self.columns.items()]
             yield pa.Table.from_arrays(arrays, schema=self.written_schema)

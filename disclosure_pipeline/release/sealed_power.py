@@ -10,17 +10,14 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.release.keys import KeysError, make_seal
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 
-def keep_power(
-    folders: GateFolders, seconds: float = SECONDS, on_progress: OnProgress = ignore_progress
-) -> GatePower:
+def keep_power(folders: GateFolders, seconds: float = SECONDS) -> GatePower:
     """Measure what the policy would notice, and keep it for `check`, dossiers and releases.
 
     Without a salt it is kept unsealed: then a release measures it again. Errors as `measure_power`.
     """
-    power, ground_truth = measure_power(folders, seconds, on_progress)
+    power, ground_truth = measure_power(folders, seconds)
     record_power(folders, ground_truth, power, _seal_if_possible)
     return power
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.coding import ROUNDING_NOISE
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
@@ -155,6 +156,7 @@ def hash_values(
     (True, False)
     """
     for start in range(0, table.records, RECORDS_AT_ONCE):
+        report_progress("Hashing the records", start, table.records)
         batch = table.records_from(start, start + RECORDS_AT_ONCE)
         plain, grouped, codes = {}, {}, {}
         for name in columns:

@@ -15,6 +15,7 @@ import pandas as pd
 from pydantic import ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables import damage
 from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.encoding import collect
@@ -207,6 +208,7 @@ def read_raw(
 
     def read(opened: OpenTable) -> pd.DataFrame:
         names = [name for name in opened.names if columns is None or name in columns]
+        report_progress(f"Reading {table}", 0, 0)
         return collect(names, opened.batches(names), table)
 
     return _open_and(read, location, table, columns)

@@ -27,6 +27,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, SHARES, GatePower
 from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.progress import listen
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
 A_MOMENT = 0.001  # one try of each kind
@@ -39,9 +40,11 @@ def gate_of(root: Path, records: int, **changes: Any) -> GateFolders:
 
 def test_large_shares_of_copies_are_noticed_and_honest_tables_are_not_refused(tmp_path: Path) -> None:
     shown: list[tuple[str, int, int]] = []
-    measured, digest = measure_power(gate_of(tmp_path, 2000), A_MOMENT, lambda *step: shown.append(step))
+    with listen(lambda *step: shown.append(step)):
+        measured, digest = measure_power(gate_of(tmp_path, 2000), A_MOMENT)
     assert len(digest) == 64
-    assert {(step, total) for step, _, total in shown} == {("Halving the ground truth", 1)}
+    steps = {(step, total) for step, _, total in shown}
+    assert steps == {("Reading the ground truth", 0), ("Halving the ground truth", 1)}
     assert measured.records == 1000
     assert {kind: len(tries) for kind, tries in measured.noticed.items()} == dict.fromkeys(KINDS, 1)
     assert 0 < measured.detection_limit() <= 30

@@ -27,11 +27,11 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
 from disclosure_pipeline.measures.nearness import twice_mid_ranks
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
 
 NOBODY = np.iinfo(np.int64).max
 """The distance where there is no record to look at."""
-
 
 _MOST_PAIRS = 800_000_000  # pairs of records that are all compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
@@ -40,7 +40,6 @@ _PROBE = 100_000  # records of each table, to foresee how many candidates a bloc
 _AT_A_TIME = 1 << 16  # pairs, so that they fit the cache
 _RECORDS_AT_A_TIME = 1 << 16  # so that they fit the cache
 _LOWEST_DIGITS = 1 << 20  # numbers by which most records are told apart
-_NO_POSITION = -1
 _LARGEST = 1 << 62
 
 
@@ -116,7 +115,6 @@ class _Places:
         return _Places(self.ranks[records], self.values[records] if len(self.values) else self.values)
 
     def take_rows(self, records: slice) -> _Places:
-        """Return some places as rows, to be compared with every record."""
         return _Places(self.ranks[records, None], self.values[records, None])
 
 
@@ -135,7 +133,6 @@ def _place_values(levels: Any, counts: IntArray, of_GT: IntArray) -> IntArray:
 
 
 def _middle(counts: IntArray) -> tuple[int, int]:
-    """Return the levels between which the middle nine tenths of so many records are."""
     up_to = np.cumsum(counts)
     first, last = np.searchsorted(up_to, np.multiply(_MIDDLE, up_to[-1]))
     return int(first), int(last)
@@ -255,6 +252,7 @@ def nearest_of_all(
     ]
     step = max(1, _AT_A_TIME // len(records))
     for start in range(0, len(persons), step):
+        report_progress("Finding the nearest records", start, len(persons))
         part = slice(start, start + step)
         own = np.atleast_2d(position_of[left_out[..., part]])
         pairs = [(column, person.take_rows(part), record) for column, person, record in places]
@@ -325,14 +323,12 @@ def form_blocks(
 
 
 def _entropy(column: CodedColumn, tables: Sequence[ComparedTable]) -> float:
-    """Return the entropy of the column's values in all the tables, in nats."""
     counts = np.sum([column.counts[table.table] for table in tables], axis=0)
     share = counts[counts > 0] / counts.sum()
     return float(-(share * np.log(share)).sum())
 
 
 def _expected_candidates(tables: Sequence[ComparedTable], block: Sequence[CodedColumn]) -> float:
-    """Return the number of records of all tables that agree with one of them in a block, about."""
     probes, records = [], 0
     for table in tables:
         step = max(1, len(table.counted) // _PROBE)
@@ -348,7 +344,6 @@ def _expected_candidates(tables: Sequence[ComparedTable], block: Sequence[CodedC
 def _find_candidates(
     block: Sequence[CodedColumn], persons: IntArray, table: ComparedTable
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Pairs of a person and a record that agree in a block, some at a time."""
     codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
     person_codes = _combine_codes(codes.readers(0, 1, np.int64), persons)
     order = np.argsort(person_codes, kind="stable")
@@ -380,16 +375,17 @@ def _find_agreeing(
     digit_readers = codes.readers(table.table, 1, np.uint32)
     # Codes of so few digits are told apart by these: nothing has to be looked up again.
     is_whole_code = codes.size <= _LOWEST_DIGITS
-    position_of = np.full(_LOWEST_DIGITS, _NO_POSITION, np.min_scalar_type(-len(wanted) - 1))
+    position_of = np.full(_LOWEST_DIGITS, -1, np.min_scalar_type(-len(wanted) - 1))
     position_of[wanted % _LOWEST_DIGITS] = np.arange(len(wanted))
     digits = np.empty(_RECORDS_AT_A_TIME, dtype=np.uint32)
     for start in range(0, len(table.counted), _RECORDS_AT_A_TIME):
+        report_progress("Finding the nearest records", start, len(table.counted))
         stop = min(start + _RECORDS_AT_A_TIME, len(table.counted))
         part_digits = digits[: stop - start]
         add(digit_readers, slice(start, stop), part_digits)
         part_digits &= np.uint32(_LOWEST_DIGITS - 1)
         found = position_of.take(part_digits, mode="clip")
-        may_agree = np.flatnonzero((found != _NO_POSITION) & table.counted[start:stop])
+        may_agree = np.flatnonzero((found != -1) & table.counted[start:stop])
         records = may_agree + start
         if is_whole_code:
             yield records, found[may_agree].astype(np.int64)
@@ -401,5 +397,4 @@ def _find_agreeing(
 
 
 def _combine_codes(readers: Sequence[Reader], records: IntArray) -> IntArray:
-    """Return the codes of some records."""
     return np.sum([reader(records) for reader in readers], axis=0)

@@ -7,7 +7,7 @@ agrees. All of it is on one thread: its steps are so short that several would mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -31,6 +31,7 @@ from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.people import LevelCounts
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _AT_A_TIME = 1 << 16  # records, about, so that they and a table of their cells fit the cache
@@ -158,17 +159,21 @@ def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords]
     """The distinct records among those that are sorted in this order, and the counts without its columns."""
     parts = split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
     records = [find_distinct(pooled[some]) for some in parts]
-    return records, _add_up_parts(order, [_count_without_lower(order, part) for part in records])
+    return records, _add_up_parts(order, records, len(parts))
 
 
 def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
     """Return the counts without the columns of this order."""
     parts = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-    return _add_up_parts(order, [_count_without_lower(order, packed.read(some)) for some in parts])
+    return _add_up_parts(order, (packed.read(some) for some in parts), len(parts))
 
 
-def _add_up_parts(order: _Order, parts: Sequence[Sequence[CopyCounts]]) -> dict[int, CopyCounts]:
-    return {id(column): add_up([part[place] for part in parts]) for place, column in enumerate(order.lower)}
+def _add_up_parts(order: _Order, records: Iterable[DistinctRecords], parts: int) -> dict[int, CopyCounts]:
+    counts = []
+    for part in records:
+        counts.append(_count_without_lower(order, part))
+        report_progress("Comparing records without a column", len(counts), parts)
+    return {id(column): add_up([part[place] for part in counts]) for place, column in enumerate(order.lower)}
 
 
 def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
