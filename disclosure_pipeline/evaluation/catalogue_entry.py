@@ -50,8 +50,9 @@ class Measure:
 
     `original` is the same risk of GT itself, of which a bound may be a share; `bound` that of a guard;
     `meaning` says in a word what a broken one means, with the columns whose `by_column` is beyond the bound.
-    `of_confidential`: every further confidential table has it, too. `rank` is its place among the reasons
-    for a refusal; `shown_with` the guard whose check shows it, too.
+    `of_confidential`: every further confidential table has it, too. `of_release`: it is one figure of all
+    files of a candidate, and `of_one_file` the name of that which stands for it where there is one file.
+    `rank` is its place among the reasons for a refusal; `shown_with` the guard whose check shows it, too.
     """
 
     name: str
@@ -71,6 +72,8 @@ class Measure:
     meaning: str = ""
     by_column: str = ""
     of_confidential: bool = False
+    of_release: bool = False
+    of_one_file: str = ""
     rank: int = 99
     shown_with: str = ""
 
@@ -88,7 +91,7 @@ class Measure:
     def is_stacked(self) -> bool:
         """True if all files of a candidate as one table have to keep a bound of it, too."""
         is_risk = self.role in {"bound", "strict", "beyond", "guard", "doubt"}
-        return is_risk and self.family not in {"protection", "prediction"}
+        return is_risk and not self.of_release and self.family not in {"protection", "prediction"}
 
 
 _Each = Mapping[str, Mapping[str, Any]]

@@ -234,7 +234,9 @@ def _together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFr
         of_keys[(len(counts.records) - 1,)] = {"repU_any": percent(of_all.unique_in_any, N_d)}
         for target, target_counts in zip(counts.targets, of_all.targets, strict=True):
             others = DiSCO_others.xs(target.name, level="target")
-            of_targets[(target.name,)] = row_of(together(target_counts, N_d, others.tolist()))
+            of_targets[(target.name,)] = row_of(
+                together(target_counts, N_d, others.tolist(), len(counts.targets))
+            )
     return (
         frame_of(of_targets, ["target"], names_of(Together)),
         frame_of(of_keys, ["syntheses"], names_of(TogetherIdentity)),

@@ -28,6 +28,7 @@ from disclosure_pipeline.policy.registry import (
     OF_CONFIDENTIAL,
     SMALLER_OF,
     STRICT,
+    find_entry,
     find_measure,
 )
 from disclosure_pipeline.policy.verdict import counts_stack
@@ -86,20 +87,24 @@ def _with_stack(
 
 
 def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
-    for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
-        for frame in dict.fromkeys(measure.frame for measure in measures.values() if not measure.per_target):
-            yield _select_measures(figures, frame, measures)
+    yield from _select_judged(figures, per_target=False)
     yield _select_measures(figures, "warning_counts", {WARNINGS: CONTROLS[WARNINGS]})
 
 
 def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
-    for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
-        for frame in dict.fromkeys(measure.frame for measure in measures.values() if measure.per_target):
-            yield _select_measures(figures, frame, measures)
+    yield from _select_judged(figures, per_target=True)
     yield _select_smaller(figures)
     yield _select_confidential(figures)
     for check in _CHECKS:
         yield _count_flags(figures, check)
+
+
+def _select_judged(figures: Mapping[str, Any], *, per_target: bool) -> Iterable[Iterable[Row]]:
+    for measures in (MEASURES, STRICT, GUARDS, DOUBTS):
+        entries = {name: find_entry(name, len(figures["N_s"])) for name in measures}
+        frames = dict.fromkeys(entry.frame for entry in entries.values() if entry.per_target == per_target)
+        for frame in frames:
+            yield _select_measures(figures, frame, entries)
 
 
 def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
@@ -122,11 +127,17 @@ def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
 def _select_measures(
     figures: Mapping[str, Any], frame: str, measures: Mapping[str, Measure]
 ) -> Iterable[Row]:
-    """Return the measures that stand in one of the frames, by their own names."""
+    """Return the measures that stand in one of the frames, by their own names.
+
+    One figure of all files is repeated for each of them.
+    """
     columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
+    of_release = any(measures[name].of_release for name in columns)
     for row in figures.get(frame, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}
-        yield {name: row.get(name) for name in _LABELS} | measured
+        labels = {name: row.get(name) for name in _LABELS}
+        for synthesis in range(1, len(figures["N_s"]) + 1) if of_release else [labels["synthesis"]]:
+            yield {**labels, "synthesis": synthesis, **measured}
 
 
 def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:

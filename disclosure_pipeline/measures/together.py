@@ -5,7 +5,8 @@ table j is replaced by a draw of n_j other people's records, independent given t
 disclosed by one at least with chance 1 - prod_j (1 - p_j), where p_j = P0_j(d_q - d_tq) - P0_j(d_q - 1) is
 what the person adds to DiSCO_others (`baselines`). The release itself is brought to as many records in the
 same way, by Q0_j. Where n_j are all of the others, every draw is the same one, though fresh samples differ:
-as many independent ones disclose 1 - prod_j (1 - DiSCO_others_j) at most, by Jensen's inequality.
+as many independent ones disclose 1 - prod_j (1 - DiSCO_others_j) at most, by Jensen's inequality. What goes
+no further than these, and the standard error once in `ONCE_IN` tables, is put down to chance.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from statistics import NormalDist
 from typing import Annotated
 
 import numpy as np
@@ -23,8 +25,10 @@ from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys, first_of_run
+from disclosure_pipeline.measures.guard_chance import beyond_chance
+from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
-from disclosure_pipeline.measures.words import POINTS, Words, standard_error_of
+from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, Words, standard_error_of
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Together:
     """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on.
 
     DiSCO_any_beyond: percentage points, of the release at n records less DiSCO_any_others.
+    DiSCO_any_beyond_chance: what is bounded, 0 at most where it goes no further than DiSCO_any_by_chance.
     """
 
     any: Annotated[
@@ -92,6 +97,8 @@ class Together:
             "from as many draws of other people's records.",
             POINTS,
             "",
+            finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+            "many draws of other people's records",
         ),
     ]
     DiSCO_any_beyond_se: Annotated[float, standard_error_of("DiSCO_any_beyond")]
@@ -102,6 +109,30 @@ class Together:
             "This many people could be told their target from at least one of as many fresh samples of other "
             "people, at most.",
             high_is="neither",
+        ),
+    ]
+    DiSCO_any_by_chance: Annotated[
+        float,
+        Words(
+            "disclosed by any synthetic table beyond other people's records: by chance",
+            "Honest tables go this far: as many fresh samples differ, and by chance, once in 10,000.",
+            POINTS,
+            "",
+            "neither",
+            beside=BY_CHANCE,
+        ),
+    ]
+    DiSCO_any_beyond_chance: Annotated[
+        float,
+        Words(
+            "disclosed by any synthetic table beyond other people's records: where beyond chance",
+            "This many more people can be told their target from at least one of the synthetic tables than "
+            "from as many draws of other people's records. Only what goes beyond chance in tables of this "
+            "size counts.",
+            POINTS,
+            "",
+            finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+            "many draws of other people's records",
         ),
     ]
 
@@ -119,17 +150,37 @@ class TogetherIdentity:
     ]
 
 
-def together(counts: TogetherTargetCounts, N_d: int, DiSCO_others: Sequence[float]) -> Together:
-    """Return the percentages of one target; `DiSCO_others`: of each synthesis, in percent."""
+def together(
+    counts: TogetherTargetCounts, N_d: int, DiSCO_others: Sequence[float], comparisons: int = 1
+) -> Together:
+    """Return the percentages of one target; `DiSCO_others`: of each synthesis, in percent.
+
+    `comparisons`: the number of targets.
+    """
     one = N_d * ONE_CHANCE
+    any_others, beyond = percent(counts.any_others, one), percent(counts.any_at_n - counts.any_others, one)
+    error = standard_error(counts.squares, N_d)
+    fresh = find_any_of_fresh(DiSCO_others)
+    by_chance = max(fresh - any_others, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
     return Together(
         percent(counts.any, N_d),
         percent(counts.agreed, N_d),
-        percent(counts.any_others, one),
-        percent(counts.any_at_n - counts.any_others, one),
-        standard_error(counts.squares, N_d),
-        100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others)),
+        any_others,
+        beyond,
+        error,
+        fresh,
+        by_chance,
+        beyond_chance(beyond, by_chance),
     )
+
+
+def find_any_of_fresh(DiSCO_others: Sequence[float]) -> float:
+    """Return the percent of the GT records that at least one of some fresh samples discloses, at most.
+
+    >>> round(find_any_of_fresh([10.0, 20.0]), 1)
+    28.0
+    """
+    return 100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others))
 
 
 def chance_by_rest(

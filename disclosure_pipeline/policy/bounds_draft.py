@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.together import find_any_of_fresh
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import BEYOND_BOTH, SMALLER_OF, values
@@ -28,7 +29,7 @@ _WIDTH = 3.0
 _STEP = 0.5
 # Shares of records that tables must have in common: half of what other people's records share is enough.
 _OVERLAPS = {"key_overlap": "key_overlap", "target_overlap": "target_overlap"}
-_DRAFTED = ("unique_hits_beyond", "DiSCO")
+_DRAFTED = ("unique_hits_beyond", "DiSCO", "DiSCO_any_beyond")
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,10 @@ def draft_policy(
 
     Identity disclosure and DiSCO of every target are bounded by what goes beyond other people's records: by
     three standard errors of chance for tables of these sizes, two points at least; by more for the worst of
-    several files and all of them together. Overlaps that other people's records do not reach are lowered to
-    half of what they share. `records`: of a file, None for as many as GT has; the halves are of such tables
+    several files and all of them together. Several files are bounded as one release, too: by what as many
+    fresh samples disclose at most beyond draws of other people's records. Overlaps that other people's
+    records do not reach are lowered to half of what they share. `records`: of a file, None for as many as GT
+    has; the halves are of such tables
     (`measure_baselines`).
     """
     rows = [_row_of(own, halves, "unique_hits", None, "UiO", "unique_hits_others")]
@@ -71,6 +74,8 @@ def draft_policy(
     for target in gate.targets:
         bounds.append(_draft_beyond(own, halves, measure, target, files))
         rows.append(_row_of(own, halves, "DiSCO", target, "Dorig", "DiSCO_others"))
+    if files > 1:
+        bounds += [_draft_any(own, halves, target, files) for target in gate.targets]
     bounds += _draft_overlaps(gate, halves)
     return PolicyDraft(tuple(bounds), tuple(rows), files, records or own.N_d)
 
@@ -88,6 +93,18 @@ def _draft_beyond(
         share = "so many of a hundred synthetic records"
     reason = f"Only what goes beyond other people's records counts; {room}{rest}; {bound:g} are {share}"
     return DraftedBound(measure, column, bound, reason)
+
+
+def _draft_any(own: Disclosure, halves: Sequence[Disclosure], target: str, files: int) -> DraftedBound:
+    [others] = values(own, "DiSCO_others", target)
+    error = math.sqrt(files) * measure_chance(own, halves, "DiSCO_beyond", target)
+    chance = find_any_of_fresh([others] * files) - others + error
+    bound = round_up(max(LEAST, chance))
+    reason = (
+        f"{files} fresh samples and chance go {chance:.2g} points beyond draws of other people's records, at "
+        f"most; {bound:g} are {math.floor(own.N_d * bound / 100):,} people"
+    )
+    return DraftedBound("DiSCO_any_beyond", target, bound, reason)
 
 
 def measure_chance(
@@ -212,10 +229,15 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
 
 def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
     lines = []
-    of_targets = [drafted for drafted in draft.bounds if drafted.column is not None]
+    of_any = [drafted for drafted in draft.bounds if drafted.measure == "DiSCO_any_beyond"]
+    of_targets = [drafted for drafted in draft.bounds if drafted.column is not None and drafted not in of_any]
     for drafted in draft.bounds:
         if drafted.column is None:
             lines += [*_comment(drafted.reason, 2), f"  {drafted.measure}: {drafted.bound:g}"]
+    if of_any:
+        lines += ["  DiSCO_any_beyond:", "    targets:"]
+    for drafted in of_any:
+        lines += [*_comment(drafted.reason, 6), f"      {_name(drafted.column)}: {drafted.bound:g}"]
     if not of_targets:
         return lines
     if gate.measures.chance:

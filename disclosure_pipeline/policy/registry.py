@@ -67,7 +67,7 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
     For key_overlap and target_overlap, the smaller of the two shares of that column; for those of SMALLER_OF
     the smaller of two figures.
     """
-    entry = JUDGED[measure]
+    entry = find_entry(measure, len(result.N_s))
     if entry.role == "check":
         return _flags(result, entry.frame, column)
     if measure == "key_overlap":
@@ -86,6 +86,12 @@ def values(result: Disclosure, measure: str, column: str | None) -> Sequence[flo
         level = CONFIDENTIAL if against_confidential else "target"
         figures = figures[frame.index.get_level_values(level) == column]
     return _figure_per_synthesis(figures)
+
+
+def find_entry(measure: str, files: int) -> Measure:
+    """Return the entry of what stands for a measure in a candidate of so many files: see `of_one_file`."""
+    entry = JUDGED[measure]
+    return JUDGED[entry.of_one_file] if entry.of_one_file and files == 1 else entry
 
 
 def smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[float]:
@@ -108,8 +114,10 @@ def _smallest(
 
 
 def _figure_per_synthesis(figures: pd.Series[Any]) -> Sequence[float]:
-    if figures.index.get_level_values("synthesis").has_duplicates:
-        return []  # none of several is the figure of a synthesis
+    names = figures.index.names
+    labels = figures.index.get_level_values("synthesis") if "synthesis" in names else figures.index
+    if labels.has_duplicates:
+        return []  # none of several is the figure of a synthesis, or of them all
     return [float(value) for value in figures]
 
 

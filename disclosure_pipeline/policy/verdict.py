@@ -200,7 +200,7 @@ def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...
 
 def _judge(clause: Clause, result: Disclosure) -> Judgement:
     results = [result]
-    tables = len(result.N_s)
+    tables = 1 if is_of_release(clause) else len(result.N_s)
     if tables > 1 and counts_stack(clause):
         tables += 1
         results += [result.stacked] if result.stacked is not None else []
@@ -230,6 +230,12 @@ def counts_stack(clause: Clause) -> bool:
     """Return whether a clause holds for all files of a candidate as one table, beside each by itself."""
     entry = JUDGED.get(clause.measure)
     return clause.over == "worst" and not clause.control and entry is not None and entry.is_stacked
+
+
+def is_of_release(clause: Clause) -> bool:
+    """Return whether a clause is about one figure of all files of a candidate."""
+    entry = JUDGED.get(clause.measure)
+    return entry is not None and entry.of_release
 
 
 def hold(

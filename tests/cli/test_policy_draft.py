@@ -100,12 +100,17 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     gate = write_gate(finished_home)
     of_newest = run(gate).stdout
     assert "For candidates of one file of 300 records" in of_newest
-    assert "For candidates of 5 files of 100 records" in run(gate, "--files", "5", "--records", "100").stdout
+    of_five = run(gate, "--files", "5", "--records", "100").stdout
+    assert "For candidates of 5 files of 100 records" in of_five
+    assert "DiSCO_any_beyond" not in of_newest
+    bound = loaded(gate, of_five).policy.bounds["DiSCO_any_beyond"].for_target("work").at_most
     folders = folders_of(load_gate(gate))
     actual, smaller = measure_baselines(folders), measure_baselines(folders, 100)
     one, six = (measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work", files) for files in (1, 5))
     assert six / one == pytest.approx(NormalDist().inv_cdf(1 - NormalDist().cdf(-3) / 6) / 3)
     assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
+    others = actual.own.attribute.loc[("work", 1), "DiSCO_others"] / 100
+    assert bound is not None and bound > 100 * (1 - (1 - others) ** 5 - others)
     chances = [measure_chance(of.own, of.halves, "unique_hits_beyond", None) for of in (actual, smaller)]
     assert chances[0] < chances[1]
 

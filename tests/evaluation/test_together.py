@@ -1,6 +1,7 @@
 """What m syntheses disclose as one release: against the records one by one, and the example data."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,12 @@ def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) ->
         assert row["DiSCO_any_beyond"] == pytest.approx(float(100 * (at_n - others) / len(gt)), abs=1e-6)
         error = 100 * max(math.sqrt(squares), 1) / len(gt)
         assert row["DiSCO_any_beyond_se"] == pytest.approx(error, abs=1e-5)
+        of_fresh = records.any_of_fresh_samples(gt, sds, case.keys, target, case.exclusions)
+        z = NormalDist().inv_cdf(1 - 1e-4 / len(case.targets))
+        by_chance = max(100 * float(of_fresh - others / len(gt)), 0) + z * error
+        assert row["DiSCO_any_by_chance"] == pytest.approx(by_chance, abs=1e-4)
+        beyond = row["DiSCO_any_beyond"]
+        assert row["DiSCO_any_beyond_chance"] == (beyond if beyond > by_chance else min(beyond, 0))
     in_any = records.unique_in_any(gt, sds, case.keys)
     assert result.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
     assert_within_bounds(result)
@@ -76,7 +83,9 @@ def test_two_that_agree_and_a_third_that_contradicts() -> None:
     wrong = gt.assign(illness=["cold", "cold"])
     agreed = dp.disclosure(gt, [gt, gt], ["place"]).together
     # Of draws of one record each, so that the people of each key add 0.75.
-    assert agreed.loc["illness"].tolist() == [100, 100, 0, 75, 50 * math.sqrt(2 * 0.75**2), 0]
+    error = 50 * math.sqrt(2 * 0.75**2)
+    by_chance = NormalDist().inv_cdf(1 - 1e-4) * error
+    assert agreed.loc["illness"].tolist() == [100, 100, 0, 75, error, 0, by_chance, 0]
     contradicted = dp.disclosure(gt, [gt, gt, wrong], ["place"]).together
     assert contradicted.loc["illness", ["any", "agreed"]].tolist() == [100, 50]
 
@@ -86,11 +95,12 @@ def test_fresh_samples_disclose_at_most_what_is_expected_of_them() -> None:
 
     Where a third of the people is copied into each, it is more than that.
     """
-    rows = []
+    rows, bounded = [], []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         tables = [draw_people(rng, 300) for _ in range(4)]
         fresh = dp.disclosure(tables[0], tables[1:], ["place", "age"], "illness").together
+        bounded.append(fresh["DiSCO_any_beyond_chance"].item())
         copied = [
             pd.concat([tables[0].iloc[third::3], table.iloc[:200]]) for third, table in enumerate(tables[1:])
         ]
@@ -100,6 +110,7 @@ def test_fresh_samples_disclose_at_most_what_is_expected_of_them() -> None:
         )
     others, fresh_any, at_most, leaked_any = np.mean(rows, axis=0)
     assert others < fresh_any < at_most < leaked_any - 5
+    assert bounded == [0] * 12
 
 
 def draw_people(rng: np.random.Generator, records: int) -> pd.DataFrame:

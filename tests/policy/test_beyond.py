@@ -16,6 +16,8 @@ from support.gates import definition
 
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.dossier import collect_figures
+from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.policy.gate import Gate
@@ -210,6 +212,41 @@ def test_what_is_not_measured_cannot_be_bounded() -> None:
         gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
     with pytest.raises(ValidationError, match="switch the family attribution on"):
         gate({"repU": 5, "DiSCO": 5, "DCAP_beyond": 5}, measures={"attribution": False})
+
+
+OF_ANY = gate(
+    {
+        "repU": 100,
+        "DiSCO": 100,
+        "DiSCO_any_beyond": {"at_most": 3, "targets": {"work": {"at_most": 3, "chance": 0}}},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "outcome"), [((1, 2), "kept"), ((1, None), "exceeded"), ((None,), "exceeded")]
+)
+def test_several_files_are_bounded_as_one_release(seeds: tuple[int | None, ...], outcome: str) -> None:
+    """Honest files differ as fresh samples do, which is no leak; of one file DiSCO_beyond is meant.
+
+    The expectation suite agrees, which reads the dossier alone.
+    """
+    files = [gates.ground_truth() if seed is None else gates.honest(seed) for seed in seeds]
+    result = gates.measured(OF_ANY, gates.ground_truth(), files)
+    judgements = judged(OF_ANY, result)
+    assert judgements["DiSCO_any_beyond[income]"].outcome == outcome
+    frame, column = (
+        (result.together, "DiSCO_any_beyond")
+        if len(files) > 1
+        else (result.attribute.droplevel("synthesis"), "DiSCO_beyond")
+    )
+    assert judgements["DiSCO_any_beyond_strictly[work]"].value == frame.loc["work", column]
+    kept = validate(OF_ANY.clauses(), collect_figures(result, 10)).kept
+    assert {name: kept[name] for name in judgements} == {
+        name: judgement.outcome == "kept" for name, judgement in judgements.items()
+    }
+    damaged = replace(result, together=pd.DataFrame(), attribute=result.attribute.head(0))
+    assert judged(OF_ANY, damaged)["DiSCO_any_beyond[income]"].outcome == "undetermined"
 
 
 def test_every_figure_beside_a_baseline_can_be_bounded(result: Disclosure) -> None:

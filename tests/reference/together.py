@@ -69,6 +69,27 @@ def any_of_draws(
     return of_SD, of_others, sum((added**2 for added in by_key.values()), Fraction(0))
 
 
+def any_of_fresh_samples(
+    gt: Sequence[Leveled],
+    syntheses: Sequence[Sequence[Leveled]],
+    keys: Sequence[str],
+    target: str,
+    exclusions: Exclusions,
+) -> Fraction:
+    """The share of the GT records that as many fresh samples disclose at most, if each is as one draw is."""
+    d = count_cells(gt, keys, target)
+    people = [(key_of(record, keys), record[target]) for record in gt]
+    undisclosed = Fraction(1)
+    for sd in syntheses:
+        by_draw = Fraction(0)
+        for i, person in enumerate(people):
+            if not step_that_excludes(person, d[person], keys, target, exclusions):
+                rest = baselines.others(people, i)
+                by_draw += baselines.disclosed(person, rest, min(len(sd), len(rest)))
+        undisclosed *= 1 - by_draw / len(gt)
+    return 1 - undisclosed
+
+
 def unique_in_any(gt: Sequence[Leveled], syntheses: Sequence[Sequence[Leveled]], keys: Sequence[str]) -> int:
     """The number of GT records that are unique in GT, and in at least one synthesis."""
     alone = [q for q, n in Counter(key_of(person, keys) for person in gt).items() if n == 1]

@@ -173,7 +173,8 @@ class Beside:
 
 
 _OWN = {"DiSCO": "Dorig", "DiSDiO": "Dorig", "repU": "UiO", "UiOiS": "UiO", "DCAP": "CAPd"}
-_CHANCE = {"DiSCO": "DiSCO_chance"}
+_CHANCE = {"DiSCO": "DiSCO_chance", "DiSCO_any": "DiSCO_any_by_chance"}
+_FIGURES = {"DiSCO_any": "any"}
 _IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
 
 
@@ -207,7 +208,12 @@ def find_baselines(
     )
     others = f"{base}_others" if f"{base}_others" in row else f"{base}_expected"
     chance = f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base, "")
-    named = {"figure": base, "own": _OWN.get(base, ""), "others": others, "chance": chance}
+    named = {
+        "figure": _FIGURES.get(base, base),
+        "own": _OWN.get(base, ""),
+        "others": others,
+        "chance": chance,
+    }
     found = {place: (row.get(name), find_words(name)) for place, name in named.items()}
     if measure in _IN_FRESH_SAMPLE:
         found["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
