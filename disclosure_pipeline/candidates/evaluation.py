@@ -35,6 +35,13 @@ from disclosure_pipeline.candidates.recording import (
     record_measured,
     without_rare_levels,
 )
+from disclosure_pipeline.candidates.released import (
+    RELEASED,
+    add_releases,
+    list_earlier,
+    list_released_paths,
+    name_releases,
+)
 from disclosure_pipeline.candidates.store import (
     LAST_MOMENT,
     GateFolders,
@@ -99,7 +106,7 @@ def add_confidential(
     result = replace(measured.result, confidential=_join(by_file))
     if result.stacked is not None:
         result = replace(result, stacked=replace(result.stacked, confidential=_join(stacked)))
-    return Measured(result, digests)
+    return replace(measured, result=result, confidential=digests)
 
 
 def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -133,7 +140,7 @@ def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
 def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
     """Judge the figures of a candidate, measured unless they are recorded, and write them for its dossier."""
     snapshot = read_snapshot(candidate, folders.store)
-    measured, ground_truth = _load_or_measure(folders, snapshot, with_confidential=True)
+    measured, ground_truth = _load_or_measure(folders, snapshot, is_complete=True)
     evaluation = _judge(folders, snapshot, measured, ground_truth, now)
     write_json(folders.store.candidate_folder(candidate) / "figures.json", evaluation.dossier)
     return evaluation
@@ -147,6 +154,7 @@ def evaluate(
     The tables are read from the store, unless they are read already from a copy of them. Raises
     ContractError, InputError or StoreError where anything is not as it must be.
     """
+    earlier = list_earlier(folders, candidate)
     # What is staged was compared with the snapshot when it was copied there.
     read = load_snapshot if staged is None else read_snapshot
     snapshot = read(candidate, folders.store)
@@ -156,32 +164,36 @@ def evaluate(
     with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
         measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
     measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
+    measured = add_releases(folders, snapshot, measured, opened.ground_truth, earlier, stage)
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
 
 def _load_or_measure(
-    folders: GateFolders, snapshot: Snapshot, *, with_confidential: bool = False
+    folders: GateFolders, snapshot: Snapshot, *, is_complete: bool = False
 ) -> tuple[Measured, str]:
     """Return what an earlier step recorded of this candidate and the recorded GT, or what is measured now.
 
-    The comparison with further confidential tables is added only where it is wanted: a record that holds one
-    with a table in a database is not believed by later steps, which would measure everything again.
+    The comparison with further confidential tables, and with what is published, is added only where it is
+    wanted: a record that holds one with a table in a database is not believed by later steps, which would
+    measure everything again.
     """
+    earlier = list_earlier(folders, snapshot.candidate) if is_complete else None
     digest = read_recorded_ground_truth(folders)
     engine = choose_candidate_engine(folders, snapshot)
     measured = read_measured(folders, snapshot, digest)
     if measured is not None:  # who counts stands in no file: no figure depends on it
         measured = replace(measured, result=replace(measured.result, engine=engine.description))
-        is_complete = len(measured.result.confidential) > 0 or not folders.confidential
-        if is_complete or not with_confidential:
+        has_confidential = len(measured.result.confidential) > 0 or not folders.confidential
+        if earlier is None or (has_confidential and measured.releases == earlier.digest):
             return measured, digest
     snapshot = load_snapshot(snapshot.candidate, folders.store)
     if measured is None:
         with open_candidate(folders, snapshot, engine) as opened:
             measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
             digest = opened.ground_truth
-    if with_confidential:
+    if earlier is not None:
         measured = add_confidential(folders, snapshot, engine, measured)
+        measured = add_releases(folders, snapshot, measured, digest, earlier)
     record_measured(folders, snapshot, digest, measured)
     return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
 
@@ -190,6 +202,8 @@ def _judge(
     folders: GateFolders, snapshot: Snapshot, measured: Measured, ground_truth: str, now: datetime
 ) -> Evaluation:
     gate = folders.gate
+    if measured.releases is None:
+        raise StoreError("The candidate was not measured beside what is published: run it again.")
     if any(waiver.snapshot == snapshot.sha256 for waiver in folders.waivers):
         require_forward_clock(folders.store, now)
     judgements, refused_waivers = waive(
@@ -207,6 +221,7 @@ def _judge(
             "ground_truth": ground_truth,
             **{name_measured(name): digest for name, digest in measured.confidential.items()},
             "snapshot": snapshot.sha256,
+            **name_releases(measured.releases),
         },
         measured.result,
         judgements,
@@ -267,12 +282,16 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
     that was recorded.
     """
     root = folders.store.root
-    for shared in (EVALUATIONS, SKETCHES):
+    for shared in (EVALUATIONS, SKETCHES, RELEASED):
         (root / shared).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".rehearsal-") as name:
         scratch = Path(name)
-        for shared in (EVALUATIONS, SKETCHES):
+        for shared in (EVALUATIONS, SKETCHES, RELEASED):
             (scratch / shared).symlink_to(root / shared, target_is_directory=True)
+        # The bytes of what is published lie where they are.
+        (scratch / "objects").mkdir()
+        for path in list_released_paths(folders.store):
+            (scratch / "objects" / path.name).symlink_to(path)
         if (root / LAST_MOMENT).is_file():
             shutil.copyfile(root / LAST_MOMENT, scratch / LAST_MOMENT)
         yield replace(folders, store=Store(scratch))

@@ -46,10 +46,15 @@ from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a candidate; the sha256 of each further confidential table that they are of, too."""
+    """The figures of a candidate; the sha256 of each further confidential table that they are of, too.
+
+    `releases`: one hash of all that was published before; empty where nothing was, None where the figures
+    are not beside it yet.
+    """
 
     result: Disclosure
     confidential: Mapping[str, str] = field(default_factory=dict)
+    releases: str | None = None
 
 
 def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed: int) -> Measured:

@@ -33,6 +33,7 @@ def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str,
         **_identify_inputs(folders, snapshot, ground_truth),
         "result": measured.result.to_record(),
         "confidential": dict(measured.confidential),
+        "releases": measured.releases,
     }
     write_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, content)
 
@@ -43,7 +44,9 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
         folders,
         snapshot,
         ground_truth,
-        lambda content: Measured(Disclosure.from_record(content["result"]), content["confidential"]),
+        lambda content: Measured(
+            Disclosure.from_record(content["result"]), content["confidential"], content["releases"]
+        ),
     )
 
 

@@ -221,13 +221,17 @@ def load_snapshot(candidate: str, store: Store) -> Snapshot:
     """Load the recorded snapshot, its bytes checked against their hashes. StoreError where any differs."""
     snapshot = read_snapshot(candidate, store)
     for file in snapshot.files:
-        path = store.stored_path(file)
-        as_recorded = path.is_file() and path.stat().st_size == file.bytes and hash_file(path) == file.sha256
-        if not as_recorded:
+        if not is_stored(file, store):
             raise StoreError(
                 f"The stored bytes of {file.name!r} are missing or changed: run synthetic again."
             )
     return snapshot
+
+
+def is_stored(file: StoredFile, store: Store) -> bool:
+    """Return whether the bytes of a file are there as they are recorded."""
+    path = store.stored_path(file)
+    return path.is_file() and path.stat().st_size == file.bytes and hash_file(path) == file.sha256
 
 
 class RefusedError(DisclosurePipelineError):

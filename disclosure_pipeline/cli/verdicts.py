@@ -52,9 +52,11 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     (policy.evaluations_per_ground_truth).
     """
     from disclosure_pipeline.candidates.evaluation import rehearse
+    from disclosure_pipeline.release.standing import record_releases
 
     _, folders = load_with_waivers(gate)
     with show_step("Measuring the candidate"):
+        record_releases(folders)
         rehearsal = rehearse(folders, folder.resolve(), datetime.now(timezone.utc))
     clauses = _read_clauses(rehearsal.dossier)
     name = folder.resolve().name

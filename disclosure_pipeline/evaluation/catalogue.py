@@ -22,7 +22,11 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     name_strictly,
     sample_words,
 )
-from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.catalogue_guards import (
+    GUARDS_OF_COMPARABILITY,
+    GUARDS_OF_COPIES,
+    RELEASES,
+)
 from disclosure_pipeline.evaluation.catalogue_population import POPULATION
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
@@ -325,25 +329,7 @@ CATALOGUE = list_once(
     *list_columns("one_way", words_of_fields(OneWay)),
     *list_columns("two_way", words_of_fields(TwoWay)),
     *list_columns("certainty", words_of_fields(Certainty)),
-    *list_columns(
-        "together",
-        words_of_fields(Together),
-        family="attribute",
-        share="any agreed DiSCO_any_others DiSCO_any_beyond DiSCO_any_fresh DiSCO_any_by_chance",
-        unit="DiSCO_any_beyond_se",
-        each={
-            "DiSCO_any_beyond": name_strictly("DiSCO_any_beyond", 3)
-            | {"of_release": True, "of_one_file": f"DiSCO_beyond{STRICTLY}"},
-            "DiSCO_any_beyond_chance": {
-                "name": "DiSCO_any_beyond",
-                "role": "bound",
-                "published": "share",
-                "rank": 3,
-                "of_release": True,
-                "of_one_file": "DiSCO_beyond",
-            },
-        },
-    ),
+    *RELEASES,
     *list_columns("together_identity", words_of_fields(TogetherIdentity)),
     *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),
     *list_columns(

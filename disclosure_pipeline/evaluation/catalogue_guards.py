@@ -1,12 +1,25 @@
-"""The guards of copies and of comparability: figures that every gate bounds, whatever its keys are."""
+"""The guards, which every gate bounds whatever its keys are, and the figures of several tables together."""
 
 from __future__ import annotations
 
 from disclosure_pipeline.evaluation import frame_words
-from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure, list_guard
+from disclosure_pipeline.evaluation.catalogue_entry import (
+    STRICTLY,
+    GuardBound,
+    Measure,
+    list_columns,
+    list_guard,
+    name_strictly,
+)
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.nearness import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
+from disclosure_pipeline.measures.together import (
+    PEOPLE_IN_RELEASES,
+    RELEASED_WORDS,
+    SHARED_WITH_RELEASES,
+    Together,
+)
 from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
 
 _COPIES = words_of_fields(Copies)
@@ -209,5 +222,60 @@ GUARDS_OF_COMPARABILITY = (
         published="unit",
         meaning="equal content to the ground truth: one table holds all records of the other",
         bound=GuardBound(0),
+    ),
+)
+
+RELEASES = (
+    *list_guard(
+        f"{PEOPLE_IN_RELEASES}_beyond",
+        RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_beyond"],
+        "over_releases",
+        by_chance=RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_by_chance"],
+        of_release=True,
+        rank=8,
+        published="unit",
+        bound=GuardBound(
+            2.5,
+            "people_copied_beyond of all that the gate has published and the candidate, as one table",
+        ),
+    ),
+    *list_guard(
+        f"{SHARED_WITH_RELEASES}_beyond",
+        RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_beyond"],
+        "over_releases",
+        by_chance=RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
+        of_release=True,
+        rank=8,
+        published="unit",
+        bound=GuardBound(
+            1,
+            "Percentage points of the candidate's records that a published table holds, too, over what a "
+            "fresh draw shares with it",
+        ),
+    ),
+    *list_columns(
+        "over_releases",
+        RELEASED_WORDS,
+        unit=" ".join(name for name in RELEASED_WORDS if name != "releases_gone"),
+        exact="releases_gone",
+    ),
+    *list_columns(
+        "together",
+        words_of_fields(Together),
+        family="attribute",
+        share="any agreed DiSCO_any_others DiSCO_any_beyond DiSCO_any_fresh DiSCO_any_by_chance",
+        unit="DiSCO_any_beyond_se",
+        each={
+            "DiSCO_any_beyond": name_strictly("DiSCO_any_beyond", 3)
+            | {"of_release": True, "of_one_file": f"DiSCO_beyond{STRICTLY}"},
+            "DiSCO_any_beyond_chance": {
+                "name": "DiSCO_any_beyond",
+                "role": "bound",
+                "published": "share",
+                "rank": 3,
+                "of_release": True,
+                "of_one_file": "DiSCO_beyond",
+            },
+        },
     ),
 )

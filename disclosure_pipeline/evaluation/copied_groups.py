@@ -12,6 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.measures.copies import chances_of_columns_apart
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.guard_chance import beyond_chance
 from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied
 from disclosure_pipeline.measures.samples import Sizes
@@ -67,11 +68,20 @@ def measure_groups(
     return pd.DataFrame(list(rows.values()), index=index, columns=list(IN_GROUPS), dtype=float)
 
 
+def find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
+    """Return the percent of the GT records that N_s records with columns drawn apart find."""
+    sample = opened.code_records(columns, APART_SAMPLE, 0)
+    return _find_apart(sample, [column.codes[0] for column in sample], N_s)
+
+
 def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, N_s: int) -> float:
     """Return the percent of those with a value that N_s records with columns drawn apart among them find."""
     in_group = np.flatnonzero(sample[place].codes[0] == sample[place].find(value))
     if not len(in_group):
         return 0.0
-    codes = [column.codes[0][in_group] for column in sample]
+    return _find_apart(sample, [column.codes[0][in_group] for column in sample], N_s)
+
+
+def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: int) -> float:
     [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
-    return found_by_columns_apart(chances, N_s, len(in_group))
+    return found_by_columns_apart(chances, N_s, len(codes[0]))

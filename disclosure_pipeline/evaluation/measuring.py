@@ -24,6 +24,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout
+from disclosure_pipeline.evaluation.over_releases import find_first_release
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.evaluation.survey import (
@@ -49,6 +50,8 @@ def measure(
 ) -> Disclosure:
     """Measure what is planned of each synthesis, and of several `together` all stacked as one table, too.
 
+    As a gate's first release: `evaluation.over_releases` adds those that are out.
+
     InputError where the columns cannot be compared, or it is not known whose a record is.
     """
     check_weights(opened, plan, on_progress)
@@ -66,6 +69,9 @@ def measure(
             opened.stacked(), of_all, lambda *names: widen(*names).stacked(), on_progress
         )
         result = replace(result, stacked=stacked)
+    if plan.whole_records is not None:
+        guards = (result.stacked or result).guards
+        result = replace(result, over_releases=find_first_release(guards))
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
 
 

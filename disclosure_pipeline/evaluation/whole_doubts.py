@@ -14,16 +14,14 @@ from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
-from disclosure_pipeline.evaluation.copied_groups import APART_SAMPLE
+from disclosure_pipeline.evaluation.copied_groups import find_apart
 from disclosure_pipeline.evaluation.counts import MeasuringPlan
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.units import find_people, read_units
-from disclosure_pipeline.measures.copies import chances_of_columns_apart
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied
+from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_all, table_names
 
 MOST_RECORDS = 200_000
@@ -67,7 +65,7 @@ def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: On
         measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
         found = measure()
         if _is_beyond(row_of(found)):
-            found = measure(apart=_find_apart(opened, columns, n))
+            found = measure(apart=find_apart(opened, columns, n))
         alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
         rows.append({"alike": alike, **row_of(found)})
     people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"
@@ -124,10 +122,3 @@ def describe_whole_doubts(
 def _is_beyond(found: Mapping[Any, float]) -> bool:
     beyond, by_chance = found["people_copied_beyond"], found["people_copied_by_chance"]
     return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
-
-
-def _find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
-    sample = opened.code_records(columns, APART_SAMPLE, 0)
-    codes = [column.codes[0] for column in sample]
-    [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
-    return found_by_columns_apart(chances, N_s, len(codes[0]))

@@ -133,7 +133,11 @@ def _select_measures(
     """
     columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
     of_release = any(measures[name].of_release for name in columns)
-    for row in figures.get(frame, []):
+    rows = figures.get(frame, [])
+    most = max((row["releases"] for row in rows if "releases" in row), default=None)
+    for row in rows:
+        if row.get("releases") != most:
+            continue  # how the sum grew
         measured = {name: row[column] for name, column in columns.items() if column in row}
         labels = {name: row.get(name) for name in _LABELS}
         for synthesis in range(1, len(figures["N_s"]) + 1) if of_release else [labels["synthesis"]]:

@@ -12,8 +12,8 @@ no further than these, and the standard error once in `ONCE_IN` tables, is put d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
 from typing import Annotated
@@ -26,9 +26,17 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys, first_of_run
 from disclosure_pipeline.measures.guard_chance import beyond_chance
-from disclosure_pipeline.measures.people import ONCE_IN
+from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
-from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, Words, standard_error_of
+from disclosure_pipeline.measures.words import (
+    BY_CHANCE,
+    COUNT,
+    POINTS,
+    SYNTHETIC,
+    Words,
+    standard_error_of,
+    words_of_fields,
+)
 
 
 @dataclass(frozen=True)
@@ -311,3 +319,51 @@ def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:
     for synthesis in syntheses:
         in_any |= keys.counts[synthesis] == 1
     return (alone & in_any)[keys.q[0]]
+
+
+PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"
+_COPIED = words_of_fields(PeopleCopied)
+_OF_RECORDS = {
+    "people_copied": Words(
+        "records shared with earlier releases",
+        "These synthetic records, which stand in their table once, are in a table that is published, too.",
+        denominator=SYNTHETIC,
+        finding="{value} of the synthetic records are in a table that is published, too",
+    ),
+    "people_copied_expected": Words(
+        "records that a fresh draw shares with earlier releases",
+        "These records of a fresh draw would be in the tables that are published, at most.",
+        denominator=SYNTHETIC,
+        high_is="neither",
+    ),
+    "people_copied_beyond": Words(
+        "records shared with earlier releases beyond a fresh draw",
+        "This many more synthetic records are in a published table than of a fresh draw: what two tables "
+        "share beyond chance is mostly true.",
+        POINTS,
+        "",
+        finding="the share of records that a published table holds, too, is {value} higher than in a fresh "
+        "draw",
+        subject="records that a published table holds, too",
+    ),
+}
+RELEASED_WORDS: Mapping[str, Words] = {
+    "releases_gone": Words(
+        "revoked releases that are gone",
+        "This many releases were revoked and their tables are gone, so that nobody can count them.",
+        COUNT,
+        "",
+        "neither",
+    ),
+    **{
+        name.replace("people_copied", PEOPLE_IN_RELEASES): replace(
+            words, title=f"{words.title}: in any release", beside=""
+        )
+        for name, words in _COPIED.items()
+    },
+    **{
+        name.replace("people_copied", SHARED_WITH_RELEASES): _OF_RECORDS.get(name, words)
+        for name, words in _COPIED.items()
+    },
+}
+"""The people found in any release, and the records that a candidate shares with earlier ones."""

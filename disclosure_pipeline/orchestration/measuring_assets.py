@@ -17,6 +17,7 @@ from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gat
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.sealed_power import keep_power_once
+from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.tables.contract import Violation
 
 NOT_MEASURED = "Not measured: the contract is broken"
@@ -236,6 +237,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
     # Dagster takes no annotation but that of a tuple.
     @gate_step(returns=tuple[dg.MaterializeResult, dg.AssetCheckResult])
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
+        record_releases(graph.folders)
         evaluation = measure(graph.folders, context.partition_key, steps.now())
         result = evaluation.result
         judgements = {judgement.clause: judgement for judgement in evaluation.judgements}

@@ -12,6 +12,7 @@ from errno import ENOENT, ENOTEMPTY
 from pathlib import Path, PurePath
 
 from disclosure_pipeline.candidates.files import StoreError, read_json
+from disclosure_pipeline.candidates.released import list_released_paths
 from disclosure_pipeline.candidates.store import Snapshot, Store, read_snapshot
 from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
@@ -85,6 +86,10 @@ def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str]
             needed |= _read_released_hashes(path)
         except (StatementError, OSError) as error:
             unclear.append(f"release {name!r}: {error}")
+    try:
+        needed |= {path.name[:64] for path in list_released_paths(store)}
+    except StoreError as error:
+        unclear.append(str(error))
     for path in sorted((store.root / "candidates").iterdir()):
         try:
             snapshot = _read_snapshot(path, store)

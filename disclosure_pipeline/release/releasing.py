@@ -8,11 +8,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import NoReturn
 
-from disclosure_pipeline.candidates.evaluation import evaluate, list_refusal_reasons
+from disclosure_pipeline.candidates.evaluation import evaluate, list_refusal_reasons, measure
 from disclosure_pipeline.candidates.files import (
     StoreError,
     copy_hashed,
@@ -22,9 +22,16 @@ from disclosure_pipeline.candidates.files import (
     to_json,
     write_whole,
 )
-from disclosure_pipeline.candidates.filing import list_broken_clauses
+from disclosure_pipeline.candidates.filing import file_dossier, list_broken_clauses
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.recording import name_measured
+from disclosure_pipeline.candidates.released import (
+    RELEASED,
+    Released,
+    list_earlier,
+    name_releases,
+    record_released,
+)
 from disclosure_pipeline.candidates.store import (
     GateFolders,
     RefusedError,
@@ -33,6 +40,7 @@ from disclosure_pipeline.candidates.store import (
     UndeterminedError,
     is_safe_name,
     load_snapshot,
+    read_snapshot,
     require_forward_clock,
 )
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
@@ -44,6 +52,7 @@ from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import read_trusted_keys
 from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
 from disclosure_pipeline.release.sealed_power import find_power
+from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import Approval, verify
 
@@ -134,6 +143,10 @@ class Release:
     approval: Approval
 
 
+# Releases of a gate one after the other: each is judged beside those before it.
+_LOCK = "released.lock"
+
+
 def release(
     folders: GateFolders,
     candidate: str,
@@ -144,8 +157,26 @@ def release(
 
     Nothing that Dagster recorded has a say: whoever reaches its web server can write it. RefusedError where a
     clause is not kept or a table was revoked, UndeterminedError where one is not determined, StoreError where
-    the dossier is not the one that this evaluation gives or something changed meanwhile.
+    the dossier is not the one that this evaluation gives or something changed meanwhile. Where only another
+    candidate was published since, the dossier is filed anew, beside that one.
     """
+    read_snapshot(candidate, folders.store)
+    with hold_lock(folders.store.root / _LOCK):
+        record_releases(folders)
+        _file_anew(folders, candidate, clock)
+        return _release(folders, candidate, run_id, clock)
+
+
+def _file_anew(folders: GateFolders, candidate: str, clock: Callable[[], datetime]) -> None:
+    """File the dossier of an approved candidate again if something was published since."""
+    recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
+    earlier = name_releases(list_earlier(folders, candidate).digest)
+    if recorded.get("decision") == "approved" and recorded["measured"].get(RELEASED) != earlier.get(RELEASED):
+        measure(folders, candidate, clock())
+        file_dossier(folders, candidate)
+
+
+def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[[], datetime]) -> Release:
     signer, trusted_keys = load_signer(), read_trusted_keys(folders)
     snapshot = load_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
@@ -204,6 +235,7 @@ def release(
         approval = verify(stage.release, trusted_keys)
         _require_unrevoked(stage.release, approval, folders, trusted_keys)
         publish(stage.release, target)
+        record_released(folders.store, Released(snapshot, published_at.astimezone(timezone.utc).isoformat()))
         return Release(target, True, approval)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 from disclosure_pipeline.candidates.arrival import ARRIVAL, BROKEN_CONTRACT, TOO_LITTLE_OVERLAP
 from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.recording import RecordedTables, read_recorded_tables
-from disclosure_pipeline.candidates.store import GateFolders, is_safe_name
+from disclosure_pipeline.candidates.released import Released, is_gone, list_unrecorded, record_released
+from disclosure_pipeline.candidates.released import read_released as read_recorded_releases
+from disclosure_pipeline.candidates.store import GateFolders, is_safe_name, load_snapshot
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
@@ -24,6 +26,7 @@ from disclosure_pipeline.release.revoking import (
     read_gate_revocations,
     read_released,
 )
+from disclosure_pipeline.release.verifying import verify
 
 _ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 PUBLISHED_REFUSED = "published, refused today"
@@ -83,6 +86,36 @@ def describe_standing(decision: str | None, *, is_published: bool, is_current: b
 def is_published(folders: GateFolders, candidate: str) -> bool:
     """Return whether there is a release of that name."""
     return is_safe_name(candidate) and (folders.releases / candidate).is_dir()
+
+
+def record_releases(folders: GateFolders) -> None:
+    """Record the releases that lie there and are not recorded, and which ones without bytes were revoked.
+
+    VerificationError where one is not what its statement says, StoreError where the store has not the bytes
+    that it was written from, RevocationError where the revocations cannot be believed.
+    """
+    unrecorded = list_unrecorded(folders)
+    gone = [
+        of for of in read_recorded_releases(folders.store) if not of.is_revoked and is_gone(of, folders.store)
+    ]
+    if not unrecorded and not gone:
+        return
+    keys = read_trusted_keys(folders)
+    for name in unrecorded:
+        released = verify(folders.releases / name, keys).predicate
+        snapshot = load_snapshot(name, folders.store)
+        if snapshot.sha256 != released.snapshot:
+            raise StoreError(
+                f"The store has other tables of {name!r} than were published: nobody can tell what a "
+                "candidate adds to them. Deliver what was published again."
+            )
+        published_at = released.published_at.astimezone(timezone.utc).isoformat()
+        record_released(folders.store, Released(snapshot, published_at))
+    revoked = [of for of in read_gate_revocations(folders.releases, keys) if of.gate == folders.gate.name]
+    for recorded in gone:
+        names = {recorded.snapshot.candidate, recorded.snapshot.sha256}
+        if any(names & {of.candidate, of.snapshot} for of in revoked):
+            record_released(folders.store, replace(recorded, is_revoked=True))
 
 
 def list_standings(folders: GateFolders) -> list[Standing]:

@@ -72,8 +72,8 @@ def forge(content: Any) -> None:
         row["repU"] = 0.0
     for row in content["figures"]["attribute"]:
         row["DiSCO"] = 0.0
-    for row in content["figures"]["guards"]:
-        row.update({name: 0.0 for name in row if name != "synthesis"})
+    for row in (*content["figures"]["guards"], *content["figures"]["over_releases"]):
+        row.update({name: 0.0 for name in row if name not in {"synthesis", "releases"}})
     for row in content["figures"]["guessed"]:
         row.update(guessed_beyond=0.0, guessed_beyond_chance=0.0)
 

@@ -1,0 +1,207 @@
+"""What a gate has published, and a candidate measured beside it.
+
+A release is recorded in the store as it is published, with the hashes of what arrived, from which its tables
+were written; these bytes stay. What was out is out: a revoked release counts as long as its bytes are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.measuring import Measured, plan_gate
+from disclosure_pipeline.candidates.near_tables import draw_seed
+from disclosure_pipeline.candidates.reading import (
+    CHANGED,
+    choose_engine_for,
+    read_ground_truth,
+    read_syntheses,
+)
+from disclosure_pipeline.candidates.store import (
+    GateFolders,
+    Snapshot,
+    Store,
+    StoredFile,
+    is_stored,
+)
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.over_releases import find_first_release, measure_releases
+from disclosure_pipeline.tables.contract import ContractError
+
+RELEASED = "released"
+"""The folder of a store that records what is published."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release: the snapshot that it was written from, and when it was published (UTC, as ISO writes it)."""
+
+    snapshot: Snapshot
+    published_at: str
+    is_revoked: bool = False
+
+
+def record_released(store: Store, released: Released) -> None:
+    """Record a release, or that it was revoked."""
+    record = asdict(released) | {"snapshot": {"files": [asdict(file) for file in released.snapshot.files]}}
+    write_json(_folder(store) / f"{released.snapshot.candidate}.json", record)
+
+
+def _folder(store: Store) -> Path:
+    return store.root / RELEASED
+
+
+def read_released(store: Store) -> tuple[Released, ...]:
+    """Return what is recorded of the releases, the oldest first. StoreError where a record is damaged."""
+    found = []
+    for path in sorted(_folder(store).glob("*.json")):
+        record = read_json(path, "release")
+        try:
+            files = tuple(StoredFile(**file) for file in record["snapshot"]["files"])
+            released = Released(
+                Snapshot(path.stem, files), str(record["published_at"]), record["is_revoked"] is True
+            )
+        except (KeyError, TypeError):
+            released = Released(Snapshot("", ()), "")
+        if not released.snapshot.files:
+            raise StoreError(
+                f"The record of the release {path.stem!r} in the store is damaged: restore {path.name}, or "
+                "nobody can tell what a candidate adds to it."
+            )
+        found.append(released)
+    return tuple(sorted(found, key=lambda of: (of.published_at, of.snapshot.candidate)))
+
+
+def is_gone(released: Released, store: Store) -> bool:
+    """Return whether bytes of a release are missing, or changed."""
+    return not all(is_stored(file, store) for file in released.snapshot.files)
+
+
+def list_unrecorded(folders: GateFolders) -> list[str]:
+    """Return the releases that lie there and are not recorded."""
+    recorded = {path.stem for path in _folder(folders.store).glob("*.json")}
+    there = folders.releases.iterdir() if folders.releases.is_dir() else ()
+    return sorted(path.name for path in there if path.is_dir() and path.name not in recorded)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The releases before a candidate whose bytes are there, and how many revoked ones have none any more."""
+
+    releases: tuple[Released, ...]
+    gone: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Return one hash of all of them; empty where nothing is published."""
+        if not self.releases and not self.gone:
+            return ""
+        snapshots = [f"{of.snapshot.candidate}  {of.snapshot.sha256}" for of in self.releases]
+        return hashlib.sha256("\n".join([*snapshots, str(self.gone)]).encode()).hexdigest()
+
+
+def name_releases(digest: str) -> dict[str, str]:
+    """Return their hash among those of what was measured; nothing where nothing is published."""
+    return {RELEASED: digest} if digest else {}
+
+
+def list_earlier(folders: GateFolders, candidate: str) -> Earlier:
+    """Return what is out before a candidate; of one that is published itself, what was out before it.
+
+    StoreError where a release is not recorded, or lacks its bytes although it was not revoked.
+    """
+    unrecorded = [name for name in list_unrecorded(folders) if name != candidate]
+    if unrecorded:
+        raise StoreError(
+            f"The release {unrecorded[0]!r} is not recorded in the store: nobody can tell what a candidate "
+            "adds to it. Run the gate again, which records what it can verify."
+        )
+    released = read_released(folders.store)
+    names = [of.snapshot.candidate for of in released]
+    before = released[: names.index(candidate)] if candidate in names else released
+    there = tuple(of for of in before if not is_gone(of, folders.store))
+    for of in before:
+        if of not in there and not of.is_revoked:
+            raise StoreError(
+                f"The tables of the release {of.snapshot.candidate!r} are missing from the store, or "
+                "changed: nobody can tell what a candidate adds to them. Deliver that candidate again, or "
+                "restore the store; of a revoked release they may be missing."
+            )
+    return Earlier(there, len(before) - len(there))
+
+
+def add_releases(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    measured: Measured,
+    ground_truth: str,
+    earlier: Earlier,
+    stage: Path | None = None,
+) -> Measured:
+    """Return what was measured of a candidate, beside all that is published: the frame `over_releases`.
+
+    `ground_truth`: its sha256. `stage`: the copies of the candidate's tables. StoreError where GT is another
+    one, or a release cannot be read any more: then nothing is determined.
+    """
+    of_all = measured.result.stacked or measured.result
+    first = find_first_release(of_all.guards).assign(releases_gone=earlier.gone)
+    result = replace(measured.result, over_releases=first)
+    measured = replace(measured, result=result, releases=earlier.digest)
+    if not earlier.releases:
+        return measured
+    gate = folders.gate
+    stored = [
+        folders.store.stored_path(file)
+        for of in (*(released.snapshot for released in earlier.releases), snapshot)
+        for file in of.files
+    ]
+    engine = choose_engine_for(gate, [folders.ground_truth, *stored])
+    with ExitStack() as stack:
+        table, digest = read_ground_truth(folders, engine, stack)
+        if digest != ground_truth:
+            raise StoreError(CHANGED)
+        candidates = read_syntheses(folders, engine, snapshot, stack, stage)
+        known = {table.sha256 for table in candidates}
+        releases = []
+        for released in earlier.releases:
+            tables = _read_released_tables(folders, engine, released, stack)
+            # The same table again tells nothing new, however often it is published.
+            new = {of.sha256: of for of in tables if of.sha256 not in known}
+            known |= set(new)
+            if new:
+                releases.append(list(new.values()))
+        if not releases:
+            return measured
+        of_GT = table.keep_columns((*gate.published, *([gate.unit] if gate.unit else [])))
+        syntheses = [of for tables in (*releases, candidates) for of in tables]
+        opened = stack.enter_context(engine.open_read([of_GT, *syntheses]))
+        plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
+        frame = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
+        # A database reads its tables while they are measured.
+        if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
+            raise StoreError(CHANGED)
+    frame = frame.assign(releases_gone=earlier.gone)
+    return replace(measured, result=replace(measured.result, over_releases=frame))
+
+
+def _read_released_tables(
+    folders: GateFolders, engine: Any, released: Released, stack: ExitStack
+) -> list[Any]:
+    try:
+        return read_syntheses(folders, engine, released.snapshot, stack)
+    except (ContractError, InputError):
+        pass  # told outside: what broke the dictionary of today is no matter of the candidate
+    raise StoreError(
+        f"The release {released.snapshot.candidate!r} does not keep the gate's data dictionary of today: "
+        "nobody can tell what a candidate adds to it. Restore the columns, or give the gate another name."
+    )
+
+
+def list_released_paths(store: Store) -> list[Path]:
+    """Return where the bytes lie that releases were written from, each once."""
+    paths = [store.stored_path(file) for of in read_released(store) for file in of.snapshot.files]
+    return list(dict.fromkeys(paths))

@@ -1,0 +1,72 @@
+"""What a gate has published counts for the next candidate: through real runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support import gates
+from support.gates import Home
+
+PEOPLE, SHARED = "people_in_releases_beyond", "shared_with_releases_beyond"
+RECORDS, COPIED = 1500, 36
+DEFINITION = gates.definition(
+    policy={"repU": 100, "DiSCO": 100, "key_overlap": 1, "whole_key_overlap": 0, "target_overlap": 0}
+)
+
+
+def people(seed: int, records: int = RECORDS) -> pd.DataFrame:
+    """People whom nobody else equals."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], records),
+            "age": random.integers(20, 90, records),
+            "work": random.choice(["office", "field", "none"], records),
+            "income": random.integers(0, 1_000_000, records),
+        }
+    )
+
+
+def table(seed: int, copied_from: int | None = None) -> pd.DataFrame:
+    """Fresh people, and some of GT's from one on, fewer than the guards of a table refuse."""
+    if copied_from is None:
+        return people(seed)
+    copied = people(0).iloc[copied_from : copied_from + COPIED]
+    return pd.concat([copied, people(seed, RECORDS - COPIED)], ignore_index=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    with gates.home_in_memory(tmp_path, gates.load(DEFINITION), monkeypatch) as home:
+        home.write_ground_truth(people(0))
+        assert home.run_ground_truth().success
+        yield home
+
+
+def run(home: Home, candidate: str, of: pd.DataFrame) -> dict[str, str]:
+    """The clauses on releases that are not kept, and how; of a candidate that is published none."""
+    home.deliver(candidate, {"synthetic.csv": of})
+    ran = home.run_gate(candidate)
+    clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
+    broken = {row["name"]: row["outcome"] for row in clauses if row["outcome"] != "kept" and not row["warns"]}
+    assert ran.success == home.published(candidate).is_dir() == (not broken), broken
+    return broken
+
+
+def test_copies_add_up_over_releases(home: Home) -> None:
+    """Each table copies fewer people than the guards allow: two the same ones, or two many together.
+
+    A table that is published again, by another name, adds nothing; honest tables are released as before.
+    """
+    assert run(home, "a", table(1, 0)) == {}
+    assert run(home, "same", table(1, 0)) == {}
+    assert run(home, "pair", table(2, 0)) == {SHARED: "exceeded"}
+    assert run(home, "honest", table(3)) == {}
+    assert run(home, "others", table(4, COPIED)) == {PEOPLE: "exceeded"}
+    figures = gates.read_json(home.record("others", "dossier.json"))["figures"]["over_releases"]
+    found = {row["releases"]: row["people_in_releases"] for row in figures}
+    assert found == {step: 100 * COPIED * copies / RECORDS for step, copies in ((1, 1), (2, 1), (3, 2))}
