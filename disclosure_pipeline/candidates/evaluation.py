@@ -282,12 +282,13 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
     that was recorded.
     """
     root = folders.store.root
-    for shared in (EVALUATIONS, SKETCHES, RELEASED):
+    for shared in (EVALUATIONS, SKETCHES):
         (root / shared).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".rehearsal-") as name:
         scratch = Path(name)
         for shared in (EVALUATIONS, SKETCHES, RELEASED):
-            (scratch / shared).symlink_to(root / shared, target_is_directory=True)
+            if (root / shared).is_dir():
+                (scratch / shared).symlink_to(root / shared, target_is_directory=True)
         # The bytes of what is published lie where they are.
         (scratch / "objects").mkdir()
         for path in list_released_paths(folders.store):
