@@ -11,18 +11,17 @@ from dataclasses import replace
 from disclosure_pipeline.evaluation import frame_words, power
 from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
-    GuardBound,
     Measure,
     Rounding,
     describe_beyond_chance,
     find_columns,
     list_columns,
-    list_guard,
     list_once,
     name_strictly,
     sample_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import (
+    GUARD_OF_GUESSES,
     GUARDS_OF_COMPARABILITY,
     GUARDS_OF_COPIES,
     RELEASES,
@@ -207,20 +206,7 @@ CATALOGUE = list_once(
     ),
     *GUARDS_OF_COPIES,
     *list_columns("guessed", _OF_CAP, unit=_BY_UNIT(_OF_CAP)),
-    *list_guard(
-        "guessed_beyond",
-        _OF_CAP["guessed_beyond"],
-        "guessed",
-        question="learned",
-        per_target=True,
-        rank=4,
-        published="unit",
-        bound=GuardBound(
-            6,
-            "Percentage points of the GT records whose target is guessed from their keys in SD, over "
-            "what is guessed from other people's records; of each target",
-        ),
-    ),
+    *GUARD_OF_GUESSES,
     *list_columns("doubts", frame_words.DOUBTS, role="doubt", question="comparable", share="excluded"),
     *GUARDS_OF_COMPARABILITY,
     *list_columns(

@@ -11,6 +11,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     list_guard,
     name_strictly,
 )
+from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.nearness import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
@@ -25,6 +26,7 @@ from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
 _COPIES = words_of_fields(Copies)
 _PEOPLE = words_of_fields(PeopleCopied)
 _REPEATS = words_of_fields(Repeats)
+_GUESSED_BEYOND = words_of_fields(Baselines)["guessed_beyond"]
 _NEARNESS = words_of_fields(Nearness)
 _COPIED_FRAMES = ("confidential", "partial_copies")
 
@@ -124,6 +126,23 @@ GUARDS_OF_COPIES = (
             20,
             "Percentage points of the GT records that have an SD record at half the distance of the nearest "
             "other GT record or less, over those the other way round; a fresh sample shows 0",
+        ),
+    ),
+)
+
+GUARD_OF_GUESSES = (
+    *list_guard(
+        "guessed_beyond",
+        _GUESSED_BEYOND,
+        "guessed",
+        question="learned",
+        per_target=True,
+        rank=4,
+        published="unit",
+        bound=GuardBound(
+            6,
+            "Percentage points of the GT records whose target is guessed from their keys in SD, over "
+            "what is guessed from other people's records; of each target",
         ),
     ),
 )
@@ -263,8 +282,7 @@ RELEASES = (
         "together",
         words_of_fields(Together),
         family="attribute",
-        share="any agreed DiSCO_any_others DiSCO_any_beyond DiSCO_any_fresh DiSCO_any_by_chance",
-        unit="DiSCO_any_beyond_se",
+        share="DiSCO_any_beyond",
         each={
             "DiSCO_any_beyond": name_strictly("DiSCO_any_beyond", 3)
             | {"of_release": True, "of_one_file": f"DiSCO_beyond{STRICTLY}"},

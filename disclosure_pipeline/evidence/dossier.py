@@ -45,7 +45,7 @@ FRAMES = (
     "warning_counts",
 )
 # Of a gate with a unit, with weights or a holdout, or of several tables.
-OPTIONAL_FRAMES = ("units", "population", "population_targets", "membership", "together", "over_releases")
+_OPTIONAL = ("units", "population", "population_targets", "membership", "together", "over_releases")
 _WITHHELD = "(too few records to name)"
 
 # The levels that a flag names, each with the count of GT records that it speaks of.
@@ -66,7 +66,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
-        **{name: to_rows(result.frame(name)) for name in OPTIONAL_FRAMES if not result.frame(name).empty},
+        **{name: to_rows(result.frame(name)) for name in _OPTIONAL if not result.frame(name).empty},
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }

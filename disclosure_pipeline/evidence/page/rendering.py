@@ -14,7 +14,7 @@ from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
-from disclosure_pipeline.evidence.dossier import FRAMES, OPTIONAL_FRAMES, build_measurement, count_kept
+from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
 from disclosure_pipeline.evidence.page import intruder, sections
 from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
@@ -151,7 +151,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         **rounded,
         **{
             name: [_round_row(row, name, rounding) for row in figures[name]]
-            for name in OPTIONAL_FRAMES
+            for name in ("units", "population", "population_targets", "membership", "over_releases")
             if name in figures
         },
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
