@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
@@ -77,6 +79,57 @@ class CanonicalTable:
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
         """Return the records from a position to before another one, or to the last."""
         return self.frame.iloc[start:stop]
+
+
+PREFIX = "events."
+"""What the names of columns begin with that are of events, or derived of them."""
+
+
+@dataclass(frozen=True)
+class LinkedTable(CanonicalTable):
+    """Persons in canonical form with what is derived of their events, which are here as they are, too.
+
+    `unit`: the column of the events that says whose each is; `owners`: the position of that person.
+    """
+
+    events: CanonicalTable
+    unit: str
+    owners: IntArray
+
+    @property
+    def events_columns(self) -> tuple[str, ...]:
+        """The columns of the events, without their unit."""
+        return tuple(name for name in self.events.columns if name != self.unit)
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The distinct values of the persons' columns, and of the events', named `events.…`: none derived."""
+        of_persons = [name for name in self.columns if not name.startswith(PREFIX)]
+        of_events = self.events.keep_columns(self.events_columns).values
+        return {name: encode(self.frame[name]).levels for name in of_persons} | {
+            f"{PREFIX}{name}": levels for name, levels in of_events.items()
+        }
+
+    @property
+    def sha256(self) -> str:
+        """The hash of both tables: see `content_sha256`."""
+        of_both = content_sha256(self.frame) + self.events.sha256
+        return hashlib.sha256(of_both.encode()).hexdigest()
+
+    def count_levels(self, name: str) -> IntArray:
+        """Return the number of persons with each value of a column of `values`, in any order."""
+        of_events = name.removeprefix(PREFIX)
+        if of_events == name:
+            return count_levels(self.frame[name])
+        codes = encode(self.events.frame[of_events]).codes.astype(np.int64)
+        levels = int(codes.max(initial=0)) + 1
+        pairs = np.unique(self.owners[codes >= 0] * levels + codes[codes >= 0])
+        counts = np.bincount(pairs % levels)
+        return counts[counts > 0]
+
+    def keep_columns(self, names: Collection[str]) -> LinkedTable:
+        """Return the table without its other columns; all of the events."""
+        return replace(self, frame=self.frame[[name for name in self.columns if name in names]])
 
 
 @dataclass(frozen=True)

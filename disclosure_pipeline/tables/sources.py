@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -169,6 +170,39 @@ class DuckDBSource(_Database):
 
 
 Source = FileSource | SqlSource | DuckDBSource
+
+
+@dataclass(frozen=True)
+class LinkedSource:
+    """Two tables that are one ground truth: of persons, and of their events."""
+
+    persons: Source
+    events: Source
+
+    @property
+    def redacted_location(self) -> str:
+        """The locations without user, password and query string: fit for messages."""
+        return f"{self.persons.redacted_location} and {self.events.redacted_location}"
+
+    def exists(self) -> bool:
+        """Return whether both are there."""
+        return self.persons.exists() and self.events.exists()
+
+    def state(self) -> str | None:
+        """Return a mark of both, as that of one; None where one has none."""
+        return _join_marks(self.persons.state(), self.events.state())
+
+    def sha256(self) -> str | None:
+        """Return one hash of the bytes of both; None where one has none."""
+        return _join_marks(self.persons.sha256(), self.events.sha256())
+
+
+def _join_marks(of_persons: str | None, of_events: str | None) -> str | None:
+    if of_persons is None or of_events is None:
+        return None
+    return hashlib.sha256(f"{of_persons}\n{of_events}\n".encode()).hexdigest()
+
+
 Location = str | Path | Source
 
 
