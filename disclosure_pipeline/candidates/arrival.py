@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.linked_tables import LINKED, list_syntheses
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.candidates.near_tables import draw_seed
 from disclosure_pipeline.candidates.reading import (
@@ -69,18 +70,33 @@ class Arrival:
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
-    """Put tables that were made in memory (one DataFrame, or a list of them) where `receive` takes them."""
+    """Put tables that were made in memory where `receive` takes them: one DataFrame, or a list of them.
+
+    Where people have events, each is a pair of DataFrames: persons, and events.
+    """
     require_safe_name(candidate, "candidate")
-    tables = [delivered] if isinstance(delivered, pd.DataFrame) else delivered
-    if not isinstance(tables, list | tuple) or not all(isinstance(table, pd.DataFrame) for table in tables):
-        raise StoreError("The asset that makes the syntheses must give a pandas DataFrame or a list of them.")
+    names = ("synthesis",) if folders.gate.events is None else LINKED
+    is_one = isinstance(delivered, pd.DataFrame if len(names) == 1 else tuple)
+    listed = [delivered] if is_one else delivered
+    syntheses = [(table,) if len(names) == 1 else table for table in listed] if _is_list(listed) else [()]
+    if not all(
+        _is_list(tables) and len(tables) == len(names) and all(isinstance(of, pd.DataFrame) for of in tables)
+        for tables in syntheses
+    ):
+        expected = "a pandas DataFrame" if len(names) == 1 else "a pair of DataFrames, persons and events,"
+        raise StoreError(f"The asset that makes the syntheses must give {expected} or a list of them.")
     folder = folders.store.root / "delivered" / candidate
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for number, table in enumerate(tables, start=1):
-        table.to_parquet(folder / f"synthesis_{number:04}.parquet", index=False)
+    for number, tables in enumerate(syntheses, start=1):
+        for name, table in zip(names, tables, strict=True):
+            table.to_parquet(folder / f"{name}_{number:04}.parquet", index=False)
     (folder / MARKER).touch()
     return folder
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def receive(
@@ -120,9 +136,9 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
     syntheses: list[Any] = []
     violations: list[Violation] = []
     with ExitStack() as stack:
-        for file in snapshot.files:
+        for files in list_syntheses(folders.gate, snapshot):
             try:
-                syntheses.append(read_synthesis(folders, engine, file, stack))
+                syntheses.append(read_synthesis(folders, engine, files, stack))
             except ContractError as broken:
                 violations += broken.violations
         records = tuple(table.records for table in syntheses)

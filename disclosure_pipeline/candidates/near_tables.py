@@ -20,8 +20,10 @@ from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder, write_json
 from disclosure_pipeline.candidates.store import RefusedError, Store
+from disclosure_pipeline.evaluation.counts import EVENTS_ALONE
 from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.record_hashes import (
     Groups,
     Part,
@@ -54,9 +56,9 @@ class FigureInput:
 def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
     """Return the whole table first, then each part that a figure of the gate is made of, once.
 
-    The guards read all columns, all but one, the targets alone, and all but numbers; the measures of identity
-    the keys, those of a target the keys with it, grouped as they are measured, and not grouped where it is
-    predicted.
+    The guards read all columns, all but one, the targets alone, all but numbers, and the events alone; the
+    measures of identity the keys, those of a target the keys with it, grouped as they are measured, and not
+    grouped where it is predicted.
     """
     as_measured = [
         ("the keys", gate.keys),
@@ -66,6 +68,7 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
         *((f"all columns but {name!r}", _leave_out(gate.published, name)) for name in gate.published),
         ("the targets", gate.targets),
         ("all columns but numbers", _leave_out_numbers(gate)),
+        (EVENTS_ALONE, tuple(name for name in gate.published if name.startswith(PREFIX))),
         *(as_measured[1:] if gate.measures.prediction else []),
     ]
     inputs = [

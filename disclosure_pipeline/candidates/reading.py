@@ -12,6 +12,7 @@ from typing import Any
 
 from disclosure_pipeline.candidates.evaluation_records import record_evaluation
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.linked_tables import list_syntheses, read_linked
 from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile
 from disclosure_pipeline.counting.engines import Engine, OpenedTables, ReadTable, find_engine
@@ -33,21 +34,21 @@ from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
 from disclosure_pipeline.tables.record_hashes import Groups
-from disclosure_pipeline.tables.sources import Location, Source
+from disclosure_pipeline.tables.sources import LinkedSource, Location, Source
 from disclosure_pipeline.tables.weights import WEIGHTS, find_weight_problem
 
 WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 CHANGED = "The ground truth changed while it was read: run again."
 
 
-def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
+def choose_engine_for(gate: Gate, locations: Sequence[Location | LinkedSource]) -> Engine:
     """Return the engine of the gate for these tables."""
     if gate.engine != "auto":
         return find_engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
     if gate.only_in_memory:
         return find_engine("memory", f"memory (needed by {gate.only_in_memory})")
     try:
-        return choose_engine("auto", locations)
+        return choose_engine("auto", [of for of in locations if not isinstance(of, LinkedSource)])
     except InputError:  # a file cannot be read: who reads it says which one, and why
         return find_engine("memory")
 
@@ -55,7 +56,7 @@ def choose_engine_for(gate: Gate, locations: Sequence[Location]) -> Engine:
 def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
     """Return the engine for GT and a candidate."""
     stored = [folders.store.stored_path(file) for file in snapshot.files]
-    largest = [folders.ground_truth, *folders.confidential.values()]
+    largest: list[Source | LinkedSource] = [folders.ground_truth, *folders.confidential.values()]
     return choose_engine_for(folders.gate, [*largest, *stored])
 
 
@@ -90,7 +91,7 @@ def name_confidential(name: str) -> str:
 
 def _read_source(
     gate: Gate,
-    source: Source,
+    source: Source | LinkedSource,
     name: str,
     engine: Engine,
     stack: ExitStack,
@@ -99,8 +100,12 @@ def _read_source(
     if not source.exists():
         raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
     before = source.sha256()
-    dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
-    table = engine.read(source, dictionary, name, [*needed], only_known=False, stack=stack)
+    if isinstance(source, LinkedSource):
+        locations = [source.persons, source.events]
+        table: Any = read_linked(gate, locations, (name, f"the events of {name}"), unpublished)
+    else:
+        dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
+        table = engine.read(source, dictionary, name, [*needed], only_known=False, stack=stack)
     if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
         raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
     if source.sha256() != before:
@@ -117,27 +122,41 @@ def read_recorded_ground_truth(folders: GateFolders) -> str:
 
 
 def read_synthesis(
-    folders: GateFolders, engine: Engine, file: StoredFile, stack: ExitStack, stage: Path | None = None
+    folders: GateFolders,
+    engine: Engine,
+    files: Sequence[StoredFile],
+    stack: ExitStack,
+    stage: Path | None = None,
 ) -> Any:
-    """Read one table of a snapshot in canonical form, from the stored bytes or their copy in `stage`.
+    """Read one synthesis of a snapshot in canonical form, from the stored bytes or their copy in `stage`.
 
     It has the columns that are published and no other. ContractError where it breaks its contract, or has a
     column of identifiers.
     """
-    stored = folders.store.stored_path(file) if stage is None else stage / file.name
     gate = folders.gate
-    table = engine.read(stored, gate.columns, name_table(file), gate.published, only_known=True, stack=stack)
-    identifiers = [name for name in table.columns if gate.columns[name].type == "text identifier"]
+    stored = [folders.store.stored_path(file) if stage is None else stage / file.name for file in files]
+    names = [name_table(file) for file in files]
+    if gate.events is None:
+        dictionary, needed = gate.columns, gate.published
+        table: Any = engine.read(stored[0], dictionary, names[0], needed, only_known=True, stack=stack)
+    else:
+        table = read_linked(gate, stored, names, only_known=True)
+    identifiers = [
+        name
+        for name in table.columns
+        if name in gate.columns and gate.columns[name].type == "text identifier"
+    ]
     if identifiers:
-        raise ContractError([Violation(name_table(file), name, IDENTIFIER) for name in identifiers])
+        raise ContractError([Violation(names[0], name, IDENTIFIER) for name in identifiers])
     return table.keep_columns(gate.published)
 
 
 def read_syntheses(
     folders: GateFolders, engine: Engine, snapshot: Snapshot, stack: ExitStack, stage: Path | None = None
 ) -> list[Any]:
-    """Return the tables of a snapshot, each as `read_synthesis` reads it."""
-    return [read_synthesis(folders, engine, file, stack, stage) for file in snapshot.files]
+    """Return the syntheses of a snapshot, each as `read_synthesis` reads it."""
+    listed = list_syntheses(folders.gate, snapshot)
+    return [read_synthesis(folders, engine, files, stack, stage) for files in listed]
 
 
 @dataclass(frozen=True)
@@ -175,6 +194,10 @@ def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path |
 def name_table(file: StoredFile) -> str:
     """Return what messages call a table of a candidate."""
     return f"synthetic table {file.name!r}"
+
+
+def _name_syntheses(gate: Gate, snapshot: Snapshot) -> list[str]:
+    return [name_table(files[0]) for files in list_syntheses(gate, snapshot)]
 
 
 @dataclass(frozen=True)
@@ -256,7 +279,7 @@ def _sketch(
     if not engine.gives_records:
         local = _choose_local_engine(folders, snapshot, stage)
         syntheses = read_syntheses(folders, local, snapshot, stack, stage)
-    tables = {name_table(file): table for file, table in zip(snapshot.files, syntheses, strict=True)}
+    tables = dict(zip(_name_syntheses(folders.gate, snapshot), syntheses, strict=True))
     return sketch_candidate(folders.store, folders.gate, tables, _find_groups(folders.gate, opened))
 
 
@@ -275,12 +298,14 @@ def _find_additions(
     """Find what a candidate holds beyond GT: levels, decimals, longer text, formulas; or GT's identifiers."""
     gate = folders.gate
     in_GT = ground_truth.values
-    in_SD = {name_table(file): table.values for file, table in zip(snapshot.files, syntheses, strict=True)}
-    violations = find_additions(in_GT, in_SD, gate.columns, refuse_formulas=gate.formulas == "refuse")
+    names = _name_syntheses(gate, snapshot)
+    in_SD = {name: table.values for name, table in zip(names, syntheses, strict=True)}
+    dictionary = gate.as_arrived
+    violations = find_additions(in_GT, in_SD, dictionary, refuse_formulas=gate.formulas == "refuse")
     identifiers = [
         name
         for name in in_GT
-        if name == gate.unit or (name in gate.columns and gate.columns[name].type == "text identifier")
+        if name == gate.unit or (name in dictionary and dictionary[name].type == "text identifier")
     ]
     if identifiers and holds_identifiers(
         chain.from_iterable(in_GT[name].to_pylist() for name in identifiers),
@@ -288,7 +313,7 @@ def _find_additions(
             text
             for columns in in_SD.values()
             for name, values in columns.items()
-            if gate.columns[name].type in CATEGORIES
+            if dictionary[name].type in CATEGORIES
             for text in list_new_texts(in_GT[name], values)
         ],
     ):
@@ -317,7 +342,9 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
         except ContractError as broken:
             return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
         gate = folders.gate
-        violations = find_naming_columns(gate.columns, gate.published, table.count_levels, GROUND_TRUTH)
+        dictionary = gate.as_arrived
+        released = [name for name in dictionary if name in gate.published or name not in gate.columns]
+        violations = find_naming_columns(dictionary, released, table.count_levels, GROUND_TRUTH)
         records: int = table.records
     if violations:
         return GroundTruth(digest, records, tuple(violations))

@@ -28,7 +28,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.tables.files import suffix_of
-from disclosure_pipeline.tables.sources import Source
+from disclosure_pipeline.tables.sources import LinkedSource, Source
 
 MARKER = "_SUCCESS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -247,7 +247,7 @@ class GateFolders:
     """A gate and where its tables, records and releases lie."""
 
     gate: Gate
-    ground_truth: Source
+    ground_truth: Source | LinkedSource
     incoming: Path
     store: Store
     releases: Path

@@ -25,6 +25,7 @@ from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit
+from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
@@ -196,6 +197,9 @@ def require_targets(targets: Any) -> None:
 WITHOUT_NUMBERS = "all but numbers"
 """Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
 
+EVENTS_ALONE = "the events alone"
+"""What happened to somebody tells who it is, whatever the record of the person says."""
+
 
 @dataclass(frozen=True)
 class FoundCopies:
@@ -266,7 +270,7 @@ def count_record_sets(
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
-    """Return all columns but each one; the targets alone; and, where several hold numbers, all but these."""
+    """Return all columns but each one; the targets; all but numbers, if there are several; the events."""
     sets = {
         f"all but {left_out.name}": [column for column in columns if column is not left_out]
         for left_out in columns
@@ -275,6 +279,7 @@ def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[s
     others = [column for column in columns if column.kind is not Kind.NUMBER]
     if len(columns) - len(others) > 1:
         sets[WITHOUT_NUMBERS] = others
+    sets[EVENTS_ALONE] = [column for column in columns if str(column.name).startswith(PREFIX)]
     return {label: of_set for label, of_set in sets.items() if of_set}
 
 
@@ -312,7 +317,11 @@ def _count_in_memory(
         counts = count_records(columns, [columns[k] for k in by_level])
         partial = [
             *map(list, counts.without),
-            *(count_copies(sets[label]) for label in sets if label in {TARGETS_ALONE, WITHOUT_NUMBERS}),
+            *(
+                count_copies(sets[label])
+                for label in sets
+                if label in {TARGETS_ALONE, WITHOUT_NUMBERS, EVENTS_ALONE}
+            ),
         ]
         whole = DisclosureCounts(counts.whole, (), (), levels=counts.levels)
     return whole, [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]

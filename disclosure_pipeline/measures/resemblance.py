@@ -174,7 +174,8 @@ class Relabelling:
 
     TVD_se: the standard error of TVD. TVD_relabelled: the distance once levels are matched by their
     frequencies, missing with missing.
-    looks_renamed: how far TVD is over the expected, where matching takes it to less than half; otherwise 0.
+    looks_renamed: how far TVD is over the expected, and over what levels of one GT record add to that, where
+    matching takes it to less than half; otherwise 0.
     """
 
     TVD: Distance
@@ -207,7 +208,10 @@ def relabelling(o: IntArray, s: IntArray) -> Relabelling:
     """Compute from the GT and SD records with each level, missing last; neither table is empty."""
     apart = resemblance(o, s)
     relabelled = distance(_by_frequency(o), _by_frequency(s))
-    beyond = max(0.0, apart.TVD - apart.TVD_expected)
+    # Instead of levels that one GT record has, a fresh sample has others (Good 1953): the distance of such
+    # records is 1, of which `expected_distance`, that knows GT's levels alone, has 1 / sqrt(pi).
+    lone = float((o[:-1] == 1).sum() / o.sum()) * (1 - 1 / math.sqrt(math.pi))
+    beyond = max(0.0, apart.TVD - apart.TVD_expected - lone)
     renamed = beyond if relabelled < _MATCHED_SHARE * apart.TVD else 0.0
     return Relabelling(apart.TVD, apart.TVD_expected, apart.TVD_se, relabelled, renamed)
 

@@ -23,7 +23,7 @@ from disclosure_pipeline.policy.gate_reader import (
 from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.tables.files import is_remote
-from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, source_of
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, source_of
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -33,7 +33,9 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
     """Return the gate with its folders; relative paths start at DAGSTER_HOME."""
     return GateFolders(
         gate=gate,
-        ground_truth=_source(gate.ground_truth),
+        ground_truth=_source(gate.ground_truth)
+        if gate.events is None
+        else LinkedSource(_source(gate.ground_truth), _source(gate.events.ground_truth)),
         incoming=_resolve(gate.incoming),
         store=Store(_resolve(gate.store) / gate.name),
         releases=_resolve(gate.releases) / gate.name,
@@ -85,6 +87,8 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
 
     resolved = {name: resolve(getattr(gate, name)) for name in _PATHS}
     resolved["confidential"] = {name: resolve(path) for name, path in gate.confidential.items()}
+    if gate.events is not None:
+        resolved["events"] = gate.events.model_dump() | {"ground_truth": resolve(gate.events.ground_truth)}
     return Gate.model_validate(gate.model_dump() | resolved)
 
 

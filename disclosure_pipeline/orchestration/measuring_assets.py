@@ -95,7 +95,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
         materialization: dg.MaterializeResult = dg.MaterializeResult(
             metadata={
                 "dagster/row_count": sum(arrival.records),
-                "syntheses": len(arrival.snapshot.files),
+                "syntheses": len(arrival.records),
                 "sha256": arrival.snapshot.sha256,
             },
         )

@@ -13,9 +13,16 @@ from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses
-from disclosure_pipeline.policy.gate_checks import check_definition
-from disclosure_pipeline.policy.gate_sections import Documentation, GateExclusions, Measures, Notify
+from disclosure_pipeline.policy.gate_checks import check_definition, check_events
+from disclosure_pipeline.policy.gate_sections import (
+    Documentation,
+    Events,
+    GateExclusions,
+    Measures,
+    Notify,
+)
 from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.dictionary import Column, FrozenModel
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
@@ -50,7 +57,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "engine",
             "power_seconds",
             "remedies",
-            *("unit", "weight", "sampling_fraction", "people"),  # see `policy_digest`
+            *("unit", "weight", "sampling_fraction", "people", "events"),  # see `policy_digest`
         ),
         True,
     ),
@@ -149,6 +156,13 @@ class Gate(FrozenModel):
             "synthetic table, and not among the columns"
         ),
     ] = None
+    events: Annotated[
+        Events | None,
+        Field(
+            description="A second table, of what happened to the people of the ground truth: their stays, "
+            "their visits. Both tables, of a candidate too, have the unit, which is released as a new number"
+        ),
+    ] = None
     weight: Annotated[
         str | None,
         Field(
@@ -232,6 +246,10 @@ class Gate(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Gate:
+        if self.events is not None:
+            check_events(self)
+            # A gate that is written again has them already.
+            object.__setattr__(self, "columns", {**self.columns, **self.events.derived})
         check_definition(self)
         self.clauses()
         return self
@@ -249,6 +267,7 @@ class Gate(FrozenModel):
         database = not self.in_database and not isinstance(self.ground_truth, (str, FileSource))
         return "; ".join(
             [
+                *(["events"] if self.events else []),
                 *(f"measures.{name}" for name in families),
                 *(f"column {name!r}, a text identifier" for name in identifiers),
                 *(["a ground truth in a database"] if database else []),
@@ -266,6 +285,18 @@ class Gate(FrozenModel):
         return tuple(
             name for name, column in self.columns.items() if name in self.measured or column.published
         )
+
+    @property
+    def of_persons(self) -> dict[str, Column]:
+        """The data dictionary of the table that arrives, without what is derived of a second one."""
+        derived = {} if self.events is None else self.events.derived
+        return {name: column for name, column in self.columns.items() if name not in derived}
+
+    @property
+    def as_arrived(self) -> dict[str, Column]:
+        """The data dictionary of all that arrives: columns of events are named `events.…`."""
+        of_events = {} if self.events is None else self.events.columns
+        return self.of_persons | {f"{PREFIX}{name}": column for name, column in of_events.items()}
 
     @property
     def unpublished(self) -> dict[str, Column]:
@@ -341,6 +372,8 @@ class Gate(FrozenModel):
             deciding["confidential"] = sorted(self.confidential)
         of_people = {name: getattr(self, name) for name in ("unit", "weight", "sampling_fraction")}
         deciding |= {name: value for name, value in of_people.items() if value is not None}
+        if self.events is not None:
+            deciding["events"] = self.events.deciding()
         if self.people == "weighted":
             deciding["people"] = self.people
         if self.holdout is not None:

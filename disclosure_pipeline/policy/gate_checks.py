@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from disclosure_pipeline.counting.engines import find_engine
 from disclosure_pipeline.evaluation.exclusions import check_exclusions
 from disclosure_pipeline.policy.registry import JUDGED
+from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.dictionary import NUMERIC
 from disclosure_pipeline.tables.files import redact_location, refuse_password
 from disclosure_pipeline.tables.grouping import explicit_edges
@@ -49,6 +50,26 @@ def _check_columns(gate: Gate) -> None:
     identifiers = [name for name in gate.measured if gate.columns[name].type == "text identifier"]
     if identifiers:
         raise ValueError(f"{', '.join(identifiers)} is a text identifier: it can be no key and no target")
+
+
+def check_events(gate: Gate) -> None:
+    """Raise ValueError where a second table does not fit to the first one."""
+    if gate.events is None:
+        return
+    if gate.unit is None:
+        raise ValueError("events needs unit: the column of both tables that says whose a record is")
+    if gate.unit in gate.events.columns:
+        raise ValueError(f"unit names {gate.unit}, which events.columns describes, too: take it out there")
+    if gate.confidential:
+        raise ValueError("confidential names further tables, and these have no events: give one of the two")
+    derived = gate.events.derived
+    taken = [
+        name
+        for name, column in gate.columns.items()
+        if name.startswith(PREFIX) and derived.get(name) != column
+    ]
+    if taken:
+        raise ValueError(f"columns describes {', '.join(taken)}: such names are those of what events make")
 
 
 def _check_edges(gate: Gate) -> None:

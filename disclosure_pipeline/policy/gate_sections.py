@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
-from disclosure_pipeline.tables.dictionary import FrozenModel
+from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
+from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries, find_joining_problem
+from disclosure_pipeline.tables.sources import Source
 
 
 class GatePair(FrozenModel):
@@ -60,6 +62,78 @@ class GateExclusions(FrozenModel):
             pairs=[Pair(**pair.model_dump()) for pair in self.pairs],
             count_over=self.count_over,
         )
+
+
+class Events(FrozenModel):
+    """Events of the people of the ground truth: a second table, joined to theirs by the gate's unit.
+
+    Of each person's events some columns are made, named `events.…`, which are keys and targets as others are.
+    """
+
+    ground_truth: Annotated[
+        str | Source, Field(description="The confidential events: a path or source, as that of the people")
+    ]
+    columns: Annotated[
+        Mapping[str, Column],
+        Field(description="Their data dictionary; each of these columns is released", min_length=1),
+    ]
+    order: Annotated[
+        str | None, Field(description="The date or number that says which event is first and which last")
+    ] = None
+    summaries: Annotated[
+        Mapping[str, tuple[Summary, ...]],
+        Field(description="Column -> which of a person's values are measured: first, last, most_frequent"),
+    ] = {}
+    multiset: Annotated[
+        tuple[str, ...] | None,
+        Field(description="Columns of which all of a person's values are measured together; by default all"),
+    ] = None
+    length: Annotated[
+        int | None, Field(description="How many events the multiset has at most; by default all", ge=1)
+    ] = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Events:
+        order = [] if self.order is None else [self.order]
+        named = {"order": order, "summaries": self.summaries, "multiset": self.in_multiset}
+        for argument, names in named.items():
+            unknown = [name for name in names if name not in self.columns]
+            if unknown:
+                raise ValueError(f"{argument} names {', '.join(unknown)}, which columns does not describe")
+        if order and self.columns[order[0]].type not in (*NUMERIC, *DATES):
+            raise ValueError(f"order names {order[0]}, which must be a number, a date or a datetime")
+        problem = find_joining_problem(self.order, self.summaries, self.in_multiset, self.length)
+        if problem:
+            raise ValueError(problem)
+        identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
+        if identifiers:
+            raise ValueError(f"{', '.join(identifiers)} is a text identifier, which is never released")
+        left_out = [name for name in self.columns if name not in self.summaries]
+        if left_out:
+            raise ValueError(
+                f"columns describes {', '.join(left_out)}, which is released and not measured by itself: add "
+                "it to summaries, or take it out"
+            )
+        return self
+
+    @property
+    def in_multiset(self) -> tuple[str, ...]:
+        """The columns of the multiset."""
+        return tuple(self.columns) if self.multiset is None else self.multiset
+
+    @property
+    def derived(self) -> dict[str, Column]:
+        """The data dictionary of what is made of a person's events."""
+        return describe_summaries(self.columns, self.summaries, self.in_multiset)
+
+    def joining(self, unit: str) -> Joining:
+        """Return how they are joined to their people."""
+        return Joining(unit, self.order, self.summaries, self.in_multiset, self.length)
+
+    def deciding(self) -> dict[str, Any]:
+        """Return all in the section that decides, as plain data."""
+        left_out: dict[str, Any] = {"ground_truth": True, "columns": {"__all__": {"description"}}}
+        return self.model_dump(mode="json", exclude=left_out)
 
 
 class Protection(FrozenModel):

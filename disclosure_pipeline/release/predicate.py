@@ -49,6 +49,10 @@ Count = Annotated[int, Field(ge=1)]
 Named = Annotated[str, Field(min_length=1)]
 
 
+EVENTS = "_events"
+"""What is added to the name of a synthetic table for the one of its people's events."""
+
+
 class StatementError(DisclosurePipelineError):
     """A statement cannot be made, or cannot be read."""
 
@@ -148,7 +152,7 @@ class ConfidentialStated(_StatedModel):
 
 
 class SyntheticStated(_StatedModel):
-    """A file of the release: a synthetic table, or the same table in another format."""
+    """A file of the release: a synthetic table, its people's events, or the same in another format."""
 
     name: Named
     records: Count
@@ -322,10 +326,16 @@ def build_predicate(
 def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
     """Raise ValueError unless the files hold as many tables, of as many records, as were measured.
 
-    A table that is there in two formats counts once.
+    A table that is there in two formats counts once, and people's events not at all: they were measured as
+    part of their records.
     """
-    repeated = [name for name in tables if f"{name.removesuffix('.csv')}.parquet" in tables.keys() - {name}]
-    if sorted(records for name, records in tables.items() if name not in repeated) != sorted(measured):
+    further = {
+        name
+        for name in tables
+        for suffix in (".csv", f"{EVENTS}.parquet", f"{EVENTS}.csv")
+        if name.endswith(suffix) and f"{name.removesuffix(suffix)}.parquet" in tables
+    }
+    if sorted(records for name, records in tables.items() if name not in further) != sorted(measured):
         raise ValueError("the files are not the tables that were measured")
 
 

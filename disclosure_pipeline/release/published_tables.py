@@ -23,10 +23,12 @@ from disclosure_pipeline.candidates.files import StoreError, hash_file
 from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.predicate import EVENTS
 from disclosure_pipeline.runtime.hashing import hash_stream
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
-from disclosure_pipeline.tables.dictionary import CATEGORIES
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.dictionary import CATEGORIES, Dictionary
 from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
 from disclosure_pipeline.tables.levels import IntArray, look_up
 from disclosure_pipeline.tables.record_hashes import (
@@ -70,14 +72,14 @@ def write_tables(
     for file in snapshot.files:
         if hash_file(staged.folder / file.name) != file.sha256:
             raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
-    columns = _describe_columns(gate)
-    tables = [_order_records(columns, table) for table in staged.tables]
-    tables.sort(key=lambda table: table.digest)
-    names = [NAME] if len(tables) == 1 else [f"{NAME}_{number}" for number in range(1, len(tables) + 1)]
+    syntheses = [_order_synthesis(gate, table) for table in staged.tables]
+    syntheses.sort(key=lambda tables: [table.digest for table in tables])
+    names = [NAME] if len(syntheses) == 1 else [f"{NAME}_{number}" for number in range(1, len(syntheses) + 1)]
     return tuple(
         file
-        for name, table in zip(names, tables, strict=True)
-        for file in _write(table, folder / name, with_csv=gate.csv)
+        for name, tables in zip(names, syntheses, strict=True)
+        for of_table, table in zip(("", EVENTS), tables, strict=False)
+        for file in _write(table, folder / f"{name}{of_table}", with_csv=gate.csv)
     )
 
 
@@ -154,25 +156,49 @@ class _OrderedTable:
             yield pa.Table.from_arrays(arrays, schema=self.written_schema)
 
 
-def _describe_columns(gate: Gate) -> dict[str, _ColumnWriter]:
+def _describe_columns(gate: Gate, described: Dictionary) -> dict[str, _ColumnWriter]:
     return {
-        name: _ColumnWriter(
-            plain_type(gate.columns[name]),
-            gate.formulas == "quote" and gate.columns[name].type in CATEGORIES,
-        )
-        for name in gate.published
+        name: _ColumnWriter(plain_type(column), gate.formulas == "quote" and column.type in CATEGORIES)
+        for name, column in described.items()
     }
+
+
+def _order_synthesis(gate: Gate, table: Any) -> tuple[_OrderedTable, ...]:
+    """Return the table of a synthesis in the order that it is published in; after persons their events."""
+    if gate.events is None or gate.unit is None:
+        columns = {name: gate.columns[name] for name in gate.published}
+        return (_order_records(_describe_columns(gate, columns), table),)
+    # Persons stand in the order of their records and events, and are numbered: no value of the unit is left.
+    columns = {name: column for name, column in gate.of_persons.items() if name in gate.published}
+    of_persons, of_events = (_describe_columns(gate, columns) for columns in (columns, gate.events.columns))
+    hashes = _hash_table(of_persons, table) if of_persons else np.zeros(table.records, dtype=np.uint64)
+    np.add.at(hashes, table.owners, mix(_hash_table(of_events, table.events)))
+    order = _sort_hashes(mix(hashes))[1]
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(1, len(order) + 1)
+    of_unit = {gate.unit: _ColumnWriter(pa.int64(), quotes=False)}
+    persons = pd.DataFrame({gate.unit: number, **{name: table.frame[name] for name in of_persons}})
+    events = table.events.frame.assign(**{gate.unit: number[table.owners]})
+    in_order = _order_records(of_unit | of_persons, CanonicalTable(persons.iloc[order], ()))
+    return (
+        replace(in_order, positions=np.arange(len(order))),
+        _order_records(of_unit | of_events, CanonicalTable(events, ())),
+    )
+
+
+def _hash_table(columns: Mapping[str, _ColumnWriter], records: Records) -> Hashes:
+    hashes = np.zeros(records.records, dtype=np.uint64)
+    for start in range(0, len(hashes), _RECORDS):
+        stop = start + _RECORDS
+        _hash_records(records.records_from(start, stop), columns, hashes[start:stop])
+    return hashes
 
 
 def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _OrderedTable:
     """Return the records in an order that follows from the content alone, wherever each of them stood."""
     first = records.records_from(0, 1)
     columns = {name: column.choose_form(first[name]) for name, column in columns.items()}
-    hashes = np.zeros(records.records, dtype=np.uint64)
-    for start in range(0, len(hashes), _RECORDS):
-        stop = start + _RECORDS
-        _hash_records(records.records_from(start, stop), columns, hashes[start:stop])
-    ascending, order = _sort_hashes(hashes)
+    ascending, order = _sort_hashes(_hash_table(columns, records))
     return _OrderedTable(columns, records, order, _digest(columns, ascending))
 
 

@@ -19,7 +19,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.households import MANY_REPEATS
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer, parse_keys_by_id
-from disclosure_pipeline.tables.sources import DuckDBSource, Source, SqlSource
+from disclosure_pipeline.tables.sources import DuckDBSource, LinkedSource, Source, SqlSource
 
 
 def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
@@ -35,7 +35,7 @@ def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
     ]
 
 
-def _check_exists(attribute: str, table: str, source: Source) -> Iterator[tuple[str, str]]:
+def _check_exists(attribute: str, table: str, source: Source | LinkedSource) -> Iterator[tuple[str, str]]:
     try:
         if not source.exists():
             yield attribute, f"{table} is not there: {source.redacted_location}"

@@ -179,7 +179,7 @@ def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     engine = DatabaseEngine(definition.engine)
     with ExitStack() as stack:
         table = engine.read(
-            gate.ground_truth, definition.columns, "the ground truth", definition.measured, False, stack
+            tmp_path / "gt.parquet", definition.columns, "the ground truth", definition.measured, False, stack
         )
     with engine.open_read([table]) as opened:
         [first], [again] = opened.sample(3000, 0), opened.sample(3000, 0)
