@@ -29,7 +29,8 @@ def test_columns_are_made_of_the_events() -> None:
     ]
     assert gate.columns["events.month.first"].range == (1, 24)
     assert {*derived, "sex"} < set(gate.published)
-    assert [*gate.as_arrived] == ["sex", "age", "region", "events.month", "events.diagnosis", "events.days"]
+    of_events = [f"events.{name}" for name in COLUMNS]
+    assert [*gate.as_arrived] == ["sex", "age", "region", "height", *of_events]
     assert gate.only_in_memory == "events"
 
 
@@ -59,7 +60,10 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
         ({"engine": "partitioned"}, "engine partitioned cannot do events"),
         ({"keys": ["sex", "events.ward.first"]}, "keys names events.ward.first"),
         (
-            events(columns=COLUMNS | {"person": {"type": "category"}}),
+            events(
+                columns=COLUMNS | {"person": {"type": "category"}},
+                summaries=EVENTS["summaries"] | {"person": ["first"]},
+            ),
             "unit names person, which events.columns",
         ),
         (events(columns=COLUMNS | {"ward": {"type": "category"}}), "describes ward, which is released"),

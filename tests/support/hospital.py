@@ -22,6 +22,7 @@ def hospital(seed: int, people: int = PEOPLE) -> tuple[pd.DataFrame, pd.DataFram
             "sex": rng.choice(["f", "m"], people),
             "age": age // 10 * 10,
             "region": rng.choice([f"region {number}" for number in range(6)], people),
+            "height": np.clip(rng.normal(170, 12, people).round(), 140, 210).astype(int),
         }
     )
     stays = np.minimum(rng.poisson(1.5 + age / 40), 8)
@@ -72,6 +73,7 @@ def hospital_gate(**changes: Any) -> dict[str, Any]:
             "sex": {"type": "category"},
             "age": {"type": "integer"},
             "region": {"type": "category"},
+            "height": {"type": "integer", "published": True},
         },
         "events": EVENTS,
         "keys": ["sex", "age", "region", "events.diagnosis.first"],
