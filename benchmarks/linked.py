@@ -21,7 +21,7 @@ from synthesizers.public_tables import TABLES
 from disclosure_pipeline.candidates.evaluation import rehearse
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.events import join_events
+from disclosure_pipeline.tables.events import Summary, join_events
 from disclosure_pipeline.tables.sources import FileSource, LinkedSource
 
 SIZES = (1_000_000, 10_000_000)
@@ -135,10 +135,10 @@ def cost(events: int) -> dict[str, object]:
         {
             "id": random.integers(0, len(persons), events),
             "day": random.integers(0, 3_650, events),
-            "why": pd.Categorical.from_codes(random.integers(0, 25, events), [*map(chr, range(97, 122))]),
+            "why": pd.Categorical(random.choice([*map(chr, range(97, 122))], events)),
         }
     )
-    ways = {"why": ("first", "last", "most_frequent")}
+    ways: dict[str, tuple[Summary, ...]] = {"why": ("first", "last", "most_frequent")}
     seconds, memory = measured(
         lambda: join_events(persons, rows, "id", order="day", summaries=ways, multiset=["why"])
     )

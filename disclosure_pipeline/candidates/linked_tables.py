@@ -8,7 +8,8 @@ from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.canonical_tables import LinkedTable, read_canonical
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable, LinkedTable, read_canonical
+from disclosure_pipeline.tables.contract import ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.files import suffix_of
 from disclosure_pipeline.tables.sources import Location
@@ -64,8 +65,16 @@ def read_linked(
     further = of_unit | dict(unpublished or {})
     of_persons, of_events = gate.of_persons | further, {**gate.events.columns, **of_unit}
     needed = [name for name in of_persons if name in gate.published or name in further]
-    persons = read_canonical(locations[0], of_persons, names[0], needed, only_known)
-    events = read_canonical(locations[1], of_events, names[1], [*of_events], only_known)
+    read: list[CanonicalTable] = []
+    violations: list[Violation] = []
+    for arguments in zip(locations, (of_persons, of_events), names, (needed, [*of_events]), strict=True):
+        try:
+            read.append(read_canonical(*arguments, only_known))
+        except ContractError as broken:
+            violations += broken.violations
+    if violations:
+        raise ContractError(violations)
+    persons, events = read
     joining = gate.events.joining(gate.unit)
     frame, owners = joining.join(persons.frame, events.frame, (names[0], names[1]))
     return LinkedTable(frame, (*persons.ledger, *events.ledger), events, gate.unit, owners)

@@ -342,9 +342,7 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
         except ContractError as broken:
             return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
         gate = folders.gate
-        dictionary = gate.as_arrived
-        released = [name for name in dictionary if name in gate.published or name not in gate.columns]
-        violations = find_naming_columns(dictionary, released, table.count_levels, GROUND_TRUTH)
+        violations = find_naming_columns(gate.as_arrived, gate.released, table.count_levels, GROUND_TRUTH)
         records: int = table.records
     if violations:
         return GroundTruth(digest, records, tuple(violations))

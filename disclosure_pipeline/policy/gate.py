@@ -153,7 +153,7 @@ class Gate(FrozenModel):
         Field(
             description="The column of the ground truth that says whose each record is, where people have "
             "several: a patient's stays, a household's members. Compared as text, never published, in no "
-            "synthetic table, and not among the columns"
+            "synthetic table but beside events, and not among the columns"
         ),
     ] = None
     events: Annotated[
@@ -299,6 +299,12 @@ class Gate(FrozenModel):
         return self.of_persons | {f"{PREFIX}{name}": column for name, column in of_events.items()}
 
     @property
+    def released(self) -> tuple[str, ...]:
+        """The columns of `as_arrived` that a release has: of events all."""
+        published = self.published
+        return tuple(name for name in self.as_arrived if name in published or name not in self.columns)
+
+    @property
     def unpublished(self) -> dict[str, Column]:
         """The columns that are read of the ground truth beside those of a release: its unit and weight."""
         weight = self.columns.get(self.weight or "", Column(type="number"))
@@ -307,8 +313,8 @@ class Gate(FrozenModel):
 
     def describe_columns(self) -> str:
         """Return how many columns are measured and released, and the names of those that are left out."""
-        left_out = ", ".join(name for name in self.columns if name not in self.published)
-        sentence = f"{len(self.published)} of {len(self.columns)} columns are measured and released"
+        left_out = ", ".join(name for name in self.as_arrived if name not in self.released)
+        sentence = f"{len(self.released)} of {len(self.as_arrived)} columns are measured and released"
         return f"{sentence}; left out: {left_out}" if left_out else sentence
 
     def declares_level(self, name: str, level: str) -> bool:

@@ -342,7 +342,8 @@ class _Grouped:
         numbers = np.zeros(len(self.order), dtype=np.int64)
         for column in columns:  # as small as they can be before the next column, so that none overflows
             numbers = pd.factorize(numbers * (column.missing + 1) + column.ranks)[0].astype(np.int64)
-        _, first = np.unique(numbers, return_index=True)
+        first = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # an event with each number
         texts = [column.texts.take(pa.array(column.ranks[first])) for column in columns]
         events = (
             texts[0]
