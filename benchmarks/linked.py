@@ -21,7 +21,7 @@ from synthesizers.public_tables import TABLES
 from disclosure_pipeline.candidates.evaluation import rehearse
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.events import Summary, join_events
+from disclosure_pipeline.tables.events import Joining
 from disclosure_pipeline.tables.sources import FileSource, LinkedSource
 
 SIZES = (1_000_000, 10_000_000)
@@ -138,10 +138,8 @@ def cost(events: int) -> dict[str, object]:
             "why": pd.Categorical(random.choice([*map(chr, range(97, 122))], events)),
         }
     )
-    ways: dict[str, tuple[Summary, ...]] = {"why": ("first", "last", "most_frequent")}
-    seconds, memory = measured(
-        lambda: join_events(persons, rows, "id", order="day", summaries=ways, multiset=["why"])
-    )
+    joining = Joining("id", "day", {"why": ("first", "last", "most_frequent")}, ["why"])
+    seconds, memory = measured(lambda: joining.join(persons, rows, ("persons", "events")))
     return {"events": f"{events:,}", "people": f"{len(persons):,}", "CPU s": seconds, "peak MB": memory}
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder
+from disclosure_pipeline.candidates.linked_tables import list_syntheses
 from disclosure_pipeline.candidates.near_tables import (
     SKETCHES,
     SketchedTable,
@@ -15,6 +16,7 @@ from disclosure_pipeline.candidates.near_tables import (
     require_far_tables,
 )
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store
+from disclosure_pipeline.policy.gate import Gate
 
 EVALUATIONS = "evaluations"
 """The folder of a store that records them."""
@@ -53,7 +55,7 @@ def record_evaluation(
     records, learns the ground truth from the answers.
     """
     store, gate = folders.store, folders.gate
-    content = _hash_content(snapshot)
+    content = _hash_content(gate, snapshot)
     folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
     evaluation = folder / content
@@ -77,6 +79,7 @@ def record_evaluation(
         sync_folder(folder)
 
 
-def _hash_content(snapshot: Snapshot) -> str:
+def _hash_content(gate: Gate, snapshot: Snapshot) -> str:
     """Return the same for the same tables, whatever their files are called."""
-    return hashlib.sha256("\n".join(sorted(file.sha256 for file in snapshot.files)).encode()).hexdigest()
+    tables = [" ".join(file.sha256 for file in files) for files in list_syntheses(gate, snapshot)]
+    return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()

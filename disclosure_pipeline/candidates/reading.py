@@ -32,7 +32,7 @@ from disclosure_pipeline.tables.contract import ContractError, Violation, find_n
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized, name_events
 from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import LinkedSource, Location, Source
 from disclosure_pipeline.tables.weights import WEIGHTS, find_weight_problem
@@ -102,7 +102,7 @@ def _read_source(
     before = source.sha256()
     if isinstance(source, LinkedSource):
         locations = [source.persons, source.events]
-        table: Any = read_linked(gate, locations, (name, f"the events of {name}"), unpublished)
+        table: Any = read_linked(gate, locations, (name, name_events(name)), unpublished)
     else:
         dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
         table = engine.read(source, dictionary, name, [*needed], only_known=False, stack=stack)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import pandas as pd
@@ -10,9 +11,10 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import is_ibis, open_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.events import Joining
 from disclosure_pipeline.tables.frames import is_frame
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, names_in_all
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, name_events, names_in_all, table_names
 
 
 def read_tables(
@@ -53,6 +55,31 @@ def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()
     if all(map(is_frame, (ground_truth, *syntheses))):
         return frames
     return tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
+
+
+def link_tables(
+    ground_truth: Any, synthetic: Any, unit: Any, events: Mapping[str, Any]
+) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    """Return GT and its syntheses, of persons, each with what its `events` add: see `events.Joining`.
+
+    The unit stays in GT alone. InputError where the tables do not belong together.
+    """
+    both, how = {"ground_truth", "synthetic"}, {field.name for field in fields(Joining)} - {"unit"}
+    if unit is None:
+        raise InputError("events need unit: the column of every table that says whose a record is.")
+    if not isinstance(events, Mapping) or not both <= events.keys() <= both | how:
+        raise InputError(f"events must have {listed(sorted(both))}, and may have {listed(sorted(how))}.")
+    persons = read_frames(ground_truth, synthetic)
+    of_events = read_frames(events["ground_truth"], events["synthetic"])
+    if len(of_events) != len(persons):
+        raise InputError("events must have as many synthetic tables as there are of persons.")
+    joining = Joining(unit, **{name: events[name] for name in how & events.keys()})
+    linked = []
+    for name, table, events_of_table in zip(table_names(len(persons)), persons, of_events, strict=True):
+        names = (name, name_events(name))
+        joining.check(table, events_of_table, names)
+        linked.append(joining.join(table, events_of_table, names)[0])
+    return linked[0], [table.drop(columns=unit) for table in linked[1:]]
 
 
 def _decode(column: pd.Series[Any]) -> pd.Series[Any]:

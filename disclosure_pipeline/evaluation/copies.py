@@ -12,7 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
-from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.counting.tables_in_memory import link_tables, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.measures.copies import CopyCounts
@@ -28,6 +28,7 @@ from disclosure_pipeline.measures.households import (
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import number_owners
+from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
@@ -37,7 +38,12 @@ TARGETS_ALONE = "targets alone"
 
 
 def copies(
-    ground_truth: TableSource, synthetic: Syntheses, targets: Columns = None, *, unit: Hashable = None
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    targets: Columns = None,
+    *,
+    unit: Hashable = None,
+    events: Events | None = None,
 ) -> pd.DataFrame:
     """Count SD records that equal a GT record, in all columns and nearly, beside a fresh sample.
 
@@ -46,6 +52,7 @@ def copies(
         synthetic: The synthetic table, or a sequence of them.
         targets: The column or columns that are compared without the others, too.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
+        events: A second table of what happened to the people: see `disclosure()`.
 
     Returns:
         Index (synthesis, columns), where `columns` is "all columns", "all but …" for each column that all
@@ -81,6 +88,8 @@ def copies(
     Source: this project's own; Good 1953, "The population frequencies of species and the estimation of
     population parameters".
     """
+    if events is not None:
+        ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]

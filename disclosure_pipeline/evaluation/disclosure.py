@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.counting.tables_in_memory import link_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
@@ -25,6 +26,7 @@ from disclosure_pipeline.evaluation.survey import find_individual_risk
 from disclosure_pipeline.evaluation.whole_doubts import find_whole_doubts
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
+from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 from disclosure_pipeline.tables.weights import require_sampling_fraction
@@ -48,6 +50,7 @@ def disclosure(
     certainty: Sequence[float | Fraction] = (),
     holdout: TableSource | None = None,
     unit: Hashable | None = None,
+    events: Events | None = None,
     weights: Hashable | None = None,
     sampling_fraction: float | None = None,
     engine: str = "auto",
@@ -84,6 +87,11 @@ def disclosure(
             household's members. Other people's records are then those of other units, everywhere, and
             `Disclosure.units` has household risk. It must not be in the synthetic table, nor lack a value.
             The codes of all records are held in memory.
+        events: What happened to the people, in a second table beside each one, joined by `unit`, which is in
+            all of them and once for each person: {"ground_truth": …, "synthetic": …, "order": "day",
+            "summaries": {"ward": ["first", "last", "most_frequent"]}, "multiset": ["ward", "day"],
+            "length": 10}. A person then has the columns `events.count`, `events.ward.first` and so on, and
+            `events.multiset`, which are keys and targets as others are. All but the tables may be left out.
         weights: The column of GT that says how many people each record stands for, where GT is a survey of a
             population. `Disclosure.population` and `population_targets` then have the risk for somebody who
             does not know who took part, and weighted shares of people; `individual` the risk of each record.
@@ -138,6 +146,10 @@ def disclosure(
     fraction = None if sampling_fraction is None else require_sampling_fraction(sampling_fraction)
     if weights is not None and fraction is not None:
         raise InputError("weights and sampling_fraction are both given: weights say all that is needed.")
+    if events is not None:
+        if holdout is not None:
+            raise InputError("holdout and events are both given: a holdout has no events yet.")
+        ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
         open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout) as with_holdout,

@@ -16,7 +16,7 @@ from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses
 from disclosure_pipeline.policy.gate_checks import check_definition, check_events
 from disclosure_pipeline.policy.gate_sections import (
     Documentation,
-    Events,
+    GateEvents,
     GateExclusions,
     Measures,
     Notify,
@@ -157,7 +157,7 @@ class Gate(FrozenModel):
         ),
     ] = None
     events: Annotated[
-        Events | None,
+        GateEvents | None,
         Field(
             description="A second table, of what happened to the people of the ground truth: their stays, "
             "their visits. Both tables, of a candidate too, have the unit, which is released as a new number"

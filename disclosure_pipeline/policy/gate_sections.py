@@ -64,7 +64,7 @@ class GateExclusions(FrozenModel):
         )
 
 
-class Events(FrozenModel):
+class GateEvents(FrozenModel):
     """Events of the people of the ground truth: a second table, joined to theirs by the gate's unit.
 
     Of each person's events some columns are made, named `events.…`, which are keys and targets as others are.
@@ -93,7 +93,7 @@ class Events(FrozenModel):
     ] = None
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Events:
+    def _fits_together(self) -> GateEvents:
         order = [] if self.order is None else [self.order]
         named = {"order": order, "summaries": self.summaries, "multiset": self.in_multiset}
         for argument, names in named.items():

@@ -14,10 +14,10 @@ order the events are:
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,9 @@ from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.contract import ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
-from disclosure_pipeline.tables.frames import as_frame
 from disclosure_pipeline.tables.levels import IntArray, level_label
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
-from disclosure_pipeline.tables.sources import ArrowTable
+from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 Summary = Literal["first", "last", "most_frequent"]
 
@@ -58,7 +57,7 @@ def name_summary(column: str, summary: Summary) -> str:
 def describe_summaries(
     columns: Dictionary, summaries: Mapping[str, Sequence[Summary]], multiset: Sequence[str]
 ) -> dict[str, Column]:
-    """Return the data dictionary of what `join_events` adds to the persons."""
+    """Return the data dictionary of what `Joining` adds to the persons."""
     described = {COUNT: Column(type="integer", published=True, description="Number of events")}
     for name, of_column in summaries.items():
         for summary in of_column:
@@ -75,99 +74,74 @@ def describe_summaries(
     return described
 
 
-def join_events(
-    persons: pd.DataFrame | ArrowTable,
-    events: pd.DataFrame | ArrowTable,
-    unit: str,
-    *,
-    order: str | None = None,
-    summaries: Mapping[str, Sequence[Summary]] | None = None,
-    multiset: Sequence[str] = (),
-    length: int | None = None,
-) -> pd.DataFrame:
-    """Join each person's events to the person's record, as a few columns named `events.…`.
+class _BothEvents(TypedDict):
+    ground_truth: TableSource
+    synthetic: Syntheses
 
-    GT and SD are joined alike, each by itself, and then measured as any other table. The rules for ties and
-    missing values stand at the top of this module.
 
-    Args:
-        persons: One record for each person.
-        events: Any number of records for each of them, also none.
-        unit: The column of both tables that says whose a record is.
-        order: The column of the events, such as a date, that says which is first and which is last.
-        summaries: Columns of the events, and for each which of its values to add: "first", "last",
-            "most_frequent".
-        multiset: Columns of the events of which all values are added, as one text in a fixed order.
-        length: How many events the multiset has at most; None for all of them.
+class Events(_BothEvents, total=False):
+    """The events of GT and of its syntheses as `disclosure()` takes them, with the fields of `Joining`."""
 
-    Returns:
-        The persons, in their order, with `events.count`, a column for each summary, and `events.multiset`.
-
-    Raises:
-        InputError: A column is missing, or there already; a person is in several records, or an event is of
-            nobody among the persons.
-
-    Example:
-        >>> people = pd.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
-        >>> stays = pd.DataFrame({"id": [1, 2, 1], "day": [9, 4, 2], "why": ["flu", "fall", "birth"]})
-        >>> join_events(
-        ...     people, stays, "id", order="day", summaries={"why": ["first", "last"]}, multiset=["why"]
-        ... ).drop(columns="id")
-          sex  events.count events.why.first events.why.last   events.multiset
-        0   f             2            birth             flu  ["birth", "flu"]
-        1   m             1             fall            fall          ["fall"]
-        2   f             0              NaN             NaN                []
-
-    Source: this project's own.
-    """
-    names = ("persons", "events")
-    tables = as_frame(persons, names[0]), as_frame(events, names[1])
-    joining = Joining(
-        unit, order, {name: tuple(of) for name, of in (summaries or {}).items()}, tuple(multiset), length
-    )
-    joining.check(tables[0].columns, tables[1].columns)
-    return joining.join(*tables, names)[0]
+    order: str
+    summaries: Mapping[str, Sequence[Summary]]
+    multiset: Sequence[str]
+    length: int
 
 
 @dataclass(frozen=True)
 class Joining:
-    """How events are joined to persons: see `join_events`."""
+    """How each person's events are joined to the person's record, as a few columns named `events.…`.
+
+    `unit`: the column of both tables that says whose a record is. `order`: the column of the events, such as
+    a date, that says which is first and which last. `summaries`: of a column of the events, which of a
+    person's values are added. `multiset`: columns of which all values are added, as one text in a fixed
+    order, of at most `length` events.
+
+    >>> people = pd.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
+    >>> stays = pd.DataFrame({"id": [1, 2, 1], "day": [9, 4, 2], "why": ["flu", "fall", "birth"]})
+    >>> joining = Joining("id", "day", {"why": ["first", "last"]}, ["why"])
+    >>> joining.join(people, stays, ("people", "stays"))[0].drop(columns="id")
+      sex  events.count events.why.first events.why.last   events.multiset
+    0   f             2            birth             flu  ["birth", "flu"]
+    1   m             1             fall            fall          ["fall"]
+    2   f             0              NaN             NaN                []
+    """
 
     unit: str
-    order: str | None
-    summaries: Mapping[str, Sequence[Summary]]
-    multiset: Sequence[str]
-    length: int | None
+    order: str | None = None
+    summaries: Mapping[str, Sequence[Summary]] = field(default_factory=dict)
+    multiset: Sequence[str] = ()
+    length: int | None = None
 
-    def check(self, of_persons: Collection[Any], of_events: Collection[Any]) -> None:
-        """Raise InputError unless the arguments fit the columns of the two tables, and each other."""
-        known = {
-            "order": [self.order] if self.order is not None else [],
-            "summaries": [*self.summaries],
-            "multiset": [*self.multiset],
-        }
-        for argument, names in {"unit": [self.unit], **known}.items():
-            for name in names:
-                if name not in of_events:
-                    raise InputError(
-                        f"{argument} names {describe_argument(name)}, which is no column of the events. "
-                        f"{suggest_names(name, list(of_events))}"
-                    )
-        if self.unit not in of_persons:
-            raise InputError(f"unit names {describe_argument(self.unit)}, which is no column of the persons.")
+    def check(self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]) -> None:
+        """Raise InputError unless this fits the columns of two tables of these `names`, and itself."""
         problem = find_joining_problem(self.order, self.summaries, self.multiset, self.length)
         if problem:
             raise InputError(f"{problem}.")
-        taken = [name for name in of_persons if str(name).startswith(PREFIX)]
+        ordered = [] if self.order is None else [self.order]
+        named = {
+            "unit": [self.unit],
+            "order": ordered,
+            "summaries": self.summaries,
+            "multiset": self.multiset,
+        }
+        for argument, wanted in named.items():
+            for name in wanted:
+                if name not in events.columns:
+                    raise InputError(
+                        f"{argument} names {describe_argument(name)}, which is no column of {names[1]}. "
+                        f"{suggest_names(name, events.columns)}"
+                    )
+        if self.unit not in persons.columns:
+            raise InputError(f"unit names {describe_argument(self.unit)}, which is no column of {names[0]}.")
+        taken = [name for name in map(str, persons.columns) if name.startswith(PREFIX)]
         if taken:
-            raise InputError(
-                f"Column {describe_argument(taken[0])} of the persons begins with {PREFIX!r}: rename it."
-            )
+            raise InputError(f"Column {taken[0]!r} of {names[0]} begins with {PREFIX!r}: rename it.")
 
     def join(
         self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]
     ) -> tuple[pd.DataFrame, IntArray]:
-        """Return the joined table, and of each event the position of its person.
+        """Return the persons with what their events add, and of each event the position of its person.
 
         `names`: of the two tables in messages. ContractError where an event is of nobody, or a person is in
         several records.
@@ -175,16 +149,15 @@ class Joining:
         owners = find_owners(persons[self.unit], events[self.unit], self.unit, names)
         grouped = _Grouped.of(owners, len(persons))
         joined = persons.assign(**{COUNT: grouped.counts})
-        ranks: dict[str, _Ranks] = {}
-        for name in dict.fromkeys([*self.summaries, *self.multiset, *([self.order] if self.order else [])]):
-            ranks[name] = _Ranks.of(events[name])
-        when = ranks[self.order] if self.order else None
+        ordered = [] if self.order is None else [self.order]
+        named = dict.fromkeys([*self.summaries, *self.multiset, *ordered])
+        ranks = {name: _Ranks.of(events[name]) for name in named}
         for name, of_column in self.summaries.items():
             for summary in of_column:
                 if summary == "most_frequent":
                     found = grouped.find_most_frequent(ranks[name])
                 else:
-                    assert when is not None  # checked
+                    when = ranks[self.order or ""]
                     found = grouped.find_extreme(when, ranks[name], last=summary == "last")
                 joined[name_summary(name, summary)] = ranks[name].values_of(found)
         if self.multiset:

@@ -25,6 +25,15 @@ def table_names(tables: int) -> tuple[str, ...]:
     return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))
 
 
+def name_events(table: str) -> str:
+    """Return what messages call the events of the people of a table.
+
+    >>> name_events(GROUND_TRUTH)
+    'the events of the ground truth'
+    """
+    return f"the events of {table}"
+
+
 def describe_argument(argument: Any) -> str:
     """Describe an argument for a message: anything but text and numbers may hold values of a table."""
     return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__

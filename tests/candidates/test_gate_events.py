@@ -17,7 +17,7 @@ from support.hospital import PEOPLE, hospital, hospital_gate, with_histories
 
 from disclosure_pipeline.candidates.arrival import deliver
 from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.reading import read_staged
+from disclosure_pipeline.candidates.reading import read_staged, record_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.orchestration.gate_file import folders_of
@@ -208,6 +208,22 @@ def test_several_syntheses_each_have_two_tables(tmp_path: Path, monkeypatch: pyt
     ]
 
 
+def test_pairs_decide_what_is_the_same_candidate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files in other pairs are other tables, and another evaluation."""
+    gate = gate_at(tmp_path, monkeypatch)
+    (persons, events), (others, _) = hospital(2), hospital(3)
+    others = others.assign(person=persons["person"])
+    for name, pair in (
+        ("once", (persons, events)),
+        ("again", (persons, events)),
+        ("other", (others, events)),
+    ):
+        arrive(tmp_path, name, pair)
+        steps(gate, name, measured_anew=False)
+    evaluated = list((gate.store.root / "evaluations").glob("*/*"))
+    assert len(evaluated) == 2
+
+
 def test_an_asset_hands_over_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = gate_at(tmp_path, monkeypatch)
     persons, events = hospital(2)
@@ -217,6 +233,25 @@ def test_an_asset_hands_over_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for wrong in (persons, [persons], (persons,), [(persons, events, events)]):
         with pytest.raises(StoreError, match="a pair of DataFrames"):
             deliver(gate, "made", wrong)
+
+
+def test_tables_of_a_database_are_one_ground_truth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its hash is that of both tables, whose bytes nobody has."""
+    duckdb = pytest.importorskip("duckdb")
+    persons, events = hospital(1)
+    hashes = []
+    for rows in (events, events.sample(frac=1, random_state=1), events.iloc[1:]):
+        with duckdb.connect(str(tmp_path / "known.duckdb")) as database:
+            for name, table in (("people", persons), ("stays", rows)):
+                database.register("frame", table)
+                database.execute(f"CREATE OR REPLACE TABLE {name} AS FROM frame")
+        source = {"duckdb": str(tmp_path / "known.duckdb")}
+        stays = hospital_gate()["events"] | {"ground_truth": source | {"table": "stays"}}
+        gate = gate_at(tmp_path, monkeypatch, ground_truth=source | {"table": "people"}, events=stays)
+        recorded = record_ground_truth(gate)
+        assert not recorded.violations and recorded.records == len(persons)
+        hashes.append(recorded.sha256)
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 def decision(gate: GateFolders, candidate: str) -> tuple[str, set[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 from reference import events as reference
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.events import join_events
+from disclosure_pipeline.tables.events import Joining
 
 SUMMARIES = ["first", "last", "most_frequent"]
 ALL: dict[str, Any] = {"why": SUMMARIES, "days": SUMMARIES}
+HOW: dict[str, Any] = {"order": "day", "summaries": ALL, "multiset": ["why"]}
+EVENTS = "the events of the ground truth"
 
 
 def tables(seed: int, people: int = 30, events: int = 120) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -31,6 +34,10 @@ def tables(seed: int, people: int = 30, events: int = 120) -> tuple[pd.DataFrame
     )
 
 
+def join(persons: pd.DataFrame, events: pd.DataFrame, **how: Any) -> pd.DataFrame:
+    return Joining("id", **how).join(persons, events, ("persons", "events"))[0]
+
+
 def as_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     plain = frame.astype(object)
     return plain.where(plain.notna(), None).to_dict("records")
@@ -41,22 +48,29 @@ def as_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_every_person_has_what_the_reference_says(seed: int, listed: list[str], length: int | None) -> None:
     persons, events = tables(seed)
-    joined = join_events(persons, events, "id", order="day", summaries=ALL, multiset=listed, length=length)
+    joined = join(persons, events, **HOW | {"multiset": listed, "length": length})
     slow = reference.joined(as_rows(persons), as_rows(events), "id", "day", [*ALL], listed, length)
     assert as_rows(joined[[*slow[0]]]) == slow
 
 
 def test_the_order_of_the_events_and_how_they_are_held_do_not_matter() -> None:
     persons, events = tables(1)
-    expected = join_events(persons, events, "id", order="day", summaries=ALL, multiset=["why"])
+    expected = join(persons, events, **HOW)
     shuffled = events.sample(frac=1, random_state=3).astype({"why": "category", "days": "Int32"})
-    again = join_events(persons, shuffled, "id", order="day", summaries=ALL, multiset=["why"])
+    again = join(persons, shuffled, **HOW)
     pd.testing.assert_frame_equal(expected.astype(str), again.astype(str))
+
+
+def test_ordered_levels_keep_their_order() -> None:
+    persons, events = tables(1)
+    events["why"] = pd.Categorical(events["why"], ["flu", "ą, [c]", 'a "b"'], ordered=True)
+    first = join(persons, events, **HOW)["events.why.first"]
+    assert first.cat.ordered and [*first.cat.categories] == [*events["why"].cat.categories]
 
 
 def test_nobody_has_an_event() -> None:
     persons, events = tables(1)
-    joined = join_events(persons, events.head(0), "id", order="day", summaries=ALL, multiset=["why"])
+    joined = join(persons, events.head(0), **HOW)
     assert joined["events.multiset"].eq("[]").all() and joined["events.count"].eq(0).all()
     assert joined.filter(regex="first|last|frequent").isna().all(axis=None)
 
@@ -64,26 +78,27 @@ def test_nobody_has_an_event() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"persons": lambda p: pd.concat([p, p.head(1)])}, "persons, column 'id': names a person in several"),
-        ({"persons": lambda p: p[p["id"] != 7]}, "events, column 'id': names somebody whom the table of"),
-        ({"persons": lambda p: p.assign(id=p["id"].astype(str))}, "events, column 'id': names somebody"),
+        ({"persons": lambda p: pd.concat([p, p.head(1)])}, "the ground truth, column 'id': names a person"),
+        ({"persons": lambda p: p[p["id"] != 7]}, f"{EVENTS}, column 'id': names somebody whom the table"),
+        ({"persons": lambda p: p.assign(id=p["id"].astype(str))}, f"{EVENTS}, column 'id': names somebody"),
         (
-            {"persons": lambda p: p.assign(id=p["id"].where(p["id"] != 7))},
-            "persons, column 'id': lacks a value",
+            {"persons": lambda p: p.assign(id=p["id"].mask(p["id"] == 7))},
+            "ground truth, column 'id': lacks",
         ),
         (
-            {"events": lambda e: e.assign(id=e["id"].where(e["id"] != 7))},
-            "events, column 'id': lacks a value",
+            {"events": lambda e: e.assign(id=e["id"].mask(e["id"] == 7))},
+            f"{EVENTS}, column 'id': lacks",
         ),
-        ({"persons": lambda p: p.drop(columns="id")}, "unit names 'id', which is no column of the persons"),
-        ({"events": lambda e: e.drop(columns="id")}, "unit names 'id', which is no column of the events"),
-        ({"events": lambda e: e.drop(columns="day")}, "order names 'day', which is no column of the events"),
-        ({"summaries": {"ward": ["first"]}}, "summaries names 'ward', which is no column of the events"),
-        ({"multiset": ["ward"]}, "multiset names 'ward', which is no column of the events"),
         (
-            {"persons": lambda p: p.rename(columns={"sex": "events.sex"})},
-            "'events.sex' of the persons begins",
+            {"persons": lambda p: p.drop(columns="id")},
+            "'id', which is no column of the ground truth",
         ),
+        ({"events": lambda e: e.drop(columns="id")}, f"unit names 'id', which is no column of {EVENTS}"),
+        ({"events": lambda e: e.drop(columns="day")}, f"order names 'day', which is no column of {EVENTS}"),
+        ({"events": lambda e: e.head(0)}, "no records"),
+        ({"persons": lambda p: p.rename(columns={"sex": "events.sex"})}, "'events.sex' of the ground truth"),
+        ({"summaries": {"ward": ["first"]}}, f"summaries names 'ward', which is no column of {EVENTS}"),
+        ({"multiset": ["ward"]}, f"multiset names 'ward', which is no column of {EVENTS}"),
         ({"summaries": {"why": ["median"]}}, "summaries of 'why' must be some of first"),
         ({"summaries": {"why": "first"}}, "summaries of 'why' must be some of first"),
         ({"summaries": {"why": ["last", "last"]}}, "summaries of 'why' names one more than once"),
@@ -91,14 +106,42 @@ def test_nobody_has_an_event() -> None:
         ({"multiset": ["why", "why"]}, "multiset names a column more than once"),
         ({"length": 0}, "length is of the multiset, and at least 1"),
         ({"multiset": (), "length": 3}, "length is of the multiset"),
+        ({"wards": 3}, "events must have 'ground_truth', 'synthetic', and may have"),
+        ({"unit": None}, "events need unit"),
+        ({"synthetic": [tables(2)[1]] * 2}, "as many synthetic tables"),
     ],
 )
 def test_what_cannot_be_joined_is_refused_without_a_value(change: dict[str, Any], message: str) -> None:
     persons, events = tables(1)
-    arguments: dict[str, Any] = {"order": "day", "summaries": ALL, "multiset": ["why"]} | change
-    persons = arguments.pop("persons", lambda frame: frame)(persons)
-    events = arguments.pop("events", lambda frame: frame)(events)
+    change = dict(change)
+    persons = change.pop("persons", lambda frame: frame)(persons)
+    events = change.pop("events", lambda frame: frame)(events)
+    unit, (others, their_events) = change.pop("unit", "id"), tables(2)
+    given: Any = {"ground_truth": events, "synthetic": their_events, **HOW, **change}
     with pytest.raises(dp.InputError) as refused:
-        join_events(persons, events, "id", **arguments)
+        dp.copies(persons, others, unit=unit, events=given)
     assert message in str(refused.value)
     assert "flu" not in str(refused.value) and "7" not in str(refused.value)
+
+
+def test_the_library_measures_two_tables_as_one(tmp_path: Path) -> None:
+    """From frames and from files, of one synthesis and of two; a holdout is refused."""
+    (persons, events), (others, their_events) = tables(1), tables(2)
+    given: Any = {"ground_truth": events, "synthetic": [events, their_events], **HOW}
+    targets = ["events.multiset", "events.count"]
+    found = dp.copies(persons, [others, others], targets, unit="id", events=given)
+    alone = found["people_copied"].xs("targets alone", level="columns")
+    assert alone[1] > 30 > alone[2]
+    result = dp.disclosure(persons, [others, others], ["sex"], targets, unit="id", events=given)
+    joined = join(persons, events, **HOW)
+    by_hand = [join(others, table, **HOW).drop(columns="id") for table in (events, their_events)]
+    expected = dp.disclosure(joined, by_hand, ["sex"], targets, unit="id")
+    pd.testing.assert_frame_equal(result.attribute, expected.attribute)
+    paths = [tmp_path / f"{name}.parquet" for name in ("persons", "events", "others", "theirs")]
+    for path, table in zip(paths, (persons, events, others, their_events), strict=True):
+        table.to_parquet(path)
+    in_files: Any = {"ground_truth": paths[1], "synthetic": paths[3], **HOW}
+    of_files = dp.copies(paths[0], paths[2], targets, unit="id", events=in_files)
+    assert as_rows(of_files) == as_rows(found.iloc[len(of_files) :])
+    with pytest.raises(dp.InputError, match="a holdout has no events"):
+        dp.disclosure(persons, others, ["sex"], unit="id", events=given, holdout=others)
