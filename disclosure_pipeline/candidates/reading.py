@@ -28,7 +28,7 @@ from disclosure_pipeline.tables.additions import (
     holds_identifiers,
     list_new_texts,
 )
-from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
+from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -37,7 +37,6 @@ from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import LinkedSource, Location, Source
 from disclosure_pipeline.tables.weights import WEIGHTS, find_weight_problem
 
-WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 CHANGED = "The ground truth changed while it was read: run again."
 
 

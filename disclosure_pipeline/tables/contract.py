@@ -31,6 +31,7 @@ NOT_THERE = "the column is not in the table"
 NOT_DESCRIBED = "the column is not in the data dictionary"
 NO_COLUMN = "no column of the data dictionary is in the table"
 CONTROL_CHARACTER = "holds a control character, such as a line break within a level: write it without"
+WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
 NO_HEADER = f"{NO_COLUMN}: is its first line the header, is the delimiter right?"
 
 

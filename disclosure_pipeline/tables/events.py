@@ -27,18 +27,18 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical_tables import PREFIX
-from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.levels import IntArray, level_label
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
+from disclosure_pipeline.tables.record_hashes import without_noise
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 Summary = Literal["first", "last", "most_frequent"]
 
 COUNT, MULTISET = f"{PREFIX}count", f"{PREFIX}multiset"
 
-WITHOUT_PERSON = "lacks a value in some records: it must say of each whose it is"
 PERSON_TWICE = "names a person in several records: every person has one"
 OF_NOBODY = "names somebody whom the table of persons lacks"
 
@@ -146,7 +146,7 @@ class Joining:
         `names`: of the two tables in messages. ContractError where an event is of nobody, or a person is in
         several records.
         """
-        owners = find_owners(persons[self.unit], events[self.unit], self.unit, names)
+        owners = _find_owners(persons[self.unit], events[self.unit], self.unit, names)
         grouped = _Grouped.of(owners, len(persons))
         joined = persons.assign(**{COUNT: grouped.counts})
         ordered = [] if self.order is None else [self.order]
@@ -184,14 +184,14 @@ def find_joining_problem(
     return ""
 
 
-def find_owners(
+def _find_owners(
     of_persons: pd.Series[Any], of_events: pd.Series[Any], unit: str, names: tuple[str, str]
 ) -> IntArray:
     """Return of each event the position of its person; ContractError where that cannot be told."""
     persons, events = encode(of_persons), encode(of_events)
     for name, encoded in zip(names, (persons, events), strict=True):
         if len(encoded.codes) and encoded.codes.min() < 0:
-            raise ContractError([Violation(name, unit, WITHOUT_PERSON)])
+            raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
     known = pd.Index(_to_index(persons.levels)).take(persons.codes)
     if not known.is_unique:
         raise ContractError([Violation(names[0], unit, PERSON_TWICE)])
@@ -210,14 +210,14 @@ def _to_index(levels: Any) -> pd.Index[Any]:
 class _Ranks:
     """A column of the events: the `ranks` of their values by size, and the distinct values in that order.
 
-    A missing value has the rank after the last. `categories`: the type of the column, where it is one of
-    categories, with the code of each rank.
+    A missing value has the rank after the last. `places`: where each value stands among the column's levels,
+    which is their order if they are `ordered`.
     """
 
     ranks: Values
     values: Any
-    dtype: pd.CategoricalDtype | None
-    codes: IntArray
+    places: IntArray
+    ordered: bool
 
     @classmethod
     def of(cls, column: pd.Series[Any]) -> _Ranks:
@@ -230,8 +230,8 @@ class _Ranks:
         of_level = np.append(
             distinct.indices.fill_null(len(values)).to_numpy(zero_copy_only=False), len(values)
         )
-        dtype = column.dtype if isinstance(column.dtype, pd.CategoricalDtype) else None
-        return cls(rank[of_level[encoded.codes]], values.take(pa.array(order)), dtype, order)
+        ordered = isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
+        return cls(rank[of_level[encoded.codes]], values.take(pa.array(order)), order, ordered)
 
     @property
     def missing(self) -> int:
@@ -240,23 +240,29 @@ class _Ranks:
     def values_of(self, ranks: Values) -> Any:
         """Return a column with the values of some ranks; that of missing, and -1, are missing."""
         used = np.unique(ranks[(ranks >= 0) & (ranks < self.missing)])
-        if self.dtype is not None and self.dtype.ordered:  # in the order of its levels
-            used = used[np.argsort(self.codes[used])]
+        if self.ordered:
+            used = used[np.argsort(self.places[used])]
         renumber = np.full(self.missing + 2, -1)
         renumber[used] = np.arange(len(used))
         categories = _to_index(self.values.take(pa.array(used)))
-        ordered = self.dtype is not None and bool(self.dtype.ordered)
-        return pd.Categorical.from_codes(renumber[ranks], categories, ordered=ordered)
+        return pd.Categorical.from_codes(renumber[ranks], categories, ordered=self.ordered)
 
     @cached_property
     def texts(self) -> Any:
-        """The text of each rank in a multiset, as JSON writes it."""
-        labels = map(level_label, self.values.to_pylist())
-        is_number = pa.types.is_integer(self.values.type) or pa.types.is_floating(self.values.type)
-        return pa.array(
-            [label if is_number else json.dumps(label, ensure_ascii=False) for label in labels] + ["null"],
-            pa.string(),
-        )
+        """The text of each rank in a multiset, as JSON writes it; numbers without rounding noise."""
+        values, kind = self.values, self.values.type
+        if pa.types.is_floating(kind):
+            written = [
+                level_label(value) if value.is_integer() else f"{value:.9g}"
+                for value in without_noise(values).to_pylist()
+            ]
+        else:
+            labels = map(level_label, values.to_pylist())
+            written = [
+                label if pa.types.is_integer(kind) else json.dumps(label, ensure_ascii=False)
+                for label in labels
+            ]
+        return pa.array([*written, "null"], pa.string())
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def hash_values(
         plain, grouped, codes = {}, {}, {}
         for name in columns:
             encoded = encode(batch[name])
-            levels = _without_noise(encoded.levels.cast(plain_type(dictionary[name])))
+            levels = without_noise(encoded.levels.cast(plain_type(dictionary[name])))
             seed = hashlib.sha256(secret + name.encode()).digest()
             codes[name] = encoded.codes
             plain[name] = _hash_with_key(levels, seed)
@@ -194,7 +194,7 @@ def _hash_groups(levels: Any, hashes: Hashes, groups: Groups, seed: bytes) -> Ha
     return np.where(special, hashes, _hash_with_key(group, hashlib.sha256(seed + b"groups").digest()))
 
 
-def _without_noise(levels: Any) -> Any:
+def without_noise(levels: Any) -> Any:
     """Bring numbers together that differ by rounding noise; nearly whole ones become whole."""
     if not pa.types.is_floating(levels.type):
         return levels

@@ -61,6 +61,23 @@ def test_the_order_of_the_events_and_how_they_are_held_do_not_matter() -> None:
     pd.testing.assert_frame_equal(expected.astype(str), again.astype(str))
 
 
+def test_rounding_noise_makes_no_other_history() -> None:
+    persons = pd.DataFrame({"id": [1, 2]})
+    for pair, same in (([0.3, 0.1 + 0.2], True), ([7.0, 7], True), ([12345678901.0, 12345678902.0], False)):
+        events = pd.DataFrame({"id": [1, 2], "dose": pair})
+        assert join(persons, events, multiset=["dose"])["events.multiset"].nunique() == 2 - same
+
+
+@pytest.mark.parametrize(
+    "values", [[True, False], [*pd.to_datetime(["2024-05-01", "2024-01-31"])], ["b", "a"], [None, None]]
+)
+def test_values_of_every_kind_are_joined(values: list[Any]) -> None:
+    events = pd.DataFrame({"id": [1, 1], "at": values})
+    joined = join(pd.DataFrame({"id": [1]}), events, order="at", summaries={"at": SUMMARIES}, multiset=["at"])
+    [row] = as_rows(joined)
+    assert [row[f"events.at.{summary}"] for summary in SUMMARIES] == [values[1], values[0], values[1]]
+
+
 def test_ordered_levels_keep_their_order() -> None:
     persons, events = tables(1)
     events["why"] = pd.Categorical(events["why"], ["flu", "ą, [c]", 'a "b"'], ordered=True)
