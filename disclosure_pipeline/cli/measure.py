@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _FRAMES = (
     *("identity", "together_identity", "units", "attribute", "together"),
-    *("cap", "key_overlap", "target_overlap"),
+    *("bands", "cap", "key_overlap", "target_overlap"),
 )
 _COLUMNS = ("frame", "synthesis", "target", "key", "measure", "name", "value", "unit", "meaning")
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
@@ -62,9 +62,11 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
     summary = result.summary().reset_index()
     means = f"means over the {len(result.N_s)} tables, " if len(result.N_s) > 1 else ""
     together = result.together.reset_index()
+    bands = result.list_bands().reset_index()
     tables = (
         _to_table("identity", "Identity disclosure: percent of the records", identity),
         _to_table("attribute", f"Attribute disclosure: {means}percent of the records", summary),
+        *([_to_table("bands", "Amounts told to within a band", bands)] if len(bands) else []),
         *([_to_table("together", "If all of them are published", together)] if len(together) else []),
         Table(
             "meanings", "What the figures say", ("figure", "name", "meaning", "unit"), _list_meanings(result)
@@ -129,6 +131,12 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
 )
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
+@click.option(
+    "--within",
+    multiple=True,
+    metavar="COLUMN=SIZE",
+    help="How near to a numeric target counts as told: below 1 a share of it, from 1 on an amount.",
+)
 @click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
 @click.option("--unit", help="The column that says whose record each is, where people have several.")
 @click.option(
@@ -151,6 +159,7 @@ def measure(
     keys: tuple[str, ...],
     targets: tuple[str, ...],
     groups: tuple[str, ...],
+    within: tuple[str, ...],
     special: tuple[str, ...],
     unit: str | None,
     engine: str,
@@ -168,7 +177,8 @@ def measure(
     from disclosure_pipeline.evaluation.disclosure import disclosure
     from disclosure_pipeline.tables.grouping import grouping_of
 
-    grouping = grouping_of(dict(map(column_and_whole_number, groups)), codes_by_column(special))
+    bands = dict(map(_column_and_number, within))
+    grouping = grouping_of(dict(map(column_and_whole_number, groups)), codes_by_column(special), within=bands)
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
@@ -183,6 +193,7 @@ def measure(
                 list(targets) or None,
                 groups=grouping.groups,
                 special_values=grouping.special_values,
+                within=bands,
                 unit=unit,
                 engine=engine,
                 progress=show,

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from disclosure_pipeline.measures.band_counts import Band, BandCounts, band_counts
 from disclosure_pipeline.measures.baseline_counts import (
     BaselineCounts,
     baseline_counts,
@@ -48,13 +49,15 @@ class Target:
     """A target column, the cells to exclude, and which cells to list.
 
     The DiSCO cells of more GT records than `list_cells_above` are listed one by one. What is claimed with
-    less than certainty is counted for each of the `certainties`.
+    less than certainty is counted for each of the `certainties`. `band`: which levels lie in whose band,
+    where those are counted.
     """
 
     column: CodedColumn
     exclusions: CodedExclusions
     list_cells_above: float
     certainties: tuple[Fraction, ...] = ()
+    band: Band | None = None
 
     def sizes(self, synthesis: int) -> Sizes:
         """Return the numbers of records of GT and of a synthesis; of all, where some of them are counted."""
@@ -173,7 +176,7 @@ class Excluded:
 class TargetCounts:
     """Counts of one target in one synthesis. `excluded` is None where there are no exclusions.
 
-    `certainty` has an entry for each certainty that the target asks for.
+    `certainty` has an entry for each certainty that the target asks for. `bands` is None where it has none.
     """
 
     totals: Totals
@@ -182,6 +185,7 @@ class TargetCounts:
     excluded: Excluded | None
     baselines: BaselineCounts
     certainty: tuple[CertaintyCounts, ...]
+    bands: BandCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -253,13 +257,14 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
         None,
         lone_baseline_counts(GT, target.sizes(synthesis)),
         tuple(CertaintyCounts(0, 0) for _ in target.certainties),
+        BandCounts.nothing(len(target.certainties)) if target.band else None,
     )
 
 
 def can_be_summed(target: Target, synthesis: int) -> bool:
     """Return whether sums over key combinations are enough, so that no single cell has to be looked at."""
     drawn = target.sizes(synthesis).something_is_drawn
-    return not (target.exclusions or target.certainties or drawn)
+    return not (target.exclusions or target.certainties or target.band or drawn)
 
 
 def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:
@@ -292,6 +297,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
         excluded,
         baselines,
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
+        band_counts(f, d, target.band, sizes, target.certainties) if target.band else None,
     )
 
 

@@ -21,6 +21,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     sample_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import (
+    BANDS,
     GUARD_OF_GUESSES,
     GUARDS_OF_COMPARABILITY,
     GUARDS_OF_COPIES,
@@ -30,6 +31,7 @@ from disclosure_pipeline.evaluation.catalogue_population import POPULATION
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
+from disclosure_pipeline.measures.bands import BandCertainty
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.certainty import Certainty
@@ -190,6 +192,7 @@ CATALOGUE = list_once(
         },
     ),
     describe_beyond_chance("DCAP_beyond", _OF_CAP["DCAP_beyond"], "cap", family="attribution"),
+    *BANDS,
     *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
     *list_columns("guards", sample_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
     *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
@@ -315,6 +318,7 @@ CATALOGUE = list_once(
     *list_columns("one_way", words_of_fields(OneWay)),
     *list_columns("two_way", words_of_fields(TwoWay)),
     *list_columns("certainty", words_of_fields(Certainty)),
+    *list_columns("band_certainty", words_of_fields(BandCertainty)),
     *RELEASES,
     *list_columns("together_identity", words_of_fields(TogetherIdentity)),
     *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),

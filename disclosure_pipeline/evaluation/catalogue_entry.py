@@ -163,6 +163,11 @@ def name_strictly(column: str, rank: int = 99) -> dict[str, Any]:
     return {"name": f"{column}{STRICTLY}", "role": "strict", "rank": rank}
 
 
+def bound_all_but_errors(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
+    """Return what entries say of columns that nobody bounds: standard errors, and what is only shown."""
+    return {name: {"role": None} for name in words if name.endswith("_se") or name in shown}
+
+
 def sample_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     """Return the words of some columns."""
     return {name: words[name] for name in names}

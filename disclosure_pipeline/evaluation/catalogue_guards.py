@@ -1,4 +1,4 @@
-"""The guards, which every gate bounds whatever its keys are, and the figures of several tables together."""
+"""The guards, which every gate bounds whatever its keys are; bands, and several tables together."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
     GuardBound,
     Measure,
+    bound_all_but_errors,
+    describe_beyond_chance,
     list_columns,
     list_guard,
     name_strictly,
 )
+from disclosure_pipeline.measures.bands import Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.nearness import Nearness
@@ -21,8 +24,14 @@ from disclosure_pipeline.measures.together import (
     SHARED_WITH_RELEASES,
     Together,
 )
-from disclosure_pipeline.measures.words import POINTS, Words, words_of_fields
+from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fields
 
+_BANDS = {
+    "within": Words(
+        "band", "So near to the value, a share of it or an amount, it counts as told.", NONE, "", "neither"
+    ),
+    **words_of_fields(Bands),
+}
 _COPIES = words_of_fields(Copies)
 _PEOPLE = words_of_fields(PeopleCopied)
 _REPEATS = words_of_fields(Repeats)
@@ -295,5 +304,41 @@ RELEASES = (
                 "of_one_file": "DiSCO_beyond",
             },
         },
+    ),
+)
+
+BANDS = (
+    *list_columns(
+        "bands",
+        _BANDS,
+        role="bound",
+        share="DiS_within DiS_within_others DiS_within_beyond DiSCO_within DiSCO_within_others "
+        "DiSCO_within_beyond guessed_within guessed_within_others",
+        exact="within",
+        unit="DiS_within_beyond_se DiSCO_within_beyond_se guessed_within_beyond guessed_within_beyond_se",
+        each={
+            **bound_all_but_errors(_BANDS, "guessed_within_beyond", "within"),
+            "DiS_within_beyond": name_strictly("DiS_within_beyond"),
+            "DiSCO_within": {"rank": 0},
+            "DiSCO_within_beyond": name_strictly("DiSCO_within_beyond", 2),
+        },
+    ),
+    describe_beyond_chance("DiS_within_beyond", _BANDS["DiS_within_beyond"], "bands", family="bands"),
+    describe_beyond_chance(
+        "DiSCO_within_beyond", _BANDS["DiSCO_within_beyond"], "bands", family="bands", rank=2
+    ),
+    *list_guard(
+        "guessed_within_beyond",
+        _BANDS["guessed_within_beyond"],
+        "bands",
+        question="learned",
+        per_target=True,
+        rank=4,
+        published="unit",
+        bound=GuardBound(
+            6,
+            "Percentage points of the GT records whose amount is guessed to within its band from their keys "
+            "in SD, over what is guessed from other people's records; of each target with a band",
+        ),
     ),
 )

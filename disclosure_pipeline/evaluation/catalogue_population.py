@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from disclosure_pipeline.evaluation.catalogue_entry import (
+    bound_all_but_errors,
     describe_beyond_chance,
     list_columns,
     name_strictly,
@@ -25,7 +24,7 @@ from disclosure_pipeline.measures.weighted import (
     OF_TARGETS,
     weigh_words,
 )
-from disclosure_pipeline.measures.words import Words, words_of_fields
+from disclosure_pipeline.measures.words import words_of_fields
 
 _COPIED = weigh_words(words_of_fields(PeopleCopied), OF_COPIES)
 _OF_KEYS = words_of_fields(PopulationRisk) | weigh_words(words_of_fields(Identity), OF_KEYS) | _COPIED
@@ -40,10 +39,6 @@ _COPIED_BEYOND = f"people_copied_beyond{ENDING}"
 _DIFFERENCES = [name for name in _OF_TARGETS if name.endswith(f"_beyond{ENDING}")]
 
 
-def _bound_all_but_errors(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
-    return {name: {"role": None} for name in words if name.endswith("_se") or name in shown}
-
-
 POPULATION = (
     *list_columns(
         "population",
@@ -55,7 +50,7 @@ POPULATION = (
         each={"right_identifications": {"largest": None}}
         | {name: {"question": "copied"} for name in _COPIED}
         | {_COPIED_BEYOND: name_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | _bound_all_but_errors(_OF_KEYS, "people"),
+        | bound_all_but_errors(_OF_KEYS, "people"),
     ),
     describe_beyond_chance(
         _COPIED_BEYOND,
@@ -72,7 +67,7 @@ POPULATION = (
         role="bound",
         family="population",
         unit=" ".join(_OF_TARGETS),
-        each={name: name_strictly(name) for name in _DIFFERENCES} | _bound_all_but_errors(_OF_TARGETS),
+        each={name: name_strictly(name) for name in _DIFFERENCES} | bound_all_but_errors(_OF_TARGETS),
     ),
     *(
         describe_beyond_chance(

@@ -18,6 +18,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
 from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusions, code_exclusions
+from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
@@ -106,6 +107,7 @@ class Counts:
     engine_description: str
     ledger: tuple[Change, ...]
     certainties: tuple[Fraction, ...] = ()
+    bands: tuple[Band | None, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,6 +134,11 @@ def plan_measures(
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     left_out = Exclusions() if exclusions is None else exclusions
     check_exclusions(left_out, key_names, target_names)
+    if unit is not None and grouping.within:
+        raise InputError(
+            f"within of {', '.join(map(str, grouping.within))} and a unit cannot be combined: leave-one-out "
+            "figures within a band are of single records. Group these targets, or leave the unit out."
+        )
     if weights is not None:
         require_weights(weights, opened.columns[0], {*key_names, *target_names}, unit)
     return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, weights=weights, **options)
@@ -160,6 +167,7 @@ def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> Co
                 code_exclusions(plan.exclusions, target, keys),
                 plan.two_way[0],
                 plan.certainties,
+                plan.grouping.band_of(target),
             )
             for target in targets
         ],
@@ -185,6 +193,7 @@ def counts_for(
         engine_description=opened.engine_description,
         ledger=(*opened.ledger, *rounding_changes(columns, names)),
         certainties=request.targets[0].certainties if request.targets else (),
+        bands=tuple(target.band for target in request.targets),
     )
 
 

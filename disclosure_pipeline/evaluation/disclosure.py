@@ -44,6 +44,7 @@ def disclosure(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
+    within: Mapping[Any, float | Fraction | Mapping[str, float]] | None = None,
     exclude: Exclusions | None = None,
     one_way: Thresholds = ONE_WAY,
     two_way: Thresholds = TWO_WAY,
@@ -72,6 +73,9 @@ def disclosure(
             GT alone, which stay put from release to release; "equal_width"; or column -> explicit edges.
             The outermost edges are opened, so that every value has a group. Fewer than 3 groups from
             quantiles: equal width instead. Columns outside a mapping use "pooled".
+        within: Numeric target -> how near to its value counts as told: a share of it (0.02), or from 1 on an
+            amount (100); {"amount": 0.5} says which. `Disclosure.bands` then has DiSCO, DiS and guesses
+            within that band, and the target needs no groups.
         exclude: Cells to leave out of the measures.
         one_way: A target level is flagged when it has more DiSCO records than the first number and more
             than the second in percent of all of them.
@@ -139,7 +143,7 @@ def disclosure(
 
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
-    grouping = grouping_of(groups, special_values, edges)
+    grouping = grouping_of(groups, special_values, edges, within)
     of_one_way, of_two_way = _check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way)
     certainties = certainties_of(certainty)
     require_targets(targets)

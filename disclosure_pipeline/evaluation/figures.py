@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute
-from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
+from disclosure_pipeline.measures.baselines import baselines, in_synthetic_of_others
 from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance
@@ -24,7 +27,7 @@ from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.exclusions import STEPS
-from disclosure_pipeline.measures.guard_chance import beyond_errors
+from disclosure_pipeline.measures.guard_chance import beyond_errors, by_errors
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
@@ -41,8 +44,10 @@ def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
         sizes = Sizes(N_d, N_s[synthesis - 1])
         rows.identity[(synthesis,)] = row_of(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
         rows.identity[(synthesis,)] |= row_of(unique_hits(key_counts.unique_hits, sizes))
-    targets = zip(counts.targets, counts.counts.targets, counts.counts.pairs_of_key, strict=True)
-    for target, counts_by_synthesis, pairs_of_key in targets:
+    targets = zip(
+        counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
+    )
+    for target, band, counts_by_synthesis, pairs_of_key in targets:
         for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
             index = (target.name, synthesis)
             N = (N_d, N_s[synthesis - 1])
@@ -57,6 +62,9 @@ def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
             _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, plan)
+            if band:
+                _add_bands(rows, index, target_counts, target, band, counts.certainties)
+                rows.bands[index] = {"within": str(plan.grouping.within[target.name])} | rows.bands[index]
             for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
                 place = (target.name, synthesis, float(share))
                 rows.certainty[place] = row_of(certainty(claims, N_d))
@@ -73,6 +81,8 @@ class _Rows:
     identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
     excluded: dict[tuple[Any, ...], dict[str, Any]]
     certainty: dict[tuple[Any, ...], dict[str, Any]]
+    bands: dict[tuple[Any, ...], dict[str, Any]]
+    band_certainty: dict[tuple[Any, ...], dict[str, Any]]
     key_overlap: dict[tuple[Any, ...], dict[str, Any]]
     target_overlap: dict[tuple[Any, ...], dict[str, Any]]
     one_way: list[dict[str, Any]]
@@ -82,7 +92,7 @@ class _Rows:
     @classmethod
     def empty(cls) -> _Rows:
         flags: dict[str, list[Any]] = {name: [] for name in _flag_columns(TwoWay)}
-        return cls({}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
+        return cls({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
 
 
 def _flag_columns(flag: type) -> list[str]:
@@ -126,6 +136,25 @@ def _add_baselines(
     for name, figure in figures_by_name.items():
         frame = rows.cap if name in COLUMNS["cap"] else rows.attribute
         frame[index][name] = figure
+
+
+def _add_bands(
+    rows: _Rows,
+    index: tuple[Any, int],
+    target_counts: TargetCounts,
+    target: CodedColumn,
+    band: Band,
+    certainties: Sequence[Fraction],
+) -> None:
+    """Return what is told to within the target's band, added to the rows."""
+    GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
+    assert target_counts.bands
+    sizes = Sizes(int(GT_t.sum()), int(SD_t.sum()))
+    left_t = excluded.original_t.by_position(target.size) if excluded else GT_t
+    with_others = in_synthetic_of_others(target_counts.baselines.by_d_q, sizes)
+    rows.bands[index] = row_of(bands(target_counts.bands, band, sizes, GT_t, SD_t, left_t, with_others))
+    for share, claims in zip(certainties, target_counts.bands.certainty, strict=True):
+        rows.band_certainty[index[0], index[1], float(share)] = row_of(band_certainty(claims, sizes.N_d))
 
 
 def _add_exclusions(
@@ -197,6 +226,8 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         one_way=list_of({name: [flag[name] for flag in rows.one_way] for name in _flag_columns(OneWay)}),
         two_way=list_of(rows.two_way),
         certainty=frame_of(rows.certainty, [*per_target, "certainty"], names_of(Certainty)),
+        bands=_bound_bands(frame_of(rows.bands, per_target, ["within", *names_of(Bands)])),
+        band_certainty=frame_of(rows.band_certainty, [*per_target, "certainty"], names_of(BandCertainty)),
         excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),
         target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap), attribute_frame),
@@ -224,6 +255,16 @@ def bound_differences(
     for figure in ("iS_beyond", "DiSCO_beyond"):
         attribute = add_beyond_chance(attribute, figure, comparisons)
     return attribute, add_beyond_chance(cap, "DCAP_beyond", comparisons)
+
+
+def _bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with what of its differences is beyond chance."""
+    comparisons = frame.index.get_level_values("target").nunique()
+    by_chance = [by_errors(error, comparisons) for error in frame["guessed_within_beyond_se"]]
+    frame = frame.assign(guessed_within_by_chance=by_chance)
+    for figure in ("DiS_within_beyond", "DiSCO_within_beyond", "guessed_within_beyond"):
+        frame = add_beyond_chance(frame, figure, comparisons)
+    return frame
 
 
 def _together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -20,6 +20,12 @@ _BESIDE_HOLDOUT = ("repU", "unique_hits", "DiSCO", "guessed")
 _SUMMARISED = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
 _OF_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_fresh")
 _OF_RELEASE = ("any", *_OF_ANY, "agreed")
+_OF_BANDS = "Amounts told to within their band: percent of GT records"
+_SHOWN_OF_BANDS = (
+    "within",
+    *("DiSCO_within", "DiSCO_within_others", "DiSCO_within_beyond"),
+    *("guessed_within", "guessed_within_others", "guessed_within_beyond"),
+)
 _TWO = 2
 SMALLEST_COUNT = 10
 """A figure of fewer people says so."""
@@ -62,6 +68,9 @@ class Disclosure:
     tables in memory alone, and never part of what is kept or printed.
     `certainty`: index (target, synthesis, certainty), for the certainties that were asked for; DiS and DiSCO
     of an intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
+    `bands`, of targets with a band: index (target, synthesis); the share whose amount is told to within it:
+    `DiS_within`, `DiSCO_within` and `guessed_within` (the median of their keys in SD), beside what others'
+    records tell; `band_certainty`: the same with a certainty.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step took out, and what remains.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records whose value of the
@@ -98,6 +107,8 @@ class Disclosure:
     ledger: tuple[Change, ...] = ()
     engine: str = "memory"
     stacked: Disclosure | None = None
+    bands: pd.DataFrame = field(default_factory=pd.DataFrame)
+    band_certainty: pd.DataFrame = field(default_factory=pd.DataFrame)
     holdout: pd.DataFrame = field(default_factory=pd.DataFrame)
     N_holdout: int = 0
     membership: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -222,6 +233,10 @@ class Disclosure:
         """True if a synthesis has more records than GT, so that DiSCO is not of as many as the others'."""
         return max(self.N_s, default=0) > self.N_d
 
+    def list_bands(self) -> pd.DataFrame:
+        """Return what is told of amounts to within their band, and the difference from others' records."""
+        return self.bands.reindex(columns=list(_SHOWN_OF_BANDS))
+
     def _list_tables(self) -> list[tuple[str, pd.DataFrame]]:
         """Return what is printed: each table under its heading."""
         summary = self.summary().rename(columns={"DiSCO_beyond_se": "±"})
@@ -230,6 +245,8 @@ class Disclosure:
             summary = summary.drop(columns="any", errors="ignore")
             summary = summary.rename(columns={name: f"mean {name}" for name in means})
         tables = [(self._heading(), summary)]
+        if len(self.bands):
+            tables.append((_OF_BANDS, self.list_bands()))
         if len(self.together):
             tables.append((self._release_heading(), self._list_release()))
         if self.N_holdout:

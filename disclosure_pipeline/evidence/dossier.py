@@ -44,8 +44,8 @@ FRAMES = (
     "subgroups",
     "warning_counts",
 )
-# Of a gate with a unit, with weights or a holdout, or of several tables.
-_OPTIONAL = ("units", "population", "population_targets", "membership", "together", "over_releases")
+# Of a gate with bands, a unit, with weights or a holdout, or of several tables.
+_OPTIONAL = ("bands", "units", "population", "population_targets", "membership", "together", "over_releases")
 _WITHHELD = "(too few records to name)"
 
 # The levels that a flag names, each with the count of GT records that it speaks of.

@@ -85,7 +85,7 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
     if not len(f.q):
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]
-    enough = _enough(s, f.at_cells(f.sum_by_q(s)), c)
+    enough = is_enough(s, f.at_cells(f.sum_by_q(s)), c)
     return CertaintyCounts(total(d, f.at_cells(f.sum_by_q(enough) > 0)), total(d, enough))
 
 
@@ -99,17 +99,17 @@ def certainty_counts_of_others(
     r = f.d * may_be
     own = r > 0  # the person's record is among those that are guessed from, and left out
     others = f.at_cells(f.sum_by_q(r)) - own
-    right = _enough(r - own, others, c)
+    right = is_enough(r - own, others, c)
     largest = f.at_cells(f.largest_by_q(r))
     first = np.zeros(len(r), dtype=bool)
     best = np.flatnonzero(r == largest)
     first[best[first_of_run(f.q[best])]] = True
     second = f.at_cells(f.largest_by_q(np.where(first, 0, r)))
-    claimed = right | _enough(np.where(first & own, second, largest), others, c)
+    claimed = right | is_enough(np.where(first & own, second, largest), others, c)
     return CertaintyCounts(total(d, claimed), total(d, right))
 
 
-def _enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
+def is_enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
     """Return whether a part is not 0, and at least the share c of the whole."""
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
 
@@ -147,7 +147,7 @@ def drawn_certainty_counts(
         for columns in zip(*cases, strict=True)
     )
     pairs, pair = np.unique(np.stack((own, others)), axis=1, return_inverse=True)
-    chances = _chances_to_be_claimed(pairs[0], pairs[1], c, draw.chance)
+    chances = chances_to_be_claimed(pairs[0], pairs[1], c, draw.chance)
     return CertaintyCounts(*(_weighted(part, pair.reshape(-1), chances) for part in (claimed, right)))
 
 
@@ -159,7 +159,7 @@ def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
     return sum(number * int(math.ldexp(chance, _BITS)) for number, chance in of_pairs)
 
 
-def _chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
+def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
     """Return the chances of `own` records with a level and `others` without, drawn alike (shape: pairs)."""
     binomials = Binomials.tabulate(np.unique(np.concatenate((own, others))), chance)
     start = np.maximum(lowest(own, chance), 1)

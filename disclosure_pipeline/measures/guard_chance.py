@@ -45,8 +45,12 @@ def beyond_errors(figure: float, error: float, comparisons: int = 1) -> float:
     """
     if not math.isfinite(error):
         return math.nan
-    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    return beyond_chance(figure, z * error)
+    return beyond_chance(figure, by_errors(error, comparisons))
+
+
+def by_errors(error: float, comparisons: int = 1) -> float:
+    """Return how far chance alone takes a difference of this standard error, once in `ONCE_IN` tables."""
+    return NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1))) * error
 
 
 def errors_of_largest(comparisons: int) -> float:

@@ -12,11 +12,13 @@ from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Over, Policy, loosened_from
 from disclosure_pipeline.policy.gate_sections import Measures
 from disclosure_pipeline.policy.registry import (
+    BANDS,
     BEYOND_BOTH,
     DOUBTS,
     GUARDS,
     JUDGED,
     MEASURES,
+    OF_BANDS,
     OF_CONFIDENTIAL,
     OF_IDENTITY,
     ORIGINALS,
@@ -98,14 +100,15 @@ def clauses(
     most_excluded: float | None = None,
     *,
     confidential: Sequence[str] = (),
+    banded: Sequence[str] = (),
 ) -> tuple[Clause, ...]:
     """Return every clause of the policy for these keys and targets, and the families of measures that are on.
 
     `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
     percentage of GT that the exclusions may take, None where nothing is excluded; `confidential` the names of
-    further tables that copies and nearness are held against. PolicyError where identity disclosure, or DiSCO
-    of a target, has no bound (no value is safe by itself), or where a bound is on a column that is no target,
-    or on what is not measured.
+    further tables that copies and nearness are held against; `banded` the targets with a band. PolicyError
+    where identity disclosure, or DiSCO of a target (within its band), has no bound (no value is safe by
+    itself), or where a bound is on a column that is no target, or on what is not measured.
     """
     measures = measures or Measures()
     bounded: list[Clause] = []
@@ -115,16 +118,16 @@ def clauses(
                 f"policy bounds {measure}, which is not measured: switch the family "
                 f"{MEASURES[measure].family} on under measures."
             )
-        bounded += _clauses_of_bound(measure, bound, targets, tasks or {})
+        bounded += _clauses_of_bound(measure, bound, targets, tasks or {}, banded)
     _require_measured(bounded, measures)
-    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets)
+    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets, banded)
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
         )
     return (
         *bounded,
-        *_clauses_of_guards(policy.guards, targets),
+        *_clauses_of_guards(policy.guards, targets, banded),
         *(
             Clause(measure, name, getattr(policy.guards, measure))
             for name in confidential
@@ -137,15 +140,20 @@ def clauses(
 
 
 def _clauses_of_bound(
-    measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str]
+    measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str], banded: Sequence[str]
 ) -> Iterator[Clause]:
     unknown = [name for name in bound.targets if name not in targets]
     if unknown:
         raise PolicyError(
             f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(targets)}."
         )
-    columns = _columns_with(measure, targets, tasks)
+    columns = _columns_with(measure, targets, tasks, banded)
     unmeasured = [name for name in bound.targets if name not in columns]
+    if MEASURES[measure].frame == BANDS and (unmeasured or not columns):
+        raise PolicyError(
+            f"policy bounds {measure}, which there is only of a target with within: "
+            f"{', '.join(unmeasured) or 'no target'} has it."
+        )
     if unmeasured or not columns:
         raise PolicyError(
             f"policy bounds {measure}, which there is only for {MEASURES[measure].task} of a target: "
@@ -168,12 +176,14 @@ def _clauses_of_bound(
 
 
 def _columns_with(
-    measure: str, targets: Sequence[str], tasks: Mapping[str, str]
+    measure: str, targets: Sequence[str], tasks: Mapping[str, str], banded: Sequence[str]
 ) -> Sequence[str] | Sequence[None]:
     """Return the targets that have a measure; None stands for the whole table."""
     registered = MEASURES[measure]
     if not registered.per_target:
         return [None]
+    if registered.frame == BANDS:
+        return banded
     return [name for name in targets if registered.task is None or tasks.get(name) == registered.task]
 
 
@@ -203,7 +213,9 @@ def _name_weighted(measure: str) -> str:
     return f"{name}_weighted{measure[len(name) :]}"
 
 
-def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequence[str]) -> list[str]:
+def find_unbounded(
+    bounded: Collection[tuple[str, str | None]], targets: Sequence[str], banded: Sequence[str] = ()
+) -> list[str]:
     """Return what needs a bound and has none among the bounded measures (and targets).
 
     Example:
@@ -212,23 +224,26 @@ def find_unbounded(bounded: Collection[tuple[str, str | None]], targets: Sequenc
     """
     bounded = {(measure.removesuffix(STRICTLY), column) for measure, column in bounded}
     has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
-    of_attribute = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    exactly = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    # Of an amount with a band the exact value is hardly ever disclosed, and a bound on that says nothing.
+    needed = {target: OF_BANDS if target in banded else (*exactly, *OF_BANDS) for target in targets}
     return [
         *([] if has_identity else [" or ".join(OF_IDENTITY)]),
         *(
-            f"DiSCO of {target}"
-            for target in targets
-            if not any((measure, target) in bounded for measure in of_attribute)
+            f"{measures[0]} of {target}"
+            for target, measures in needed.items()
+            if not any((measure, target) in bounded for measure in measures)
         ),
     ]
 
 
-def _clauses_of_guards(guards: Guards, targets: Sequence[str]) -> Iterator[Clause]:
+def _clauses_of_guards(guards: Guards, targets: Sequence[str], banded: Sequence[str]) -> Iterator[Clause]:
     of_tables_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
     for guard in (*of_tables_first, *DOUBTS.values()):
         if guard.bound is not None:
             bound = getattr(guards, guard.name, guard.bound.default)
-            for target in targets if guard.per_target else [None]:
+            of_targets = banded if guard.frame == BANDS else targets
+            for target in of_targets if guard.per_target else [None]:
                 yield Clause(guard.name, target, bound)
 
 

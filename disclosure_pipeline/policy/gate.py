@@ -22,6 +22,7 @@ from disclosure_pipeline.policy.gate_sections import (
     Notify,
 )
 from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.tables.bands import Within
 from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.dictionary import Column, FrozenModel
 from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
@@ -61,7 +62,7 @@ _NOT_DECIDING: dict[str, Any] = {
         ),
         True,
     ),
-    "columns": {"__all__": {"description"}},
+    "columns": {"__all__": {"description", "within"}},  # see `policy_digest`
 }
 
 
@@ -336,7 +337,13 @@ class Gate(FrozenModel):
     def grouping(self) -> Grouping:
         """Return how numbers are grouped. Edges that are found in the tables are shown rounded."""
         special = {name: self.columns[name].special_values for name in self.measured}
-        return Grouping(self.groups, special, self.edges, hides_edges=True)
+        return Grouping(self.groups, special, self.edges, hides_edges=True, within=self.within)
+
+    @property
+    def within(self) -> dict[str, Within]:
+        """Column -> its band, of the targets that have one."""
+        bands = {name: self.columns[name].within for name in self.targets}
+        return {name: Within.from_argument(name, of) for name, of in bands.items() if of is not None}
 
     @property
     def key_grouping(self) -> Grouping:
@@ -366,6 +373,7 @@ class Gate(FrozenModel):
             self.tasks,
             self.exclusions.limit,
             confidential=tuple(self.confidential),
+            banded=tuple(self.within),
         )
         weighted = weigh_clauses(counted) if self.people == "weighted" else ()
         claimed = () if self.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
@@ -380,6 +388,8 @@ class Gate(FrozenModel):
         deciding |= {name: value for name, value in of_people.items() if value is not None}
         if self.events is not None:
             deciding["events"] = self.events.deciding()
+        if self.within:
+            deciding["within"] = {name: self.columns[name].within for name in self.within}
         if self.people == "weighted":
             deciding["people"] = self.people
         if self.holdout is not None:

@@ -26,6 +26,7 @@ def check_definition(gate: Gate) -> None:
     _check_columns(gate)
     _check_population(gate)
     _check_edges(gate)
+    _check_bands(gate)
     check_exclusions(gate.exclusions.as_exclusions(), gate.keys, gate.targets)
     _check_assets(gate)
     _check_engine(gate)
@@ -85,6 +86,20 @@ def _check_edges(gate: Gate) -> None:
         if gate.columns[name].type not in NUMERIC:
             raise ValueError(f"edges are for numbers: {name} is of type {gate.columns[name].type}")
         explicit_edges(name, edges)
+
+
+def _check_bands(gate: Gate) -> None:
+    for name, column in gate.columns.items():
+        if column.within is None:
+            continue
+        if name not in gate.targets:
+            raise ValueError(f"column {name} has within, which is for targets")
+        if gate.grouping.grouped(name):
+            raise ValueError(f"column {name} has within, and groups or edges: a band needs none, give one")
+        if gate.unit is not None:
+            raise ValueError(
+                f"column {name} has within, which cannot be combined with unit: group it instead"
+            )
 
 
 def _check_assets(gate: Gate) -> None:

@@ -163,7 +163,7 @@ class Measures(FrozenModel):
         """Return whether a measure is on."""
         if measure.family == "protection":
             return any(measure.column.startswith(f"{method}__") for method in self.methods)
-        always = {"identity", "attribute", "resemblance", "population", "membership"}
+        always = {"identity", "attribute", "bands", "resemblance", "population", "membership"}
         return measure.family in always or bool(getattr(self, measure.family))
 
     @property

@@ -50,6 +50,10 @@ SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.small
 # The bounds that keep the duty to bound identity disclosure.
 OF_IDENTITY = ("repU", "unique_hits_beyond")
 
+# The frame of what is told of an amount to within a band, and the bounds that keep the duty to bound that.
+BANDS = "bands"
+OF_BANDS = ("DiSCO_within", "DiSCO_within_beyond")
+
 # A relative bound compares a measure with the same risk without any synthesis.
 ORIGINALS = {entry.name: entry.original for entry in CATALOGUE if entry.original is not None}
 

@@ -121,6 +121,8 @@ def check_values(
     kind = common_kind(column, series, names)
     if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
+    if column in grouping.within and kind not in {Kind.NUMBER, Kind.EMPTY}:
+        raise InputError(f"Column {column!r} holds {kind.value}: only numbers have a band.")
     _check_finite(column, grouping, series, names)
     return kind
 
@@ -174,8 +176,11 @@ def _check_grouping(
             _check_present(column, known)
             if column not in keys and column not in targets:
                 raise InputError(f"{argument} names column {column!r}, which is neither a key nor a target.")
-    for column in grouping.special_values:
+    for column in (*grouping.special_values, *grouping.within):
         _check_present(column, known)
+    for column in grouping.within:
+        if column not in targets:
+            raise InputError(f"within names column {column!r}, which is no target.")
 
 
 def _check_finite(

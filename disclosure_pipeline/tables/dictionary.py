@@ -76,6 +76,10 @@ class MapTo(FrozenModel):
     map_to: Annotated[ValueText, Field(description="One of the levels")]
 
 
+# Strict, so that `within: yes` is no band of 1.
+Size = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+
+
 class Column(FrozenModel):
     """One column of the data dictionary. An empty field is always missing; `missing_codes` are too."""
 
@@ -143,6 +147,13 @@ class Column(FrozenModel):
     groups: Annotated[
         int | None, Field(description="Number of groups that the numbers are put into", ge=2)
     ] = None
+    within: Annotated[
+        Size | Mapping[Literal["share", "amount"], Size] | None,
+        Field(
+            description="Of a target: how near to its value counts as told, instead of groups. Below 1 a "
+            "share of the value (0.02), from 1 on an amount (100); {amount: 0.5} says which"
+        ),
+    ] = None
     date_format: Annotated[
         str | None,
         Field(
@@ -183,6 +194,7 @@ class Column(FrozenModel):
     def _only_what_the_type_has(self) -> Column:
         of_types: tuple[tuple[str, tuple[Type, ...], str], ...] = (
             ("groups", NUMERIC, "numbers"),
+            ("within", NUMERIC, "numbers"),
             ("special_values", NUMERIC, "numbers"),
             ("unit", (*NUMERIC, "datetime"), "numbers and times"),
             ("decimals", ("number",), "numbers with decimals"),
@@ -196,7 +208,7 @@ class Column(FrozenModel):
         for name, types, what in of_types:
             declared = getattr(self, name) != type(self).model_fields[name].default
             if declared and self.type not in types:
-                verb = "is" if name in {"unit", "range", "date_format", "time_zone"} else "are"
+                verb = "is" if name in {"unit", "range", "within", "date_format", "time_zone"} else "are"
                 raise ValueError(f"{name} {verb} for {what}: a column of type {self.type} has none")
         if self.published and self.type == "text identifier":
             raise ValueError("a text identifier is never published")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.tables.bands import Within, band_of
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
@@ -31,13 +33,15 @@ class Grouping:
     """A request to group numeric columns: see `disclosure()` for the meaning of the first three.
 
     `hides_edges`: edges that a rule finds in the tables are shown rounded, since each may be the value of a
-    record; records are grouped by them as they are. Edges that were given are shown as they are.
+    record; records are grouped by them as they are. Edges that were given are shown as they are. `within`:
+    how far from a value a number of a target is still told; such a column is not grouped.
     """
 
     groups: Mapping[Any, int]
     special_values: Mapping[Any, Sequence[float]]
     edges: Edges
     hides_edges: bool = False
+    within: Mapping[Any, Within] = field(default_factory=dict)
 
     @property
     def explicit(self) -> Mapping[Any, Sequence[float]]:
@@ -47,7 +51,7 @@ class Grouping:
     @property
     def numeric(self) -> frozenset[Any]:
         """The columns that it treats as numbers."""
-        return frozenset((*self.groups, *self.special_values, *self.explicit))
+        return frozenset((*self.groups, *self.special_values, *self.explicit, *self.within))
 
     def grouped(self, column: Any) -> bool:
         """Return whether grouping of the column is requested."""
@@ -65,6 +69,12 @@ class Grouping:
         labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
         return group(column, edges, labels, self.special_values.get(column.name, ()))
 
+    def band_of(self, column: CodedColumn) -> Band | None:
+        """Return whose band each level of a column lies in; None where no band was requested."""
+        if column.name not in self.within:
+            return None
+        return band_of(column, self.within[column.name], self.special_values.get(column.name, ()))
+
     def edges_of(self, column: CodedColumn) -> Floats:
         """Return the interior edges of a column that is grouped."""
         if column.name in self.explicit:
@@ -74,19 +84,37 @@ class Grouping:
         return interior_edges(column, self.groups[column.name], special, rule)
 
 
-def grouping_of(groups: Any = None, special_values: Any = None, edges: Any = "pooled") -> Grouping:
+def grouping_of(
+    groups: Any = None, special_values: Any = None, edges: Any = "pooled", within: Any = None
+) -> Grouping:
     """Return the grouping that the arguments of a public function request: see `disclosure()`.
 
     InputError where one is not what it must be; whether the columns exist is not checked.
     """
-    grouping = Grouping(_groups(groups), _special_values(special_values), _edges(edges))
+    grouping = Grouping(
+        _groups(groups), _special_values(special_values), _edges(edges), within=_within(within)
+    )
     for column, of_column in grouping.explicit.items():
         if column in grouping.groups:
             raise InputError(
                 f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
             )
         explicit_edges(column, of_column)
+    for column in grouping.within:
+        if grouping.grouped(column):
+            raise InputError(
+                f"Column {column!r} is in within and in groups or edges: a band needs no groups. Give one."
+            )
     return grouping
+
+
+def _within(within: Any) -> dict[Any, Within]:
+    if not isinstance(within, Mapping | None):
+        raise InputError(
+            "within must be a mapping from column to a share or an amount, such as {'income': 0.02}, "
+            f"not {describe_argument(within)}."
+        )
+    return {column: Within.from_argument(column, size) for column, size in (within or {}).items()}
 
 
 def _edges(edges: Any) -> Any:

@@ -88,6 +88,7 @@ def everything_bounded(consequence: str) -> tuple[Clause, ...]:
     flags = {"one_way": consequence, "two_way": consequence}
     exclusions = {"missing_targets": True}
     everything = definition(
+        columns=definition()["columns"] | {"income": {"type": "integer", "within": 0.02}},
         measures=measures,
         policy=bounds | flags,
         exclusions=exclusions,

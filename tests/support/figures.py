@@ -8,6 +8,7 @@ import disclosure_pipeline as dp
 FRAMES = (
     *("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"),
     *("certainty", "excluded", "key_overlap", "target_overlap", "together", "together_identity"),
+    *("bands", "band_certainty"),
 )
 
 

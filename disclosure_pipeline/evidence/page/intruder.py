@@ -30,7 +30,7 @@ def tell_intruder(content: Content) -> list[str]:
             f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
     sentences += [*_tell_holdout(figures), *_tell_membership(figures), *_tell_units(figures)]
-    sentences += [*_tell_population(figures), *_tell_together(figures)]
+    sentences += [*_tell_bands(figures), *_tell_population(figures), *_tell_together(figures)]
     return sentences
 
 
@@ -149,6 +149,20 @@ def _tell_population(figures: Content) -> Iterator[str]:
             continue
         country = write_figure(row["DiSCO_weighted"], require_words("DiSCO_weighted", "population_targets"))
         yield f"{sentence}; by weight, DiSCO is {country} of the population (table {row['synthesis']})."
+
+
+def _tell_bands(figures: Content) -> Iterator[str]:
+    """Return of how many people an amount is nearly told, where a target has a band."""
+    for row in figures.get("bands", ()):
+        told, others, guessed, guessed_others = (
+            write_figure(row[name], require_words(name, "bands"))
+            for name in ("DiSCO_within", "DiSCO_within_others", "guessed_within", "guessed_within_others")
+        )
+        yield (
+            f"The {row['target']} of {told} of the people is told to within {row['within']} by table "
+            f"{row['synthesis']}, of {others} by other people's records; the median of their keys is as near "
+            f"for {guessed}, and for {guessed_others} among other people."
+        )
 
 
 def _tell_together(figures: Content) -> Iterator[str]:

@@ -151,7 +151,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         **rounded,
         **{
             name: [_round_row(row, name, rounding) for row in figures[name]]
-            for name in ("units", "population", "population_targets", "membership", "over_releases")
+            for name in ("bands", "units", "population", "population_targets", "membership", "over_releases")
             if name in figures
         },
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),

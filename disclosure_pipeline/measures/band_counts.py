@@ -1,0 +1,320 @@
+"""What figures within a band are made of: integers of one target that add up over keys, whoever counts them.
+
+`bands` has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.certainty import chances_to_be_claimed, is_enough
+from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.drawn_guesses import (
+    Draw,
+    DrawnGuessCounts,
+    chance_of_none,
+    draw_of_others,
+    draw_of_synthetic,
+    highest,
+    lowest,
+)
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+
+
+@dataclass(frozen=True)
+class Band:
+    """Which levels of a target lie in whose band.
+
+    `order`: the codes by place: amounts ascend, then special values, then missing; `amounts`: how many places
+    the first have. Of the level at each place: `low`, `high`: the place of the first level within its band,
+    and that after the last; `reach`: the place after the last level that fits into a band with it. All three
+    ascend.
+    """
+
+    order: IntArray
+    low: IntArray
+    high: IntArray
+    reach: IntArray
+    amounts: int
+
+    @cached_property
+    def place(self) -> IntArray:
+        """The place of each code."""
+        return np.argsort(self.order)
+
+    @property
+    def size(self) -> int:
+        """The number of places."""
+        return len(self.order)
+
+    @property
+    def missing(self) -> int:
+        """The place of missing values."""
+        return self.size - 1
+
+
+@dataclass(frozen=True)
+class ClaimCounts:
+    """GT records of whom something is claimed, and rightly; and in units of 1 / `ONE_CHANCE` rightly at n.
+
+    Integers that add up over keys. `squares`: of what each q adds to the difference (`sum_of_squares`).
+    """
+
+    claimed: int = 0
+    right: int = 0
+    right_at_n: int = 0
+    right_by_others: int = 0
+    squares: int = 0
+
+
+@dataclass(frozen=True)
+class BandCounts:
+    """Of one target in one synthesis: integers that add up over keys.
+
+    `disclosed`: DiS and DiSCO. `claimed_at_n`, `claimed_by_others`, `claimed_squares`: the same of DiS as
+    `ClaimCounts` has of DiSCO. `certainty` has an entry for each certainty. `guessed`: from all of SD, by
+    place instead of level.
+    """
+
+    disclosed: ClaimCounts
+    claimed_at_n: int
+    claimed_by_others: int
+    claimed_squares: int
+    certainty: tuple[ClaimCounts, ...]
+    guessed: DrawnGuessCounts
+    guessed_at_n: DrawnGuessCounts
+    guessed_others: DrawnGuessCounts
+
+    @classmethod
+    def nothing(cls, certainties: int) -> BandCounts:
+        """Return the counts of q that one record has, and of none."""
+        nobody = DrawnGuessCounts.nothing()
+        return cls(ClaimCounts(), 0, 0, 0, (ClaimCounts(),) * certainties, nobody, nobody, nobody)
+
+
+def band_counts(
+    f: FrequencyTable, d: IntArray, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
+) -> BandCounts:
+    """Count some or all q.
+
+    Args:
+        f: The cells before any exclusion.
+        d: The GT records that the exclusions leave in each cell.
+        band: Of the target's levels.
+        sizes: Those of the whole tables.
+        certainties: Above 0 and at most 1.
+    """
+    if not len(f.q):
+        return BandCounts.nothing(len(certainties))
+    w = _Windows.over(f, d, band)
+    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
+    claimed_q, at_n_q, by_others = _claim(w, sizes)
+    guessed = _guess(w, w.f.s, None, without_self=False)
+    return BandCounts(
+        disclosed=_disclose(w, sizes, total(w.people_q, claimed_q)),
+        claimed_at_n=int((w.people_q * at_n_q).sum()),
+        claimed_by_others=int((w.people * by_others).sum()),
+        claimed_squares=sum_of_squares(w.people_q * at_n_q - w.f.sum_by_q(w.people * by_others)),
+        certainty=tuple(_be_certain(w, c, of_SD, of_GT) for c in certainties),
+        guessed=guessed,
+        guessed_at_n=_guess(w, w.f.s, of_SD, without_self=False) if of_SD else guessed,
+        guessed_others=_guess(w, w.f.d, of_GT, without_self=True),
+    )
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """The cells of some q by place, and the positions at which the band of each begins and ends.
+
+    `people`: the GT records to be told of in each cell.
+    """
+
+    f: FrequencyTable
+    people: IntArray
+    band: Band
+    low: IntArray
+    high: IntArray
+    reach: IntArray
+
+    @classmethod
+    def over(cls, f: FrequencyTable, people: IntArray, band: Band) -> _Windows:
+        t = band.place[f.t]
+        if (np.diff(band.order) < 0).any():
+            by_place = np.lexsort((t, f.q))
+            t, people = t[by_place], people[by_place]
+            columns = {name: getattr(f, name)[by_place] for name in ("q", "d", "s", "d_q", "s_q")}
+            f = replace(f, **columns)
+        f = replace(f, t=t)
+        first = f.q.astype(np.int64) * band.size
+        low, high, reach = (
+            np.searchsorted(first + t, first + ends[t]) for ends in (band.low, band.high, band.reach)
+        )
+        return cls(f, people, band, low, high, reach)
+
+    @cached_property
+    def people_q(self) -> IntArray:
+        """The people of each q that has cells."""
+        return self.f.sum_by_q(self.people)
+
+    def within(self, records: IntArray) -> IntArray:
+        """Return the records of its q within the band of each cell."""
+        up_to = sums_before(records)
+        return up_to[self.high] - up_to[self.low]
+
+    def from_smallest(self, records: IntArray) -> IntArray:
+        """Return W_v of each cell."""
+        up_to = sums_before(records)
+        return up_to[self.reach] - up_to[:-1]
+
+
+def sums_before(values: IntArray) -> IntArray:
+    """Return the sum of all values before each position, and of all."""
+    return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
+
+
+def _none_drawn(chances: Callable[[IntArray], Floats], records: IntArray) -> IntArray:
+    return in_integers(chances(records))
+
+
+def _disclose(w: _Windows, sizes: Sizes, claimed: int) -> ClaimCounts:
+    f = w.f
+    rest, rest_of_GT = f.s_q - w.within(f.s), f.d_q - w.within(f.d)
+    at_n = _none_drawn(sizes.q0, rest) - _none_drawn(sizes.q0, f.s_q)
+    by_others = _none_drawn(sizes.p0, rest_of_GT) - _none_drawn(sizes.p0, np.maximum(f.d_q - 1, 0))
+    right = total(w.people, (rest == 0) & (f.s_q > 0))
+    return _count_claims(w, claimed, right, at_n, by_others)
+
+
+def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:
+    """Return the counts; `at_n`, `by_others`: chances of a GT record of each cell, in 1 / `ONE_CHANCE`."""
+    return ClaimCounts(
+        claimed,
+        right,
+        int((w.people * at_n).sum()),
+        int((w.people * by_others).sum()),
+        sum_of_squares(w.f.sum_by_q(w.people * (at_n - by_others))),
+    )
+
+
+def _claim(w: _Windows, sizes: Sizes) -> tuple[Mask, IntArray, IntArray]:
+    """Return DiS of each q, its chance at n, and that of the others for a GT record of each cell."""
+    f = w.f
+    outside = f.s_q - w.from_smallest(f.s)
+    claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
+    at_n_q = f.sum_by_q(_none_drawn(sizes.q0, outside) - _none_drawn(sizes.q0, outside + f.s))
+    return claimed_q, at_n_q, _claim_by_others(w, sizes)
+
+
+def _claim_by_others(w: _Windows, sizes: Sizes) -> IntArray:
+    """Return the sum over v for a person of each cell k, who is left out of d_q and of the window at k.
+
+    The windows that k lies in begin at neighbouring cells, so sums over the cells before each one are enough.
+    """
+    f, k = w.f, np.arange(len(w.f.q))
+    outside = f.d_q - w.from_smallest(f.d)
+
+    def smallest(out: IntArray, d: IntArray) -> IntArray:
+        return _none_drawn(sizes.p0, np.maximum(out, 0)) - _none_drawn(sizes.p0, np.maximum(out + d, 0))
+
+    with_k, without_k = smallest(outside, f.d), np.where(outside > 0, smallest(outside - 1, f.d), 0)
+    with_k, without_k = sums_before(with_k), sums_before(without_k)
+    begin = np.searchsorted(w.reach, k, side="right")
+    first, end = f.at_cells(f.first), f.at_cells(np.append(f.first[1:], len(f.q)))
+    own = smallest(outside, f.d - 1)
+    around = without_k[begin] - without_k[first] + without_k[end] - without_k[k + 1]
+    by_others: IntArray = np.where(f.d > 0, own + with_k[k] - with_k[begin] + around, 0)
+    return by_others
+
+
+def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
+    f = w.f
+    has_value = f.t != w.band.missing
+    s, d = f.s * has_value, f.d * has_value
+    s_q, others = f.at_cells(f.sum_by_q(s)), f.at_cells(f.sum_by_q(d)) - 1
+    S, D = w.within(s), w.within(d) - 1
+    claimed_q = f.sum_by_q(is_enough(w.from_smallest(s), s_q, c)) > 0
+    people = np.flatnonzero(has_value & (w.people > 0))
+
+    def chances(part: IntArray, whole: IntArray, draw: Draw | None) -> IntArray:
+        of_cells = np.zeros(len(f.q), dtype=np.int64)
+        part, whole = part[people], whole[people]
+        of_cells[people] = (
+            _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, draw.chance))
+            if draw
+            else is_enough(part, whole, c) * ONE_CHANCE
+        )
+        return of_cells
+
+    right = total(w.people, has_value & is_enough(S, s_q, c))
+    claimed = total(w.people_q, claimed_q)
+    return _count_claims(w, claimed, right, chances(S, s_q, of_SD), chances(D, others, of_GT))
+
+
+def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
+    """Count guesses from the records `r` of each cell, or from a draw of them."""
+    f, has_amount = w.f, w.f.t < w.band.amounts
+    up_to = sums_before(r * has_amount)
+    cells = np.flatnonzero(has_amount & (w.people > 0))
+    first, end = f.at_cells(f.first, cells), f.at_cells(np.append(f.first[1:], len(f.q)), cells)
+    below, within = up_to[w.low[cells]] - up_to[first], up_to[w.high[cells]] - up_to[w.low[cells]]
+    above = up_to[end] - up_to[w.high[cells]]
+    within = within - without_self
+    people, records = w.people[cells], below + within + above
+    found = ONE_CHANCE - in_integers(chance_of_none(records, draw)) if draw else (records > 0) * ONE_CHANCE
+    return DrawnGuessCounts(
+        int((people * median_chances(below, within, above, draw)).sum()),
+        Grouped.sum_by_group(f.t[cells], people * found),
+    )
+
+
+def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Draw | None) -> IntArray:
+    """Return the chance that the median of a draw is within, in units of 1 / `ONE_CHANCE`.
+
+    Of the lower middle value it is that of fewer drawn below than all others and of no more above, of the
+    upper one the other way round.
+    """
+    if draw is None:
+        records = below + within + above
+        middle = [(records - 1) // 2, records // 2]
+        hits = sum((below <= place) & (place < below + within) for place in middle)
+        return np.asarray(hits, dtype=np.int64) * (ONE_CHANCE // 2)
+    drawn = ONE_CHANCE - in_integers(chance_of_none(below + within + above, draw))
+    missed = _outnumber(below, within + above, draw) + _outnumber(above, below + within, draw)
+    return np.maximum(drawn - missed, 0)
+
+
+def _outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
+    """Return the chance that more of `own` are drawn than of the others, as many counting by half."""
+    surely = lowest(own, draw.chance) > highest(others, draw.chance)
+    chances = surely * ONE_CHANCE
+    near = np.flatnonzero(~surely & (highest(own, draw.chance) >= lowest(others, draw.chance)) & (own > 0))
+    if len(near):
+        more = Fraction(int(others.max()) + 2, 2 * int(others.max()) + 3)  # the next share above a half
+
+        def outnumber(own: IntArray, others: IntArray) -> Floats:
+            as_many = chances_to_be_claimed(own, others, Fraction(1, 2), draw.chance)
+            half: Floats = (as_many + chances_to_be_claimed(own, others, more, draw.chance)) / 2
+            return half
+
+        chances[near] = _chances_of_pairs(own[near], others[near], outnumber)
+    return chances
+
+
+def _chances_of_pairs(
+    own: IntArray, others: IntArray, chances: Callable[[IntArray, IntArray], Floats]
+) -> IntArray:
+    """Return the chances of pairs in units of 1 / `ONE_CHANCE`, each pair asked for once; 0 of no own."""
+    result = np.zeros(len(own), dtype=np.int64)
+    present = np.flatnonzero(own > 0)
+    if len(present):
+        pairs, pair = np.unique(np.stack((own[present], others[present])), axis=1, return_inverse=True)
+        result[present] = in_integers(chances(pairs[0], pairs[1]))[pair.reshape(-1)]
+    return result

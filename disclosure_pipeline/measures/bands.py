@@ -1,0 +1,235 @@
+"""Numbers that are nearly told: DiSCO, DiS, certainty and guesses of an amount to within a band.
+
+This project's own. A salary that is told to within 2 % is told. The band of v holds every x with
+|x - v| <= w |v|, for a share w below 1, or |x - v| <= w, for an amount w, both ends included. Numbers are
+compared exactly, as they are written: 1.2 lies within 0.1 of 1.1.
+
+- The share is of |v|: -98 lies within 2 % of -100, and 0 alone within any share of 0.
+- Missing, and each special value, is a level of its own: its band holds nothing else, no other band holds it.
+- The band is the person's: around the true value, so no record is lost at an edge.
+
+D and S: the GT and SD records of a person's q within the band of the person's own value. W_v: of a table's
+records of q, those from v up to the largest number that fits into one band with v. P0, Q0: see `baselines`.
+
+| figure | SD | at n records of SD | the others at n |
+|---|---|---|---|
+| DiSCO | S = s_q > 0 | Q0(s_q - S) - Q0(s_q) | P0(d_q - D) - P0(d_q - 1) |
+| DiS | W_v = s_q > 0 for some v | sum over v: Q0(s_q - W_v) - Q0(s_q - W_v + s_qv) | the same of the others |
+| certainty c | S >= c s_q > 0 | of a draw | D - 1 >= c (d_q - 1) > 0, of a draw |
+| guessed | the median of q | of a draw | the median of the others in q |
+
+DiS: all SD records of q fit into the band of some number, whosever: so DiSCO <= DiS <= iS, and with w = 0 all
+are those of exact values. In the sum v is the smallest value drawn. Certainty leaves missing values out of
+s_q and d_q; guesses special values, too, since they guess an amount. Of an even number of values both middle
+ones are guessed, each by half. Where q has no amount the median of the whole table is guessed, or it always
+is: the better of both ways, as `guesses`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from disclosure_pipeline.measures.band_counts import (
+    Band,
+    BandCounts,
+    ClaimCounts,
+    median_chances,
+    sums_before,
+)
+from disclosure_pipeline.measures.baselines import guessed_beyond_error, standard_error
+from disclosure_pipeline.measures.drawn_guesses import (
+    Draw,
+    draw_of_others,
+    draw_of_synthetic,
+    guessed_by_overall_mode_of_draw,
+    guessed_from_draw,
+)
+from disclosure_pipeline.measures.exact import ONE, IntArray, percent
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
+from disclosure_pipeline.measures.words import (
+    BEYOND_OTHERS,
+    BY_OTHERS,
+    POINTS,
+    Words,
+    standard_error_of,
+)
+
+
+def _words(title: str, sentence: str) -> Words:
+    return Words(title, sentence, finding=f"{{column}} of {{value}} of the people is {title}")
+
+
+def _others_of(title: str) -> Words:
+    return Words(
+        f"{title}, by other people's records",
+        "The same from other people's confidential records, without the person's own.",
+        high_is="neither",
+        beside=BY_OTHERS,
+    )
+
+
+def _beyond_of(title: str) -> Words:
+    return Words(
+        f"{title}, beyond other people's records",
+        "This many more people than from as many of other people's records.",
+        unit=POINTS,
+        denominator="",
+        finding=f"the share of people whose {{column}} is {title} is {{value}} higher than from other "
+        "people's records",
+        beside=BEYOND_OTHERS,
+        subject=f"people whose {{column}} is {title}",
+    )
+
+
+_DISCLOSED, _CLAIMED, _GUESSED = (
+    "disclosed within the band",
+    "claimed within the band",
+    "guessed within the band",
+)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+
+    `DiSCO_within`, `DiS_within` and `guessed_within` are of all of SD, each difference of n records.
+    """
+
+    DiS_within: Annotated[
+        float,
+        _words(_CLAIMED, "All synthetic records with the keys of so many people say nearly the same amount."),
+    ]
+    DiS_within_others: Annotated[float, _others_of(_CLAIMED)]
+    DiS_within_beyond: Annotated[float, _beyond_of(_CLAIMED)]
+    DiS_within_beyond_se: Annotated[float, standard_error_of("DiS_within_beyond")]
+    DiSCO_within: Annotated[
+        float,
+        _words(
+            _DISCLOSED,
+            "This many people can nearly be told their amount: all synthetic records with their keys lie "
+            "within the band around it.",
+        ),
+    ]
+    DiSCO_within_others: Annotated[float, _others_of(_DISCLOSED)]
+    DiSCO_within_beyond: Annotated[float, _beyond_of(_DISCLOSED)]
+    DiSCO_within_beyond_se: Annotated[float, standard_error_of("DiSCO_within_beyond")]
+    guessed_within: Annotated[
+        float,
+        _words(
+            _GUESSED,
+            "The amount of so many people is guessed to within the band: as the median of the synthetic "
+            "records with their keys.",
+        ),
+    ]
+    guessed_within_others: Annotated[float, _others_of(_GUESSED)]
+    guessed_within_beyond: Annotated[float, _beyond_of(_GUESSED)]
+    guessed_within_beyond_se: Annotated[float, standard_error_of("guessed_within_beyond")]
+
+
+@dataclass(frozen=True)
+class BandCertainty:
+    """DiS and DiSCO within the band at a certainty, in percent of GT records; `precision` of the claims."""
+
+    DiS_within: Annotated[
+        float,
+        Words(
+            "claimed within the band with that certainty",
+            "Of so many people at least that share of the synthetic records with their keys say nearly the "
+            "same amount.",
+        ),
+    ]
+    DiSCO_within: Annotated[
+        float,
+        Words(
+            "disclosed within the band with that certainty",
+            "Of so many people at least that share of the synthetic records with their keys lie within the "
+            "band around their amount.",
+        ),
+    ]
+    precision: Annotated[
+        float,
+        Words(
+            "right among the claims",
+            "This many of these claims are right.",
+            denominator="confidential records of whom something is claimed",
+        ),
+    ]
+    DiSCO_within_others: Annotated[float, _others_of(_DISCLOSED)]
+    DiSCO_within_beyond: Annotated[float, _beyond_of(_DISCLOSED)]
+    DiSCO_within_beyond_se: Annotated[float, standard_error_of("DiSCO_within_beyond")]
+
+
+def bands(
+    counts: BandCounts,
+    band: Band,
+    sizes: Sizes,
+    d_t: IntArray,
+    s_t: IntArray,
+    left_t: IntArray,
+    with_others: float,
+) -> Bands:
+    """Return the figures of what the exclusions leave.
+
+    `d_t`, `s_t`, `left_t`: all GT and SD records by level, and the GT records that the exclusions leave;
+    `with_others`: iS_others, in GT records.
+    """
+    N_d, by_place = sizes.N_d, left_t[band.order]
+    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
+    overall = _overall_chances(s_t[band.order], band, None, without_self=False)
+    at_n = _overall_chances(s_t[band.order], band, of_SD, without_self=False) if of_SD else overall
+    others = _overall_chances(d_t[band.order], band, of_GT, without_self=True)
+    guessed = guessed_from_draw(counts.guessed, by_place, overall)
+    right = (
+        guessed_from_draw(counts.guessed_at_n, by_place, at_n),
+        guessed_from_draw(counts.guessed_others, by_place, others),
+    )
+    by_median = tuple(guessed_by_overall_mode_of_draw(by_place, chances) for chances in (at_n, others))
+    disclosed = _share(counts.disclosed, N_d)
+    claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
+    return Bands(
+        percent(counts.disclosed.claimed, N_d),
+        *_share(claimed, N_d),
+        percent(counts.disclosed.right, N_d),
+        *disclosed,
+        guessed_within=percent(guessed, N_d * ONE),
+        guessed_within_others=percent(right[1], N_d * ONE),
+        guessed_within_beyond=percent(right[0] - right[1], N_d * ONE),
+        guessed_within_beyond_se=guessed_beyond_error(
+            right, (by_median[0], by_median[1]), int(left_t.sum()), with_others, N_d, sizes.n
+        ),
+    )
+
+
+def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
+    """Return the percentages."""
+    return BandCertainty(
+        percent(counts.claimed, N_d),
+        percent(counts.right, N_d),
+        percent(counts.right, counts.claimed),
+        *_share(counts, N_d),
+    )
+
+
+def _share(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
+    """Return what others show, what SD does beyond that, and its standard error, in percent."""
+    at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * ONE_CHANCE
+    return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
+
+
+def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
+    """Return the chance that the median of the whole table is within the band of each place.
+
+    `r`: the records by place; for persons of that place, who are left out of them where they are among them.
+    """
+    amounts = np.arange(band.amounts)
+    up_to = sums_before(r[: band.amounts])
+    low, high = band.low[amounts], band.high[amounts]
+    within = up_to[high] - up_to[low] - without_self
+    chances = np.zeros(band.size, dtype=np.int64)
+    present = np.flatnonzero(within >= 0)
+    parts = (up_to[low][present], within[present], (up_to[-1] - up_to[high])[present])
+    chances[present] = median_chances(*parts, draw)
+    return chances

@@ -1,0 +1,245 @@
+"""Amounts that are told to within a band: against the reference, and what must hold of any tables."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import bands as reference
+from support.doubts import FEW_SHARED_VALUES
+from support.figures import assert_same_frame
+from support.sampling import examples
+
+import disclosure_pipeline as dp
+
+pytestmark = FEW_SHARED_VALUES
+
+CERTAINTIES = (Fraction(1, 2), Fraction(2, 3), Fraction(1))
+# Edges that floats miss: 1.1 + 0.1, 0.98 * 100, and numbers around 0.
+AMOUNTS = [None, -100, -98, -8, 0, 0.1, 1.1, 1.2, 1.3, 98, 100, 102, 104]
+WITHINS = [0, 0.02, 0.1, 0.5, 2, 100, {"amount": 0.1}, {"share": 0.25}]
+Record = tuple[str, float | None]
+
+
+def size_of(within: Any) -> tuple[Fraction, bool]:
+    """The size of a band as it is written, and whether it is a share."""
+    if isinstance(within, Mapping):
+        [(kind, number)] = within.items()
+        return Fraction(str(number)), kind == "share"
+    return Fraction(str(within)), within < 1
+
+
+def frame(records: Sequence[Record], kind: str = "float") -> pd.DataFrame:
+    values = [value for _, value in records]
+    amounts: Any = pd.Series(values, dtype="float64")
+    if kind == "decimal":
+        amounts = pd.Series(
+            [None if value is None else Decimal(str(value)) for value in values], dtype=object
+        )
+    return pd.DataFrame({"key": pd.Series([key for key, _ in records], dtype=object), "amount": amounts})
+
+
+def measure(gt: pd.DataFrame, sd: Any, within: Any, **options: Any) -> dp.Disclosure:
+    return dp.disclosure(gt, sd, ["key"], "amount", within={"amount": within}, **options)
+
+
+records = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(AMOUNTS)), min_size=2, max_size=6)
+
+
+@examples(40)
+@given(
+    records,
+    records,
+    st.sampled_from(WITHINS),
+    st.sampled_from([(), (-8.0,), (0.0, 98.0)]),
+    st.sampled_from(["float", "decimal"]),
+)
+def test_all_figures_are_those_of_the_reference(
+    gt: list[Record], sd: list[Record], within: Any, special: tuple[float, ...], kind: str
+) -> None:
+    size, is_share = size_of(within)
+    exact = [
+        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
+    ]
+    codes = [Fraction(str(value)) for value in special]
+    lies = reference.band(share=size if is_share else None, amount=size, special=codes)
+    expected = reference.figures(exact[0], exact[1], lies, size, codes, CERTAINTIES)
+    result = measure(
+        frame(gt, kind),
+        frame(sd, kind),
+        within,
+        special_values={"amount": list(special)},
+        certainty=CERTAINTIES,
+    )
+    row = result.bands.iloc[0]
+    actual = {name: row[name] for name in expected if name in row}
+    for c in CERTAINTIES:
+        of_c = result.band_certainty.xs(float(c), level="certainty").iloc[0]
+        actual |= {name: of_c[name.split(" at ")[0]] for name in expected if name.endswith(f" at {c}")}
+    assert actual == pytest.approx(expected, abs=1e-6)
+
+
+def incomes(records: int, seed: int, copied: float = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """People of twenty areas with an amount each, and a fresh table that a share of them is copied into."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for _ in range(2):
+        area = rng.integers(0, 20, records)
+        amount = np.rint(rng.lognormal(7 + area / 40, 0.1, records))
+        tables.append(pd.DataFrame({"key": area, "age": rng.integers(0, 20, records), "amount": amount}))
+    number = int(copied * records)
+    tables[1].iloc[:number] = (
+        tables[0].iloc[:number].assign(amount=lambda some: (some["amount"] * 1.01).round(2))
+    )
+    return tables[0], tables[1]
+
+
+def told(gt: pd.DataFrame, sd: Any, within: Any, **options: Any) -> pd.DataFrame:
+    measured = dp.disclosure(gt, sd, ["key", "age"], "amount", within={"amount": within}, **options)
+    return measured.bands.join(measured.band_certainty.unstack().pipe(flat)) if options else measured.bands
+
+
+def flat(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.set_axis([f"{name} at {c}" for name, c in frame.columns.to_flat_index()], axis=1)
+
+
+def test_a_band_of_nothing_is_the_exact_value() -> None:
+    gt, sd = incomes(300, 1)
+    gt, sd = (table.assign(amount=table["amount"] // 100) for table in (gt, sd))
+    gt.loc[::7, "amount"], sd.loc[::5, "amount"] = None, None
+    result = dp.disclosure(
+        gt, sd, ["key"], "amount", within={"amount": 0}, certainty=(0.25, 1), special_values={"amount": [11]}
+    )
+    bands, exact = result.bands.iloc[0], result.attribute.iloc[0]
+    assert bands["DiS_within"] == exact["DiS"] and bands["DiSCO_within"] == exact["DiSCO"]
+    for name in ("DiSCO_within_others", "DiSCO_within_beyond", "DiSCO_within_beyond_se"):
+        assert bands[name] == pytest.approx(exact[name.replace("_within", "")], abs=1e-6)
+    of_bands = result.band_certainty[["DiS_within", "DiSCO_within", "precision"]]
+    assert_same_frame(of_bands.set_axis(["DiS", "DiSCO", "precision"], axis=1), result.certainty)
+
+
+def test_a_copy_tells_all_that_ground_truth_does() -> None:
+    gt, _ = incomes(200, 2)
+    bands = told(gt, gt, 0.05).iloc[0]
+    assert bands["DiSCO_within"] <= bands["DiS_within"] <= 100
+    alone = gt.groupby(["key", "age"])["amount"].transform(lambda amounts: float(amounts.count() == 1))
+    assert bands["DiSCO_within"] >= 100 * alone.mean()
+    assert bands["DiSCO_within_beyond"] > 20 and bands["guessed_within_beyond"] > 20
+
+
+@pytest.mark.parametrize("within", [0.02, {"amount": 30}])
+def test_neither_order_nor_currency_nor_sign_matters(within: Any) -> None:
+    gt, sd = incomes(250, 3, copied=0.3)
+    options: dict[str, Any] = {"certainty": (0.5, 0.9)}
+    expected = told(gt, [sd, sd[:150], pd.concat([sd, sd])], within, **options)
+    shuffled = [table.sample(frac=1, random_state=1) for table in (sd, sd[:150], pd.concat([sd, sd]))]
+    assert_same_frame(told(gt.sample(frac=1, random_state=2), shuffled, within, **options), expected)
+    for factor in (1000, 0.01, -1):
+        wide = {"amount": abs(30 * factor)} if isinstance(within, dict) else within
+        scaled = [table.assign(amount=(table["amount"] * factor).round(4)) for table in (gt, *shuffled)]
+        assert_same_frame(told(scaled[0], scaled[1:], wide, **options), expected)
+
+
+def test_a_wider_band_tells_more() -> None:
+    gt, sd = incomes(250, 4)
+    shares = [told(gt, sd, within).iloc[0] for within in (0, 0.01, 0.05, 0.2, 0.9)]
+    for name in ("DiS_within", "DiSCO_within", "guessed_within"):
+        figures = [float(of_band[name]) for of_band in shares]
+        assert figures == sorted(figures) and figures[0] < figures[-1]
+
+
+def test_a_fresh_table_tells_nothing_beyond_others_and_near_copies_do() -> None:
+    names = ["DiS_within_beyond", "DiSCO_within_beyond", "guessed_within_beyond"]
+    for fresh, records in ((slice(None), 400), (slice(250), 400)):
+        beyond = []
+        for seed in range(20):
+            gt, sd = incomes(records, seed)
+            beyond.append(told(gt, sd[fresh], 0.05).iloc[0])
+        rows = pd.DataFrame(beyond)
+        for name in names:
+            error = rows[f"{name}_se"].mean()
+            assert abs(rows[name].mean()) < 4 * error / len(rows) ** 0.5
+            assert 0.4 < rows[name].std() / error < 1.6
+    gt, sd = incomes(400, 0, copied=0.5)
+    assert (told(gt, sd, 0.02)[names].iloc[0] > 10).all()
+    assert (told(gt, sd, 0.001)[["DiSCO_within_beyond", "guessed_within_beyond"]].iloc[0] < 5).all()
+
+
+BAD_BANDS: list[tuple[Any, str]] = [
+    (-0.1, "from 0"),
+    (float("nan"), "from 0"),
+    (float("inf"), "from 0"),
+    (True, "from 0"),
+    ("0.02", "from 0"),
+    (None, "from 0"),
+    ({"share": 1}, "below 1"),
+    ({"share": 0.1, "amount": 2}, "below 1"),
+    ({"days": 2}, "below 1"),
+]
+
+
+@pytest.mark.parametrize(("within", "message"), BAD_BANDS, ids=[str(within) for within, _ in BAD_BANDS])
+def test_what_is_no_band_is_refused(within: Any, message: str) -> None:
+    gt, sd = incomes(20, 5)
+    with pytest.raises(dp.InputError, match=rf"within of column 'amount'.*{message}"):
+        told(gt, sd, within)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"within": 0.02}, "must be a mapping"),
+        ({"within": {"salary": 0.02}}, "'salary' is not in"),
+        ({"within": {"age": 2}}, "'age', which is no target"),
+        ({"within": {"amount": 0.02}, "groups": {"amount": 5}}, "needs no groups"),
+        ({"within": {"amount": 0.02}, "edges": {"amount": [0, 1, 2]}}, "needs no groups"),
+        ({"within": {"amount": 0.02}, "unit": "person"}, "cannot be combined"),
+        ({"within": {"text": 0.02}}, "only numbers have a band"),
+        ({"within": {"day": 2}}, "holds dates: only numbers have a band"),
+        ({"within": {"is": 2}}, "only numbers have a band"),
+        ({"within": {"far": 2}}, "infinite values, which have no band"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_what_has_no_band_is_refused(options: dict[str, Any], message: str, engine: str) -> None:
+    gt, sd = incomes(20, 6)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(gt["age"], unit="D")
+    gt, sd = (
+        table.assign(**{"text": "a", "day": day, "is": True, "far": [*[1.5] * 19, float("inf")]})
+        for table in (gt, sd)
+    )
+    within = options["within"]
+    targets = ["amount", *({"text", "day", "is", "far"} & set(within if isinstance(within, dict) else ()))]
+    with pytest.raises(dp.InputError, match=message):
+        dp.disclosure(gt.assign(person=range(20)), sd, ["key", "age"], targets, engine=engine, **options)
+
+
+def test_columns_of_nothing_but_missing_values_have_figures() -> None:
+    gt, sd = incomes(20, 7)
+    bands = told(gt.assign(amount=np.nan), sd.assign(amount=np.nan), 0.02).iloc[0]
+    assert bands["DiSCO_within"] > 0 and bands["guessed_within"] == 0
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "uint64", "float32", "object", "text of decimals"])
+def test_numbers_of_any_type_are_compared_as_they_are_written(kind: str) -> None:
+    """1.2 lies within 0.1 of 1.1 in whatever unit; 2**60 + 100 within 100 of 2**60, and + 101 not."""
+    steps = {"int64": 2**60, "Int64": -(2**60), "uint64": 2**63, "object": 10**30}
+    if kind in steps:
+        amounts: list[Any] = [[steps[kind]], [steps[kind] + 100], [steps[kind] + 101]]
+        dtype, within = kind, 100
+        if kind == "object":
+            amounts = [[Decimal(of_table[0])] for of_table in amounts]
+    else:
+        number = Decimal if kind == "text of decimals" else float
+        amounts = [[number(text)] for text in ("1.1", "1.2", "1.21")]
+        dtype, within = "float32" if kind == "float32" else "object", {"amount": 0.1}  # type: ignore[assignment]
+    tables = [
+        pd.DataFrame({"key": 1, "amount": pd.Series(of_table * 2, dtype=dtype)}) for of_table in amounts
+    ]
+    shares = measure(tables[0], tables[1:], within).bands["DiSCO_within"]
+    assert shares.tolist() == [100, 0]

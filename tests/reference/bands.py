@@ -1,0 +1,194 @@
+"""What is told of an amount to within a band, person by person and in fractions: slow, obvious and exact.
+
+A record is a pair of a key combination and an amount (None: missing). A band is a function: does x lie in the
+band around v?
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, product
+from statistics import median_high, median_low
+
+Amount = Fraction | None
+Record = tuple[object, Amount]
+Table = Sequence[Record]
+Lies = Callable[[Amount, Amount], bool]
+
+
+def band(
+    *, share: Fraction | None = None, amount: Fraction = Fraction(0), special: Sequence[Amount] = ()
+) -> Lies:
+    """A share of the value or an amount; missing and special values are near to themselves alone."""
+    alone = {None, *special}
+
+    def lies(x: Amount, v: Amount) -> bool:
+        if x is None or v is None or x in alone or v in alone:
+            return x == v
+        return abs(x - v) <= (amount if share is None else share * abs(v))
+
+    return lies
+
+
+def fits(values: Sequence[Amount], lies: Lies, size: Fraction) -> bool:
+    """Whether the band of some number holds all: if any does, then one at whose edge one of them is."""
+    around: list[Amount] = list(values)
+    for x in values:
+        if x is not None:
+            around += [x + size, x - size, x / (1 + size)]
+            around += [x / (1 - size)] if size != 1 else []
+    return any(all(lies(x, v) for x in values) for v in around)
+
+
+def with_key(person: Record, table: Table) -> list[Amount]:
+    return [t for q, t in table if q == person[0]]
+
+
+def disclosed(person: Record, table: Table, lies: Lies) -> bool:
+    values = with_key(person, table)
+    return bool(values) and all(lies(x, person[1]) for x in values)
+
+
+def claimed(person: Record, table: Table, lies: Lies, size: Fraction) -> bool:
+    values = with_key(person, table)
+    return bool(values) and fits(values, lies, size)
+
+
+def over_draws(told: Callable[[Table], bool], table: Table, n: int) -> Fraction:
+    """The share of all draws of n records in which something is told."""
+    draws = list(combinations(table, n))
+    return Fraction(sum(map(told, draws)), len(draws))
+
+
+def thinned(told: Callable[[Table], Fraction], table: Table, drawn: Fraction) -> Fraction:
+    """The mean over draws in which each record is drawn by itself with this chance."""
+    mean = Fraction(0)
+    for marks in product((False, True), repeat=len(table)):
+        some = [record for record, mark in zip(table, marks, strict=True) if mark]
+        mean += drawn ** len(some) * (1 - drawn) ** (len(table) - len(some)) * told(some)
+    return mean
+
+
+def certain(person: Record, table: Table, lies: Lies, c: Fraction) -> Fraction:
+    """Whether the share c of the values with the person's key lies in the band around the person's own."""
+    values = [x for x in with_key(person, table) if x is not None]
+    near = sum(lies(x, person[1]) for x in values)
+    return Fraction(near > 0 and near >= c * len(values))
+
+
+def certainly_claimed(person: Record, table: Table, lies: Lies, size: Fraction, c: Fraction) -> bool:
+    """Whether some number's band holds the share c of the values with the person's key."""
+    values = [x for x in with_key(person, table) if x is not None]
+    return any(
+        fits(some, lies, size)
+        for number in range(1, len(values) + 1)
+        if number >= c * len(values)
+        for some in combinations(values, number)
+    )
+
+
+def is_amount(x: Amount, special: Sequence[Amount]) -> bool:
+    return x is not None and x not in special
+
+
+def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) -> Fraction | None:
+    """The chance that the median of a table lies in the band; None where it has no amount."""
+    amounts = [x for _, x in table if x is not None and x not in special]
+    if not amounts:
+        return None
+    middle = [median_low(amounts), median_high(amounts)]
+    return Fraction(sum(is_amount(person[1], special) and lies(x, person[1]) for x in middle), 2)
+
+
+def mean_guess(
+    person: Record, table: Table, lies: Lies, special: Sequence[Amount], n: int | None, *, by_key: bool
+) -> Fraction:
+    """The chance of a right guess by the key's median, else by that of all; or always by that of all."""
+
+    def mean(some: Table) -> tuple[Fraction, Fraction]:
+        """The chance, and that there is no amount."""
+        amounts = [record for record in some if is_amount(record[1], special)]
+        drawn = Fraction(1) if n is None else Fraction(n, len(table))
+        right = thinned(lambda taken: hits(person, taken, lies, special) or Fraction(0), amounts, drawn)
+        return right, (1 - drawn) ** len(amounts)
+
+    overall, _ = mean(table)
+    if not by_key:
+        return overall
+    right, none = mean([record for record in table if record[0] == person[0]])
+    return right + none * overall
+
+
+def guessed(
+    people: Table, tables: Sequence[Table], lies: Lies, special: Sequence[Amount], n: int | None = None
+) -> Fraction:
+    """Right guesses, each person from a table, by the better of both ways."""
+    pairs = list(zip(people, tables, strict=True))
+    return max(
+        sum(
+            (mean_guess(person, table, lies, special, n, by_key=by_key) for person, table in pairs),
+            Fraction(0),
+        )
+        for by_key in (True, False)
+    )
+
+
+def figures(
+    gt: Table,
+    sd: Table,
+    lies: Lies,
+    size: Fraction,
+    special: Sequence[Amount] = (),
+    certainties: Sequence[Fraction] = (),
+) -> dict[str, float]:
+    """Everything in percent of the GT records, and each certainty's under its number."""
+    n = min(len(sd), len(gt) - 1)
+    of_SD = n if len(sd) > len(gt) else None
+    of_GT = n if len(sd) < len(gt) - 1 else None
+    without = [[record for j, record in enumerate(gt) if j != i] for i in range(len(gt))]
+    own = list(zip(gt, without, strict=True))
+
+    def percent(total: Fraction | int) -> float:
+        return float(100 * Fraction(total) / len(gt))
+
+    def mean_of(told: Callable[[Record, Table], bool]) -> tuple[Fraction, Fraction]:
+        of_n = [over_draws(partial(told, person), sd, n) for person in gt]
+        of_others = [over_draws(partial(told, person), rest, n) for person, rest in own]
+        return sum(of_n, Fraction(0)), sum(of_others, Fraction(0))
+
+    DiS = mean_of(lambda person, table: claimed(person, table, lies, size))
+    DiSCO = mean_of(lambda person, table: disclosed(person, table, lies))
+    tables = [sd] * len(gt)
+    at_n, by_others = guessed(gt, tables, lies, special, of_SD), guessed(gt, without, lies, special, of_GT)
+    result = {
+        "DiS_within": percent(sum(claimed(person, sd, lies, size) for person in gt)),
+        "DiS_within_others": percent(DiS[1]),
+        "DiS_within_beyond": percent(DiS[0] - DiS[1]),
+        "DiSCO_within": percent(sum(disclosed(person, sd, lies) for person in gt)),
+        "DiSCO_within_others": percent(DiSCO[1]),
+        "DiSCO_within_beyond": percent(DiSCO[0] - DiSCO[1]),
+        "guessed_within": percent(guessed(gt, tables, lies, special)),
+        "guessed_within_others": percent(by_others),
+        "guessed_within_beyond": percent(at_n - by_others),
+    }
+    for c in certainties:
+        people = [person for person in gt if person[1] is not None]
+
+        def drawn(person: Record, table: Table, size_of_draw: int | None, c: Fraction = c) -> Fraction:
+            if size_of_draw is None:
+                return certain(person, table, lies, c)
+            kept = [record for record in table if record[0] == person[0] and record[1] is not None]
+            share = Fraction(size_of_draw, len(table))
+            return thinned(lambda some: certain(person, some, lies, c), kept, share)
+
+        from_SD = sum((drawn(person, sd, of_SD) for person in people), Fraction(0))
+        from_GT = sum(
+            (drawn(person, rest, of_GT) for person, rest in own if person[1] is not None), Fraction(0)
+        )
+        result |= {
+            f"DiS_within at {c}": percent(sum(certainly_claimed(p, sd, lies, size, c) for p in gt)),
+            f"DiSCO_within at {c}": percent(sum((certain(p, sd, lies, c) for p in people), Fraction(0))),
+            f"DiSCO_within_others at {c}": percent(from_GT),
+            f"DiSCO_within_beyond at {c}": percent(from_SD - from_GT),
+        }
+    return result
