@@ -264,7 +264,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
 def can_be_summed(target: Target, synthesis: int) -> bool:
     """Return whether sums over key combinations are enough, so that no single cell has to be looked at."""
     drawn = target.sizes(synthesis).something_is_drawn
-    return not (target.exclusions or target.certainties or target.band or drawn)
+    return not (target.exclusions or target.certainties or drawn)
 
 
 def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:

@@ -33,22 +33,30 @@ from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 class Band:
     """Which levels of a target lie in whose band.
 
-    `order`: the codes by place: amounts ascend, then special values, then missing; `amounts`: how many places
-    the first have. Of the level at each place: `low`, `high`: the place of the first level within its band,
-    and that after the last; `reach`: the place after the last level that fits into a band with it. All three
-    ascend.
+    `order`: the codes by place: special values, `amounts`, which ascend, special values, missing. Of the
+    level at each place: `low`, `high`: the place of the first level within its band, and that after the last;
+    `reach`: the place after the last level that fits into a band with it. All three ascend.
     """
 
     order: IntArray
     low: IntArray
     high: IntArray
     reach: IntArray
-    amounts: int
+    amounts: range
 
     @cached_property
     def place(self) -> IntArray:
         """The place of each code."""
         return np.argsort(self.order)
+
+    @cached_property
+    def is_ordered(self) -> bool:
+        """True if places are codes, as where no special value lies among the amounts."""
+        return not (np.diff(self.order) < 0).any()
+
+    def is_amount(self, place: IntArray) -> Mask:
+        """Mark places of amounts."""
+        return (place >= self.amounts.start) & (place < self.amounts.stop)
 
     @property
     def size(self) -> int:
@@ -114,12 +122,12 @@ def band_counts(
     """
     if not len(f.q):
         return BandCounts.nothing(len(certainties))
-    w = _Windows.over(f, d, band)
+    w = _Windows.over(f, d, band, sizes)
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
-    claimed_q, at_n_q, by_others = _claim(w, sizes)
+    claimed_q, at_n_q, by_others = _claim(w)
     guessed = _guess(w, w.f.s, None, without_self=False)
     return BandCounts(
-        disclosed=_disclose(w, sizes, total(w.people_q, claimed_q)),
+        disclosed=_disclose(w, total(w.people_q, claimed_q)),
         claimed_at_n=int((w.people_q * at_n_q).sum()),
         claimed_by_others=int((w.people * by_others).sum()),
         claimed_squares=sum_of_squares(w.people_q * at_n_q - w.f.sum_by_q(w.people * by_others)),
@@ -134,7 +142,8 @@ def band_counts(
 class _Windows:
     """The cells of some q by place, and the positions at which the band of each begins and ends.
 
-    `people`: the GT records to be told of in each cell.
+    `people`: the GT records to be told of in each cell. `p0`, `q0`: P0 and Q0 of each number of records, in
+    units of 1 / `ONE_CHANCE`.
     """
 
     f: FrequencyTable
@@ -143,11 +152,14 @@ class _Windows:
     low: IntArray
     high: IntArray
     reach: IntArray
+    p0: IntArray
+    q0: IntArray
 
     @classmethod
-    def over(cls, f: FrequencyTable, people: IntArray, band: Band) -> _Windows:
-        t = band.place[f.t]
-        if (np.diff(band.order) < 0).any():
+    def over(cls, f: FrequencyTable, people: IntArray, band: Band, sizes: Sizes) -> _Windows:
+        t = f.t
+        if not band.is_ordered:
+            t = band.place[t]
             by_place = np.lexsort((t, f.q))
             t, people = t[by_place], people[by_place]
             columns = {name: getattr(f, name)[by_place] for name in ("q", "d", "s", "d_q", "s_q")}
@@ -157,7 +169,11 @@ class _Windows:
         low, high, reach = (
             np.searchsorted(first + t, first + ends[t]) for ends in (band.low, band.high, band.reach)
         )
-        return cls(f, people, band, low, high, reach)
+        p0, q0 = (
+            in_integers(chances(np.arange(int(records.max()) + 1)))
+            for chances, records in ((sizes.p0, f.d_q), (sizes.q0, f.s_q))
+        )
+        return cls(f, people, band, low, high, reach, p0, q0)
 
     @cached_property
     def people_q(self) -> IntArray:
@@ -180,15 +196,11 @@ def sums_before(values: IntArray) -> IntArray:
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
-def _none_drawn(chances: Callable[[IntArray], Floats], records: IntArray) -> IntArray:
-    return in_integers(chances(records))
-
-
-def _disclose(w: _Windows, sizes: Sizes, claimed: int) -> ClaimCounts:
+def _disclose(w: _Windows, claimed: int) -> ClaimCounts:
     f = w.f
-    rest, rest_of_GT = f.s_q - w.within(f.s), f.d_q - w.within(f.d)
-    at_n = _none_drawn(sizes.q0, rest) - _none_drawn(sizes.q0, f.s_q)
-    by_others = _none_drawn(sizes.p0, rest_of_GT) - _none_drawn(sizes.p0, np.maximum(f.d_q - 1, 0))
+    rest = f.s_q - w.within(f.s)
+    at_n = w.q0[rest] - w.q0[f.s_q]
+    by_others = w.p0[f.d_q - w.within(f.d)] - w.p0[np.maximum(f.d_q - 1, 0)]
     right = total(w.people, (rest == 0) & (f.s_q > 0))
     return _count_claims(w, claimed, right, at_n, by_others)
 
@@ -204,33 +216,32 @@ def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_othe
     )
 
 
-def _claim(w: _Windows, sizes: Sizes) -> tuple[Mask, IntArray, IntArray]:
+def _claim(w: _Windows) -> tuple[Mask, IntArray, IntArray]:
     """Return DiS of each q, its chance at n, and that of the others for a GT record of each cell."""
     f = w.f
     outside = f.s_q - w.from_smallest(f.s)
     claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
-    at_n_q = f.sum_by_q(_none_drawn(sizes.q0, outside) - _none_drawn(sizes.q0, outside + f.s))
-    return claimed_q, at_n_q, _claim_by_others(w, sizes)
+    at_n_q = f.sum_by_q(w.q0[outside] - w.q0[outside + f.s])
+    return claimed_q, at_n_q, _claim_by_others(w)
 
 
-def _claim_by_others(w: _Windows, sizes: Sizes) -> IntArray:
+def _claim_by_others(w: _Windows) -> IntArray:
     """Return the sum over v for a person of each cell k, who is left out of d_q and of the window at k.
 
     The windows that k lies in begin at neighbouring cells, so sums over the cells before each one are enough.
     """
-    f, k = w.f, np.arange(len(w.f.q))
+    f, p0 = w.f, w.p0
     outside = f.d_q - w.from_smallest(f.d)
-
-    def smallest(out: IntArray, d: IntArray) -> IntArray:
-        return _none_drawn(sizes.p0, np.maximum(out, 0)) - _none_drawn(sizes.p0, np.maximum(out + d, 0))
-
-    with_k, without_k = smallest(outside, f.d), np.where(outside > 0, smallest(outside - 1, f.d), 0)
-    with_k, without_k = sums_before(with_k), sums_before(without_k)
+    others = outside - (outside > 0)  # where k is outside itself
+    with_k = sums_before(p0[outside] - p0[outside + f.d])
+    without_k = sums_before((p0[others] - p0[others + f.d]) * (outside > 0))
+    k = np.flatnonzero(f.d)
     begin = np.searchsorted(w.reach, k, side="right")
-    first, end = f.at_cells(f.first), f.at_cells(np.append(f.first[1:], len(f.q)))
-    own = smallest(outside, f.d - 1)
+    first, end = f.at_cells(f.first, k), f.at_cells(np.append(f.first[1:], len(f.q)), k)
+    own = p0[outside[k]] - p0[outside[k] + f.d[k] - 1]
     around = without_k[begin] - without_k[first] + without_k[end] - without_k[k + 1]
-    by_others: IntArray = np.where(f.d > 0, own + with_k[k] - with_k[begin] + around, 0)
+    by_others = np.zeros(len(f.q), dtype=np.int64)
+    by_others[k] = own + with_k[k] - with_k[begin] + around
     return by_others
 
 
@@ -260,7 +271,7 @@ def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
     """Count guesses from the records `r` of each cell, or from a draw of them."""
-    f, has_amount = w.f, w.f.t < w.band.amounts
+    f, has_amount = w.f, w.band.is_amount(w.f.t)
     up_to = sums_before(r * has_amount)
     cells = np.flatnonzero(has_amount & (w.people > 0))
     first, end = f.at_cells(f.first, cells), f.at_cells(np.append(f.first[1:], len(f.q)), cells)

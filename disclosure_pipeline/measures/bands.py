@@ -224,12 +224,12 @@ def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self
 
     `r`: the records by place; for persons of that place, who are left out of them where they are among them.
     """
-    amounts = np.arange(band.amounts)
-    up_to = sums_before(r[: band.amounts])
+    amounts = np.array(band.amounts, dtype=np.int64)
+    up_to = sums_before(np.where(band.is_amount(np.arange(band.size)), r, 0))
     low, high = band.low[amounts], band.high[amounts]
     within = up_to[high] - up_to[low] - without_self
     chances = np.zeros(band.size, dtype=np.int64)
     present = np.flatnonzero(within >= 0)
     parts = (up_to[low][present], within[present], (up_to[-1] - up_to[high])[present])
-    chances[present] = median_chances(*parts, draw)
+    chances[amounts[present]] = median_chances(*parts, draw)
     return chances

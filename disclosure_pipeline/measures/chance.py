@@ -75,11 +75,12 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     """
     s_q, t = np.divmod(drawn.groups, len(s_t))
     expected = []
-    for with_level in np.unique(s_t).tolist():
-        selected = np.flatnonzero((s_t[t] == with_level) & (s_q <= with_level))
-        if len(selected):
-            by_s_q = Grouped.sum_by_group(s_q[selected], drawn.sums[selected])
-            expected += (by_s_q.sums * all_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
+    possible = np.flatnonzero(s_q <= s_t[t])
+    by_level = possible[np.argsort(s_t[t[possible]], kind="stable")]
+    levels, first = np.unique(s_t[t[by_level]], return_index=True)
+    for with_level, selected in zip(levels.tolist(), np.split(by_level, first)[1:], strict=True):
+        by_s_q = Grouped.sum_by_group(s_q[selected], drawn.sums[selected])
+        expected += (by_s_q.sums * all_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
     return math.fsum(expected)  # exact, so that the order of the records makes no difference
 
 

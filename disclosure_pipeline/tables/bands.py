@@ -71,16 +71,16 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
         raise InputError(
             f"Column {column.name!r} holds infinite values, which have no band: make them special values."
         )
-    order = np.concatenate((codes, np.flatnonzero(is_special), [column.missing]))
-    low, high, reach = _find_ends(levels, within)
-    alone = np.arange(len(codes), len(order))
-    return Band(
-        order,
-        np.concatenate((low, alone)),
-        np.concatenate((high, alone + 1)),
-        np.concatenate((reach, alone + 1)),
-        len(codes),
-    )
+    codes_of_special = np.flatnonzero(is_special)
+    # Where they are in order no record has to be sorted again.
+    below = codes_of_special[codes_of_special < (codes[0] if len(codes) else 0)]
+    order = np.concatenate((below, codes, codes_of_special[len(below) :], [column.missing]))
+    amounts = range(len(below), len(below) + len(codes))
+    low = np.arange(len(order))
+    high, reach = low + 1, low + 1
+    for ends, of_amounts in zip((low, high, reach), _find_ends(levels, within), strict=True):
+        ends[amounts.start : amounts.stop] = amounts.start + of_amounts
+    return Band(order, low, high, reach, amounts)
 
 
 def _find_ends(levels: Values, within: Within) -> tuple[IntArray, IntArray, IntArray]:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, Target, TargetCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
+from disclosure_pipeline.counting.memory.rare_bands import count_rare_bands
 from disclosure_pipeline.measures.baseline_counts import (
     BaselineCounts,
     Squares,
@@ -278,7 +279,8 @@ def count_rare_keys(
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
     large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys)
-    return TargetCounts(totals_of_keys(sums), cells, large, None, baselines, ())
+    bands = count_rare_bands(rare.of_SD, t, target.band, target.sizes(synthesis)) if target.band else None
+    return TargetCounts(totals_of_keys(sums), cells, large, None, baselines, (), bands)
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:

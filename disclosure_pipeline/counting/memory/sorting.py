@@ -209,11 +209,12 @@ def _measure_rare_keys(
             others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
             if others:
                 uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
-    remaining = records.take(runs.places_of_longer())
+    remaining = [records.take(runs.places_of_longer())]
     if any(map(len, of_few_records)):
-        remaining = np.sort(np.concatenate([remaining, *of_few_records]))
-    if len(remaining):
-        uncounted.append(_UncountedRecords(remaining, range(len(packed.targets)), with_keys=True))
+        remaining.append(np.sort(np.concatenate(of_few_records)))
+    uncounted += [
+        _UncountedRecords(some, range(len(packed.targets)), with_keys=True) for some in remaining if len(some)
+    ]
     return uncounted
 
 
