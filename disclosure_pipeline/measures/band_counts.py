@@ -28,6 +28,8 @@ from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
+_NARROW = 2**31
+
 
 @dataclass(frozen=True)
 class Band:
@@ -165,9 +167,12 @@ class _Windows:
             columns = {name: getattr(f, name)[by_place] for name in ("q", "d", "s", "d_q", "s_q")}
             f = replace(f, **columns)
         f = replace(f, t=t)
-        first = f.q.astype(np.int64) * band.size
+        # Narrow numbers are found faster.
+        dtype = np.int32 if f.keys * (band.size + 1) < _NARROW else np.int64
+        first, t = f.q.astype(dtype) * dtype(band.size), t.astype(dtype)
         low, high, reach = (
-            np.searchsorted(first + t, first + ends[t]) for ends in (band.low, band.high, band.reach)
+            np.searchsorted(first + t, first + ends.astype(dtype)[t])
+            for ends in (band.low, band.high, band.reach)
         )
         p0, q0 = (
             in_integers(chances(np.arange(int(records.max()) + 1)))

@@ -80,6 +80,7 @@ class Runs:
         return np.repeat(begins, lengths) + count_up(lengths)
 
 
+_ROOMY = 2  # to count takes less than to sort, in a table of at most so many cells for each record
 _LARGEST_PART = 2  # times the records of a part are measured at once
 
 
@@ -266,14 +267,14 @@ def _tabulate_cells(
     job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsByKey, target: int
 ) -> FrequencyTable:
     """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
-    bits = packed.targets[target].bits
-    size = len(keys.codes) << bits
+    levels = packed.targets[target].column.size
+    size = len(keys.codes) * levels
     dtype: Any = unsigned_type((2 * size - 1).bit_length())
-    cells = keys.q.astype(dtype) << (bits + 1)
-    cells |= packed.t(keys.records, target).astype(dtype) << 1
-    cells |= keys.of_SD.astype(dtype)
+    cells = keys.q.astype(dtype) * dtype(2 * levels)
+    cells += packed.t(keys.records, target).astype(dtype) << 1
+    cells += keys.of_SD.astype(dtype)
     occupied: Any
-    if size <= min(len(cells), job.limits.table):
+    if size <= min(_ROOMY * len(cells), job.limits.table):
         counts = np.bincount(cells.astype(np.intp), minlength=2 * size)
         occupied = np.flatnonzero(counts[::2] | counts[1::2])
         d, s = counts[::2][occupied], counts[1::2][occupied]
@@ -284,10 +285,10 @@ def _tabulate_cells(
         number = run_lengths(first, len(cell))
         s = _sums_of_runs(cells & 1, first, number)
         d, occupied = number - s, cell[first].astype(np.int64)
-    q = occupied >> bits
+    q = occupied // levels
     return FrequencyTable(
         q=q,
-        t=occupied - (q << bits),
+        t=occupied - q * levels,
         d=d,
         s=s,
         d_q=keys.d_q[q],
@@ -295,7 +296,7 @@ def _tabulate_cells(
         N_d=job.records[0],
         N_s=job.records[synthesis],
         keys=len(keys.codes),
-        targets=packed.targets[target].column.size,
+        targets=levels,
     )
 
 
