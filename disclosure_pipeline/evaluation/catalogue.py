@@ -31,7 +31,6 @@ from disclosure_pipeline.evaluation.catalogue_population import POPULATION
 from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
 from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
 from disclosure_pipeline.measures.attribute import Attribute
-from disclosure_pipeline.measures.bands import BandCertainty
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.certainty import Certainty
@@ -318,7 +317,6 @@ CATALOGUE = list_once(
     *list_columns("one_way", words_of_fields(OneWay)),
     *list_columns("two_way", words_of_fields(TwoWay)),
     *list_columns("certainty", words_of_fields(Certainty)),
-    *list_columns("band_certainty", words_of_fields(BandCertainty)),
     *RELEASES,
     *list_columns("together_identity", words_of_fields(TogetherIdentity)),
     *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),

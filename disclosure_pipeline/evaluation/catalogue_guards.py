@@ -13,7 +13,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     list_guard,
     name_strictly,
 )
-from disclosure_pipeline.measures.bands import Bands
+from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import Copies
 from disclosure_pipeline.measures.nearness import Nearness
@@ -341,4 +341,5 @@ BANDS = (
             "in SD, over what is guessed from other people's records; of each target with a band",
         ),
     ),
+    *list_columns("band_certainty", words_of_fields(BandCertainty)),
 )
