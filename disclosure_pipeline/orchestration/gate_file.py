@@ -108,8 +108,10 @@ def parse_gate(text: str, file: Path) -> Gate:
 
 def _fill_in(gate: Gate, file: Path) -> Gate:
     paths = [*(getattr(gate, name) for name in _PATHS), *gate.confidential.values()]
+    paths += [] if gate.events is None else [gate.events.ground_truth]
     if not any(isinstance(path, str) and "{" in path for path in paths):
-        return gate  # Dagster, which fills templates in, is slow to import
+        # Dagster, which fills templates in, is slow to import. Defaults are read as in a file: 80 is 80.0.
+        return Gate.model_validate(gate.model_dump())
     import dagster as dg
     from dagster.components.resolved.errors import ResolutionException
 

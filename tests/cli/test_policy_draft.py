@@ -109,7 +109,7 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     one, six = (measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work", files) for files in (1, 5))
     assert six / one == pytest.approx(NormalDist().inv_cdf(1 - NormalDist().cdf(-3) / 6) / 3)
     assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
-    others = actual.own.attribute.loc[("work", 1), "DiSCO_others"] / 100
+    others = float(actual.own.attribute["DiSCO_others"].to_dict()["work", 1]) / 100
     assert bound is not None and bound > 100 * (1 - (1 - others) ** 5 - others)
     chances = [measure_chance(of.own, of.halves, "unique_hits_beyond", None) for of in (actual, smaller)]
     assert chances[0] < chances[1]

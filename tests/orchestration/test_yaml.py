@@ -21,7 +21,7 @@ from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.run import HONEST, make_data
-from disclosure_pipeline.orchestration.gate_file import require_as_written
+from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
 from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 
@@ -270,6 +270,23 @@ def test_paths_may_be_templates(monkeypatch: pytest.MonkeyPatch) -> None:
     for store in ("{{ env.NOT_SET_ANYWHERE }}", "{{ env.NOT_SET_ANYWHERE }}/store"):
         with pytest.raises(ValidationError, match="store"):
             gates.resolve(definition(store=store))
+
+
+def test_a_definition_is_the_same_with_a_template_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its digest is signed: a default must not be 80 for one reader and 80.0 for another."""
+    monkeypatch.setenv("SOME_FOLDER", "/somewhere")
+    file = Path("defs.yaml")
+    plain, templated = (
+        parse_gate(
+            yaml.safe_dump(
+                {"type": "disclosure_pipeline.DisclosureGate", "attributes": definition(store=store)}
+            ),
+            file,
+        )
+        for store in ("/somewhere/store", "{{ env.SOME_FOLDER }}/store")
+    )
+    assert repr(plain) == repr(templated)
+    assert plain.policy_digest() == templated.policy_digest()
 
 
 def test_the_policy_is_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
