@@ -53,9 +53,9 @@ def policy() -> None:
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
-    default=0.0,
+    default=5.0,
     show_default=True,
-    help="How long to try what the bounds would notice, such as 60; 0 leaves it out.",
+    help="How long to try what the bounds would notice; 0 leaves it out, 60 makes it surer.",
 )
 @report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def draft_policy(
@@ -65,8 +65,8 @@ def draft_policy(
 
     The bounds follow from the ground truth alone: from what it has itself, from what other people's records
     would tell of each person, and from how far chance goes beyond that in as many files of as many records.
-    None is taken from a candidate; the newest that were judged stand beside them for comparison. With
-    --seconds the draft ends with what the bounds would notice (see `policy power`). It tells figures of the
+    None is taken from a candidate; the newest that were judged stand beside them for comparison. The draft
+    ends with what the bounds would notice (see `policy power`), tried for --seconds. It tells figures of the
     ground truth, but no value, and does not count as an evaluation of it.
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
