@@ -112,8 +112,9 @@ class LinkedTable(CanonicalTable):
 
     @property
     def sha256(self) -> str:
-        """The hash of both tables: see `content_sha256`."""
-        of_both = content_sha256(self.frame) + self.events.sha256
+        """The hash of both tables: see `content_sha256`. Without the unit its values do not matter."""
+        named = self.events.columns if self.unit in self.columns else self.events_columns
+        of_both = content_sha256(self.frame) + self.events.keep_columns(named).sha256
         return hashlib.sha256(of_both.encode()).hexdigest()
 
     def count_levels(self, name: str) -> IntArray:

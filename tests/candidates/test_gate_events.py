@@ -157,14 +157,16 @@ def test_files_that_do_not_belong_together_are_refused(
     assert kind == "StoreError" and problem in message
 
 
-def published(gate: GateFolders, candidate: str, folder: Path) -> dict[str, bytes]:
+def published(gate: GateFolders, candidate: str, folder: Path) -> tuple[dict[str, bytes], list[str]]:
+    """What a release holds, and the hashes of what it was written from."""
     folder.mkdir()
     snapshot = gates.take(gate.incoming / candidate, gate.store.root)
     with stage_snapshot(snapshot, gate.store, gate.staging) as stage, ExitStack() as stack:
         staged = read_staged(gate, snapshot, stage.arrived, stack)
         files = write_tables(gate.gate, snapshot, staged, folder)
+        hashes = [table.sha256 for table in staged.tables]
     assert {file.name for file in files} == {path.name for path in folder.iterdir()}
-    return {file.name: (folder / file.name).read_bytes() for file in files}
+    return {file.name: (folder / file.name).read_bytes() for file in files}, hashes
 
 
 def test_both_tables_are_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,8 +182,8 @@ def test_both_tables_are_written_anew(tmp_path: Path, monkeypatch: pytest.Monkey
     arrive(tmp_path, "again", (shuffled[0], shuffled[1]), suffix=".parquet")
     once = published(gate, "once", tmp_path / "a")
     assert once == published(gate, "again", tmp_path / "b")
-    of_persons, of_events = (pd.read_parquet(tmp_path / "a" / name) for name in once)
-    assert [*once] == ["synthetic.parquet", "synthetic_events.parquet"]
+    of_persons, of_events = (pd.read_parquet(tmp_path / "a" / name) for name in once[0])
+    assert [*once[0]] == ["synthetic.parquet", "synthetic_events.parquet"]
     assert sorted(of_persons["person"]) == list(range(1, PEOPLE + 1))
     columns = ["sex", "age", "region", "height", "month", "diagnosis", "days"]
     written = of_persons.merge(of_events, on="person")[columns].astype(str)
@@ -200,7 +202,7 @@ def test_several_syntheses_each_have_two_tables(tmp_path: Path, monkeypatch: pyt
     found = steps(gate, "two", measured_anew=False)
     assert json.loads(found["dossier"])["decision"] == "approved", found["checks"]
     assert found["arrival"][1] == (PEOPLE, PEOPLE)
-    assert [*published(gate, "two", tmp_path / "a")] == [
+    assert [*published(gate, "two", tmp_path / "a")[0]] == [
         f"synthetic_{number}{table}.{suffix}"
         for number in (1, 2)
         for table in ("", "_events")
@@ -267,6 +269,10 @@ def test_copied_histories_of_fresh_people_are_refused(
     arrive(tmp_path, "copied", with_histories(0.1))
     assert decision(gate, "fresh") == ("approved", set())
     assert decision(gate, "copied") == ("refused", {"partial_copies_beyond"})
+    written = gates.write_definition(tmp_path / "gate", hospital_gate())
+    gates.with_keys(tmp_path, monkeypatch)
+    for name, code in (("fresh", 0), ("copied", 1)):
+        assert gates.run_command("evaluate", written, gate.incoming / name).exit_code == code
     alone = folders(
         tmp_path,
         hospital_gate(events=None, keys=["sex", "age"], targets=["region"]),
