@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
-from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries, find_joining_problem
+from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.sources import Source
 
 
@@ -94,17 +94,11 @@ class GateEvents(FrozenModel):
 
     @model_validator(mode="after")
     def _fits_together(self) -> GateEvents:
-        order = [] if self.order is None else [self.order]
-        named = {"order": order, "summaries": self.summaries, "multiset": self.in_multiset}
-        for argument, names in named.items():
-            unknown = [name for name in names if name not in self.columns]
-            if unknown:
-                raise ValueError(f"{argument} names {', '.join(unknown)}, which columns does not describe")
-        if order and self.columns[order[0]].type not in (*NUMERIC, *DATES):
-            raise ValueError(f"order names {order[0]}, which must be a number, a date or a datetime")
-        problem = find_joining_problem(self.order, self.summaries, self.in_multiset, self.length)
+        problem = self.joining("").find_problem(self.columns, "the events")
         if problem:
             raise ValueError(problem)
+        if self.order is not None and self.columns[self.order].type not in (*NUMERIC, *DATES):
+            raise ValueError(f"order names {self.order}, which must be a number, a date or a datetime")
         identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
         if identifiers:
             raise ValueError(f"{', '.join(identifiers)} is a text identifier, which is never released")

@@ -14,10 +14,10 @@ order the events are:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,12 @@ from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Vi
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.levels import IntArray, level_label
-from disclosure_pipeline.tables.messages import describe_argument, suggest_names
+from disclosure_pipeline.tables.messages import describe_argument, listed
 from disclosure_pipeline.tables.record_hashes import without_noise
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 Summary = Literal["first", "last", "most_frequent"]
+SUMMARIES: tuple[Summary, ...] = get_args(Summary)
 
 COUNT, MULTISET = f"{PREFIX}count", f"{PREFIX}multiset"
 
@@ -115,28 +116,37 @@ class Joining:
 
     def check(self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]) -> None:
         """Raise InputError unless this fits the columns of two tables of these `names`, and itself."""
-        problem = find_joining_problem(self.order, self.summaries, self.multiset, self.length)
-        if problem:
-            raise InputError(f"{problem}.")
-        ordered = [] if self.order is None else [self.order]
-        named = {
-            "unit": [self.unit],
-            "order": ordered,
-            "summaries": self.summaries,
-            "multiset": self.multiset,
-        }
-        for argument, wanted in named.items():
-            for name in wanted:
-                if name not in events.columns:
-                    raise InputError(
-                        f"{argument} names {describe_argument(name)}, which is no column of {names[1]}. "
-                        f"{suggest_names(name, events.columns)}"
-                    )
-        if self.unit not in persons.columns:
-            raise InputError(f"unit names {describe_argument(self.unit)}, which is no column of {names[0]}.")
+        problem = self.find_problem(events.columns, names[1])
+        for name, table in zip(names, (persons, events), strict=True):
+            if self.unit not in table.columns:
+                problem = f"unit names {describe_argument(self.unit)}, which is no column of {name}"
         taken = [name for name in map(str, persons.columns) if name.startswith(PREFIX)]
         if taken:
-            raise InputError(f"Column {taken[0]!r} of {names[0]} begins with {PREFIX!r}: rename it.")
+            problem = f"Column {taken[0]!r} of {names[0]} begins with {PREFIX!r}: rename it"
+        if problem:
+            raise InputError(f"{problem}.")
+
+    def find_problem(self, columns: Collection[str], table: str) -> str:
+        """Return what contradicts itself, or the `columns` of a `table` of events; empty if nothing does."""
+        order = [] if self.order is None else [self.order]
+        named = {"order": order, "summaries": self.summaries, "multiset": self.multiset}
+        for argument, names in named.items():
+            for name in names:
+                if name not in columns:
+                    shown = describe_argument(name)
+                    return f"{argument} names {shown}, no column of {table}, which have {listed(columns)}"
+        for name, of_column in self.summaries.items():
+            if isinstance(of_column, str) or not of_column or not set(of_column) <= set(SUMMARIES):
+                return f"summaries of {name!r} must be some of {listed(SUMMARIES)}"
+            if order == [] and {"first", "last"} & set(of_column):
+                return f"summaries asks for the first or last {name!r}: name the column that tells, as order"
+            if len(set(of_column)) < len(of_column):
+                return f"summaries of {name!r} names one more than once"
+        if len(set(self.multiset)) < len(self.multiset):
+            return "multiset names a column more than once"
+        if self.length is not None and (not self.multiset or self.length < 1):
+            return "length is of the multiset, and at least 1"
+        return ""
 
     def join(
         self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]
@@ -163,25 +173,6 @@ class Joining:
         if self.multiset:
             joined[MULTISET] = grouped.list_all([ranks[name] for name in self.multiset], self.length)
         return joined, owners
-
-
-def find_joining_problem(
-    order: str | None, summaries: Mapping[str, Sequence[str]], multiset: Sequence[str], length: int | None
-) -> str:
-    """Return what contradicts itself in how events are to be joined; empty where nothing does."""
-    for name, of_column in summaries.items():
-        unknown = [summary for summary in of_column if summary not in ("first", "last", "most_frequent")]
-        if unknown or not of_column or isinstance(of_column, str):
-            return f"summaries of {name!r} must be some of first, last and most_frequent"
-        if order is None and {"first", "last"} & set(of_column):
-            return f"summaries asks for the first or last {name!r}: name the column that says which, as order"
-        if len(set(of_column)) < len(of_column):
-            return f"summaries of {name!r} names one more than once"
-    if len(set(multiset)) < len(multiset):
-        return "multiset names a column more than once"
-    if length is not None and (not multiset or isinstance(length, bool) or length < 1):
-        return "length is of the multiset, and at least 1"
-    return ""
 
 
 def _find_owners(
