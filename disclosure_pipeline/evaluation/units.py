@@ -245,15 +245,14 @@ def _count_in_levels(
     """
     used = np.sum(group.counts, axis=0) > 0
     used[group.missing] = True  # it is always there, and the last one
-    order = np.argsort(levels, kind="stable")
-    bounds = np.searchsorted(levels[order], np.arange(np.count_nonzero(used) + 1))
     code = np.cumsum(used) - 1
     assert code[-1] >= levels.max(initial=0), "units are of the same tables"
-    counted = []
-    for level in range(group.size):
-        chosen = order[bounds[code[level]] : bounds[code[level] + 1]] if used[level] else order[:0]
-        counted.append([combinations.only(chosen).count_people(s[chosen]) for s in q.counts[1:]])
-    return counted
+    by_level = [combinations.count_people_in(s, levels, int(code[-1]) + 1) for s in q.counts[1:]]
+    nobody = PeopleCounts(0, 0, 0, 0)
+    return [
+        [of_synthesis[code[level]] if used[level] else nobody for of_synthesis in by_level]
+        for level in range(group.size)
+    ]
 
 
 def _combine(records: UnitRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:

@@ -48,10 +48,6 @@ class UnitCombinations:
             np.add.at(sums, of_pair, values)
         return cls(d, units, squares)
 
-    def only(self, chosen: IntArray) -> UnitCombinations:
-        """Return some of the combinations."""
-        return UnitCombinations(self.d[chosen], self.units[chosen], self.squares[chosen])
-
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit a lone unit; pairs and triples are records over 2 and 3."""
         pairs, triples = (int(self.d[self.units == n].sum()) / n for n in (_PAIR, _TRIPLE))
@@ -59,14 +55,21 @@ class UnitCombinations:
 
     def count_people(self, s: IntArray) -> PeopleCounts:
         """Count the GT records whose combination one unit has, and those of them that are in SD."""
-        alone, of_two = self.units == 1, self.units == _PAIR
-        products = (self.d * self.d - self.squares) // 2
-        return PeopleCounts(
-            int(self.d[alone].sum()),
-            int(products[of_two].sum()),
-            int(self.d[alone & (s > 0)].sum()),
-            int(np.count_nonzero(s == 1)),
+        return self.count_people_in(s, np.zeros(len(s), dtype=np.int64), 1)[0]
+
+    def count_people_in(self, s: IntArray, groups: IntArray, number: int) -> list[PeopleCounts]:
+        """Count as `count_people` among the combinations of each of so many groups."""
+        alone = self.units == 1
+        counted = (
+            (alone, self.d),
+            (self.units == _PAIR, (self.d * self.d - self.squares) // 2),
+            (alone & (s > 0), self.d),
+            (s == 1, s),
         )
+        sums = np.zeros((number, len(counted)), dtype=np.int64)
+        for column, (chosen, records) in enumerate(counted):
+            np.add.at(sums[:, column], groups[chosen], records[chosen])
+        return [PeopleCounts(*of_group) for of_group in sums.tolist()]
 
     def count_repeated(self) -> int:
         """Count the GT records that equal a record of another unit."""
