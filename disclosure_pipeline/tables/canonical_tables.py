@@ -124,7 +124,7 @@ class LinkedTable(CanonicalTable):
             return count_levels(self.frame[name])
         codes = encode(self.events.frame[of_events]).codes.astype(np.int64)
         levels = int(codes.max(initial=0)) + 1
-        pairs = np.unique(self.owners[codes >= 0] * levels + codes[codes >= 0])
+        pairs = pd.unique(self.owners[codes >= 0] * levels + codes[codes >= 0])
         counts = np.bincount(pairs % levels)
         return counts[counts > 0]
 

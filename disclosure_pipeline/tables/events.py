@@ -230,7 +230,9 @@ class _Ranks:
 
     def values_of(self, ranks: Values) -> Any:
         """Return a column with the values of some ranks; that of missing, and -1, are missing."""
-        used = np.unique(ranks[(ranks >= 0) & (ranks < self.missing)])
+        occurs = np.zeros(self.missing + 2, dtype=bool)
+        occurs[ranks] = True
+        used = np.flatnonzero(occurs[: self.missing])
         if self.ordered:
             used = used[np.argsort(self.places[used])]
         renumber = np.full(self.missing + 2, -1)
