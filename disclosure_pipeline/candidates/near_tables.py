@@ -20,10 +20,10 @@ from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, hold_lock, read_json, sync_folder, write_json
 from disclosure_pipeline.candidates.store import RefusedError, Store
-from disclosure_pipeline.evaluation.counts import EVENTS_ALONE
+from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
 from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.canonical_tables import PREFIX
+from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
 from disclosure_pipeline.tables.record_hashes import (
     Groups,
     Part,
@@ -64,11 +64,13 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
         ("the keys", gate.keys),
         *((f"the keys and {target!r}", (*gate.keys, target)) for target in gate.targets),
     ]
+    events = tuple(name for name in gate.published if name.startswith(PREFIX))
     as_they_are = [
         *((f"all columns but {name!r}", _leave_out(gate.published, name)) for name in gate.published),
         ("the targets", gate.targets),
         ("all columns but numbers", _leave_out_numbers(gate)),
-        (EVENTS_ALONE, tuple(name for name in gate.published if name.startswith(PREFIX))),
+        (EVENTS_ALONE, events),
+        (SUMMARIES_ALONE, _leave_out(events, MULTISET)),
         *(as_measured[1:] if gate.measures.prediction else []),
     ]
     inputs = [

@@ -26,7 +26,7 @@ from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit
-from disclosure_pipeline.tables.canonical_tables import PREFIX
+from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
 from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
@@ -206,8 +206,11 @@ def require_targets(targets: Any) -> None:
 WITHOUT_NUMBERS = "all but numbers"
 """Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
 
-EVENTS_ALONE = "the events alone"
-"""What happened to somebody tells who it is, whatever the record of the person says."""
+EVENTS_ALONE, SUMMARIES_ALONE = "the events alone", "the events' summaries alone"
+"""What happened to somebody tells who it is, whatever the record of the person says.
+
+A multiset is another one as soon as one value is changed; most of the summaries are not.
+"""
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,10 @@ def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[s
     others = [column for column in columns if column.kind is not Kind.NUMBER]
     if len(columns) - len(others) > 1:
         sets[WITHOUT_NUMBERS] = others
-    sets[EVENTS_ALONE] = [column for column in columns if str(column.name).startswith(PREFIX)]
+    events = [column for column in columns if str(column.name).startswith(PREFIX)]
+    sets[EVENTS_ALONE] = events
+    if MULTISET in [column.name for column in events]:
+        sets[SUMMARIES_ALONE] = [column for column in events if column.name != MULTISET]
     return {label: of_set for label, of_set in sets.items() if of_set}
 
 
@@ -329,7 +335,7 @@ def _count_in_memory(
             *(
                 count_copies(sets[label])
                 for label in sets
-                if label in {TARGETS_ALONE, WITHOUT_NUMBERS, EVENTS_ALONE}
+                if label in {TARGETS_ALONE, WITHOUT_NUMBERS, EVENTS_ALONE, SUMMARIES_ALONE}
             ),
         ]
         whole = DisclosureCounts(counts.whole, (), (), levels=counts.levels)

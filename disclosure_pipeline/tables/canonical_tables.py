@@ -83,6 +83,8 @@ class CanonicalTable:
 
 PREFIX = "events."
 """What the names of columns begin with that are of events, or derived of them."""
+MULTISET = f"{PREFIX}multiset"
+"""All of a person's events: it is another one as soon as a single value differs."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.canonical_tables import PREFIX
+from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
 from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
@@ -38,7 +38,7 @@ from disclosure_pipeline.tables.sources import Syntheses, TableSource
 Summary = Literal["first", "last", "most_frequent"]
 SUMMARIES: tuple[Summary, ...] = get_args(Summary)
 
-COUNT, MULTISET = f"{PREFIX}count", f"{PREFIX}multiset"
+COUNT = f"{PREFIX}count"
 
 PERSON_TWICE = "names a person in several records: every person has one"
 OF_NOBODY = "names somebody whom the table of persons lacks"
