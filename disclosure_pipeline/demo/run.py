@@ -119,11 +119,11 @@ def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
 def make_data(folder: Path, records: int, seed: int) -> None:
     """Write the ground truth and two complete candidates as CSV files; what is the same stays as it is."""
     ground_truth = population(records, seed)
-    honest = synthesise(ground_truth)
     tables: Mapping[str, pd.DataFrame] = {
         "ground_truth.csv": ground_truth,
-        f"incoming/{HONEST}/synthetic.csv": honest,
-        f"incoming/{LEAKY}/synthetic.csv": leak(honest, ground_truth),
+        # Drawn apart: of one synthesis the leaky table would repeat what the honest one published.
+        f"incoming/{HONEST}/synthetic.csv": synthesise(ground_truth, seed=2),
+        f"incoming/{LEAKY}/synthetic.csv": leak(synthesise(ground_truth), ground_truth),
     }
     for name, table in tables.items():
         content = table.to_csv(index=False).encode()
