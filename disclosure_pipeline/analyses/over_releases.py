@@ -7,14 +7,20 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts, warn_of_doubts
-from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
 from disclosure_pipeline.evaluation.frames import FiguresFrame
+from disclosure_pipeline.evaluation.over_releases import measure_together
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.individual import combine_cells
-from disclosure_pipeline.measures.together import disclosed, replicated_uniques_together
+from disclosure_pipeline.measures.together import (
+    BESIDE_ANY,
+    disclosed,
+    replicated_uniques_together,
+)
 from disclosure_pipeline.tables.frames import is_frame
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
@@ -54,7 +60,9 @@ def disclosure_over_releases(
         those of whom at least two tables disclose a level, all of them their own; NaN for the whole key.
         `any_earlier`, `any_with_candidate`, `any_new`; `agreed_earlier`, `agreed_with_candidate`,
         `agreed_new`. Agreement can end: where the candidate contradicts, agreed_with_candidate is less than
-        agreed_earlier and agreed_new together.
+        agreed_earlier and agreed_new together. `DiSCO_any_others`, `DiSCO_any_beyond` and its `_se`,
+        `DiSCO_any_by_chance`: beside any_with_candidate, as `Disclosure.together` has them; NaN for the whole
+        key.
 
     Raises:
         InputError: As `disclosure()`; `earlier` is no sequence.
@@ -86,12 +94,17 @@ def disclosure_over_releases(
     warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     combinations = combine_columns(key_columns)
     rows = []
-    for target in target_columns:
+    opened = FramesInMemory(tables.frames, "memory")
+    plan = plan_measures(opened, tables.keys, tables.targets, tables.grouping)
+    together, _ = measure_together(opened, plan, [len(all_tables)])
+    for place, target in enumerate(target_columns):
         cells = combine_cells(combinations, target.codes, target.size)
         by_earlier = disclosed(cells, combinations, earlier_tables)
         by_all = disclosed(cells, combinations, all_tables)
         rows.append(
-            _shares("any", by_earlier.any, by_all.any) | _shares("agreed", by_earlier.agreed, by_all.agreed)
+            _shares("any", by_earlier.any, by_all.any)
+            | _shares("agreed", by_earlier.agreed, by_all.agreed)
+            | together.iloc[place][list(BESIDE_ANY)].to_dict()
         )
     uniques_earlier = replicated_uniques_together(combinations, earlier_tables)
     uniques_in_all = replicated_uniques_together(combinations, all_tables)

@@ -29,7 +29,9 @@ from disclosure_pipeline.candidates.store import (
     is_stored,
 )
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.over_releases import find_first_release, measure_releases
+from disclosure_pipeline.evaluation import over_releases
+from disclosure_pipeline.evaluation.over_releases import add_first_release
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.tables.contract import ContractError
 
 RELEASED = "released"
@@ -142,15 +144,13 @@ def add_releases(
     earlier: Earlier,
     stage: Path | None = None,
 ) -> Measured:
-    """Return what was measured of a candidate, beside all that is published: the frame `over_releases`.
+    """Return what was measured of a candidate, beside all that is published.
 
     `ground_truth`: its sha256. `stage`: the copies of the candidate's tables. StoreError where GT is another
     one, or a release cannot be read any more: then nothing is determined.
     """
-    of_all = measured.result.stacked or measured.result
-    first = find_first_release(of_all.guards).assign(releases_gone=earlier.gone)
-    result = replace(measured.result, over_releases=first)
-    measured = replace(measured, result=result, releases=earlier.digest)
+    first = add_first_release(measured.result)
+    measured = replace(measured, result=_count_gone(first, earlier), releases=earlier.digest)
     if not earlier.releases:
         return measured
     gate = folders.gate
@@ -180,12 +180,17 @@ def add_releases(
         syntheses = [of for tables in (*releases, candidates) for of in tables]
         opened = stack.enter_context(engine.open_read([of_GT, *syntheses]))
         plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
-        frame = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
+        result = over_releases.add_releases(
+            measured.result, opened, plan, [*map(len, releases), len(candidates)]
+        )
         # A database reads its tables while they are measured.
         if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
-    frame = frame.assign(releases_gone=earlier.gone)
-    return replace(measured, result=replace(measured.result, over_releases=frame))
+    return replace(measured, result=_count_gone(result, earlier))
+
+
+def _count_gone(result: Disclosure, earlier: Earlier) -> Disclosure:
+    return replace(result, over_releases=result.over_releases.assign(releases_gone=earlier.gone))
 
 
 def _read_released_tables(

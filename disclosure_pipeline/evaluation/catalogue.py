@@ -49,7 +49,7 @@ from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.survey import PopulationRisk, RecordRisk
-from disclosure_pipeline.measures.together import Together, TogetherIdentity
+from disclosure_pipeline.measures.together import BESIDE_ANY, Together, TogetherIdentity
 from disclosure_pipeline.measures.weighted import (
     ENDING,
     OF_GROUPS,
@@ -356,7 +356,10 @@ CATALOGUE = list_once(
         "subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"
     ),
     *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
-    *list_columns("disclosure_over_releases", frame_words.RELEASES),
+    *list_columns(
+        "disclosure_over_releases",
+        frame_words.RELEASES | sample_words(words_of_fields(Together), *BESIDE_ANY),
+    ),
     *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
     *list_columns("weap", frame_words.WEAP),
     *list_columns("replicated_uniques", frame_words.REPLICATED),

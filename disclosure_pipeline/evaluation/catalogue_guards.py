@@ -23,6 +23,7 @@ from disclosure_pipeline.measures.together import (
     RELEASED_WORDS,
     SHARED_WITH_RELEASES,
     Together,
+    TogetherIdentity,
 )
 from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fields
 
@@ -283,9 +284,24 @@ RELEASES = (
     ),
     *list_columns(
         "over_releases",
-        RELEASED_WORDS,
+        RELEASED_WORDS | words_of_fields(TogetherIdentity),
         unit=" ".join(name for name in RELEASED_WORDS if name != "releases_gone"),
         exact="releases_gone",
+    ),
+    *list_columns(
+        "released_targets",
+        words_of_fields(Together),
+        family="attribute",
+        each={
+            "DiSCO_any_beyond": name_strictly("DiSCO_in_releases_beyond", 3) | {"of_release": True},
+            "DiSCO_any_beyond_chance": {
+                "name": "DiSCO_in_releases_beyond",
+                "role": "bound",
+                "published": "share",
+                "rank": 3,
+                "of_release": True,
+            },
+        },
     ),
     *list_columns(
         "together",

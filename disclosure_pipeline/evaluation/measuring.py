@@ -24,7 +24,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout
-from disclosure_pipeline.evaluation.over_releases import find_first_release
+from disclosure_pipeline.evaluation.over_releases import add_first_release
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.evaluation.survey import (
@@ -70,8 +70,7 @@ def measure(
         )
         result = replace(result, stacked=stacked)
     if plan.whole_records is not None:
-        guards = (result.stacked or result).guards
-        result = replace(result, over_releases=find_first_release(guards))
+        result = add_first_release(result)
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
 
 

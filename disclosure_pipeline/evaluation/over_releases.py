@@ -14,43 +14,78 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.copied_groups import find_apart
-from disclosure_pipeline.evaluation.counts import MeasuringPlan, code_shared_columns
-from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.evaluation.units import find_people, read_units
+from disclosure_pipeline.evaluation.counts import (
+    NO_FLAGS,
+    Counts,
+    MeasuringPlan,
+    code_shared_columns,
+    count_request,
+)
+from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.units import UnitRecords, find_people, measure_by_units, read_units
 from disclosure_pipeline.measures.guard_chance import beyond_chance
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.together import PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES
+from disclosure_pipeline.measures.together import (
+    PEOPLE_IN_RELEASES,
+    SHARED_WITH_RELEASES,
+    Together,
+    find_chance_of_any,
+)
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.grouping import grouping_of
 
 MOST_STEPS = 6
 """The sum over the releases is shown after so many of them: each step counts their tables again."""
 
 
-def measure_releases(
+def add_releases(
+    result: Disclosure,
     opened: OpenedTables,
     plan: MeasuringPlan,
     files: Sequence[int],
     on_progress: OnProgress = ignore_progress,
-) -> pd.DataFrame:
-    """Return the people found in the first releases, in more of them, and in all; what the last one shares.
+) -> Disclosure:
+    """Return the figures of a candidate beside all that is out: how the sums grew, and what is shared.
 
     `opened`: GT, then the tables of each release in the order of their publication, those of the candidate
-    last; `files`: how many each release has. Index releases: how many of them count.
+    last; `files`: how many each release has. `over_releases`: index releases, how many of them count; people
+    found in them, repU_any, and in the last row what the candidate shares with the others.
+    `released_targets`: index (target, releases), what they disclose together, see `Together`.
     """
-    ends = list(accumulate(files))
-    rows = {
-        step: _find_copied(
-            opened.only(range(ends[step - 1] + 1)).stacked(), plan, PEOPLE_IN_RELEASES, on_progress
-        )
-        for step in choose_steps(len(files))
-    }
+    ends, steps = list(accumulate(files)), choose_steps(len(files))
+    together, of_keys = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
+    rows = {}
+    for step in steps:
+        tables = opened.only(range(ends[step - 1] + 1)).stacked()
+        rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
+        rows[step]["repU_any"] = of_keys[ends[step - 1]]
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
+    shared = _find_shared(opened, plan, ends, on_progress)
+    numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
+    return replace(
+        result,
+        over_releases=frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0),
+        released_targets=together.rename(index=numbers, level="tables").rename_axis(index=_OF_TARGETS),
+    )
+
+
+_OF_TARGETS = ["target", "releases"]
+
+
+def _find_shared(
+    opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
+) -> dict[str, float]:
+    """Return what a table of the candidate shares with a release, or with all of them: the worst of these.
+
+    Two that share much are lost among many that share little.
+    """
     *starts, start, end = [1, *(last + 1 for last in ends)]
-    # Beside each release, and beside all of them: two that share much are lost among many that share little.
     earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
     earlier += [range(1, start)] if len(earlier) > 1 else []
     comparisons = len(earlier) * (end - start)
@@ -62,12 +97,62 @@ def measure_releases(
         for table in range(start, end)
         for tables in earlier
     ]
-    worst = max(
-        shared,
-        key=lambda row: (row[f"{SHARED_WITH_RELEASES}_beyond_chance"], row[f"{SHARED_WITH_RELEASES}_beyond"]),
+    bounded, beyond = f"{SHARED_WITH_RELEASES}_beyond_chance", f"{SHARED_WITH_RELEASES}_beyond"
+    return max(shared, key=lambda figures: (figures[bounded], figures[beyond]))
+
+
+def measure_together(
+    opened: OpenedTables,
+    plan: MeasuringPlan,
+    numbers: Sequence[int],
+    on_progress: OnProgress = ignore_progress,
+) -> tuple[pd.DataFrame, dict[int, float]]:
+    """Return what the first tables disclose as one release, for each number of them; and their repU_any.
+
+    Index (target, tables). All tables are grouped alike, so that more of them never disclose fewer people.
+    """
+    columns = opened.code(plan.columns, plan.grouping, on_progress)
+    grouped = {column.name: plan.grouping.apply(column) for column in columns}
+    units = None
+    if plan.unit is not None:
+        units = read_units(opened.with_columns([plan.unit]), plan, on_progress)
+    of_release = replace(
+        plan,
+        grouping=grouping_of(),
+        attribution=False,
+        chance=False,
+        together=True,
+        whole_records=None,
+        one_way=NO_FLAGS,
+        two_way=NO_FLAGS,
     )
-    of_candidate = pd.DataFrame([worst], index=frame.index[-1:])
-    return frame.join(of_candidate)
+    frames, of_keys = {}, {}
+    for number in numbers:
+        tables = range(number + 1)
+        some = {name: column.only(tables) for name, column in grouped.items()}
+        request = count_request(of_release, some)
+        [counts] = opened.only(tables).count([request], on_progress)
+        result = figures(_name_counts(request, counts), of_release)
+        if units is not None:
+            of_units = {name: plan.grouping.apply(column) for name, column in units.columns.items()}
+            some = {name: column.only(tables) for name, column in of_units.items()}
+            result = measure_by_units(result, UnitRecords(some, units.unit), of_release)
+        frames[number] = result.together
+        of_keys[number] = result.together_identity["repU_any"].item()
+    return pd.concat(frames, names=["tables"]).swaplevel(), of_keys
+
+
+def _name_counts(request: CountRequest, counts: DisclosureCounts) -> Counts:
+    return Counts(
+        keys=request.keys,
+        targets=[target.column for target in request.targets],
+        counts=counts,
+        records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
+        missing_value_doubts=(),
+        identifier_warnings=(),
+        engine_description="",
+        ledger=(),
+    )
 
 
 def choose_steps(releases: int) -> list[int]:
@@ -80,13 +165,38 @@ def choose_steps(releases: int) -> list[int]:
     return sorted({*before, releases} & set(range(1, releases + 1)))
 
 
-def find_first_release(guards: pd.DataFrame) -> pd.DataFrame:
-    """Return the same frame where nothing is published yet, from the guards of all files as one table."""
-    [of_all] = guards.to_dict("records")
+def add_first_release(result: Disclosure) -> Disclosure:
+    """Return the same where nothing is published yet: what all files of the candidate are by themselves."""
+    [of_all] = (result.stacked or result).guards.to_dict("records")
     people = {str(name): figure for name, figure in of_all.items() if str(name).startswith(_COPIED)}
     nothing = dict.fromkeys(people, 0.0)
-    row = {"releases_gone": 0} | _rename(people, PEOPLE_IN_RELEASES) | _rename(nothing, SHARED_WITH_RELEASES)
-    return pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases"))
+    identity = result.together_identity["repU_any"] if len(result.together) else result.identity["repU"]
+    row = {
+        **_rename(people, PEOPLE_IN_RELEASES),
+        "repU_any": float(identity.item()),
+        **_rename(nothing, SHARED_WITH_RELEASES),
+        "releases_gone": 0,
+    }
+    together = result.together if len(result.together) else _describe_one(result)
+    index = pd.MultiIndex.from_product([together.index, [1]], names=_OF_TARGETS)
+    return replace(
+        result,
+        over_releases=pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases")),
+        released_targets=together.set_axis(index),
+    )
+
+
+def _describe_one(result: Disclosure) -> pd.DataFrame:
+    """Return the figures of `Together` of one table."""
+    rows = {}
+    for (target, _), of_target in result.attribute.iterrows():  # type: ignore[misc]
+        others, beyond, error = of_target[["DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"]]
+        by_chance = find_chance_of_any(0.0, error, len(result.targets))
+        bounded = of_target["DiSCO_beyond_chance"]
+        rows[target] = Together(of_target["DiSCO"], 0.0, others, beyond, error, others, by_chance, bounded)
+    return frame_of(
+        {(name,): row_of(figures) for name, figures in rows.items()}, ["target"], names_of(Together)
+    )
 
 
 def _find_copied(

@@ -83,9 +83,9 @@ class Disclosure:
 
     The frames of a gate, empty elsewhere, are described where they are made: `guards`, `partial_copies` and
     `columns_apart` (`GuardFigures`); `guessed`, `exact_copies`, `groups`, `doubts` and `warning_counts`
-    (`evaluation.measuring`); `subgroups`; `over_releases`; `confidential`, index (confidential, synthesis),
-    copies of the records of further confidential tables; `protection`, `prediction`; `control_identity` and
-    `control_attribute` (`evaluation.controls`).
+    (`evaluation.measuring`); `subgroups`; `over_releases` and `released_targets` (there as `evaluation` too);
+    `confidential`, index (confidential, synthesis), copies of the records of further confidential tables;
+    `protection`, `prediction`; `control_identity` and `control_attribute` (`evaluation.controls`).
     """
 
     keys: tuple[Any, ...]
@@ -128,6 +128,7 @@ class Disclosure:
     warning_counts: pd.DataFrame = field(default_factory=pd.DataFrame)
     subgroups: pd.DataFrame = field(default_factory=pd.DataFrame)
     over_releases: pd.DataFrame = field(default_factory=pd.DataFrame)
+    released_targets: pd.DataFrame = field(default_factory=pd.DataFrame)
     confidential: pd.DataFrame = field(default_factory=pd.DataFrame)
     protection: pd.DataFrame = field(default_factory=pd.DataFrame)
     prediction: pd.DataFrame = field(default_factory=pd.DataFrame)

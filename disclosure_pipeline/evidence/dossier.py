@@ -45,7 +45,16 @@ FRAMES = (
     "warning_counts",
 )
 # Of a gate with bands, a unit, with weights or a holdout, or of several tables.
-_OPTIONAL = ("bands", "units", "population", "population_targets", "membership", "together", "over_releases")
+_OPTIONAL = (
+    "bands",
+    "units",
+    "population",
+    "population_targets",
+    "membership",
+    "together",
+    "over_releases",
+    "released_targets",
+)
 _WITHHELD = "(too few records to name)"
 
 # The levels that a flag names, each with the count of GT records that it speaks of.

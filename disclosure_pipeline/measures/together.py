@@ -145,6 +145,10 @@ class Together:
     ]
 
 
+BESIDE_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_by_chance")
+"""The figures that stand beside `any`."""
+
+
 @dataclass(frozen=True)
 class TogetherIdentity:
     """Percent of all GT records that are replicated uniques (repU) in at least one synthesis."""
@@ -169,7 +173,7 @@ def together(
     any_others, beyond = percent(counts.any_others, one), percent(counts.any_at_n - counts.any_others, one)
     error = standard_error(counts.squares, N_d)
     fresh = find_any_of_fresh(DiSCO_others)
-    by_chance = max(fresh - any_others, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
+    by_chance = find_chance_of_any(fresh - any_others, error, comparisons)
     return Together(
         percent(counts.any, N_d),
         percent(counts.agreed, N_d),
@@ -180,6 +184,11 @@ def together(
         by_chance,
         beyond_chance(beyond, by_chance),
     )
+
+
+def find_chance_of_any(fresh_beyond: float, error: float, comparisons: int = 1) -> float:
+    """Return how far honest tables go beyond draws of the others: fresh samples do, and chance adds to it."""
+    return max(fresh_beyond, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
 
 
 def find_any_of_fresh(DiSCO_others: Sequence[float]) -> float:

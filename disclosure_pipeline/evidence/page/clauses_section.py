@@ -175,6 +175,7 @@ class Beside:
 _OWN = {"DiSCO": "Dorig", "DiSDiO": "Dorig", "repU": "UiO", "UiOiS": "UiO", "DCAP": "CAPd"}
 _CHANCE = {"DiSCO": "DiSCO_chance", "DiSCO_any": "DiSCO_any_by_chance"}
 _FIGURES = {"DiSCO_any": "any"}
+_SAME = {"DiSCO_in_releases": "DiSCO_any"}
 _IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
 
 
@@ -192,7 +193,7 @@ def find_baselines(
     measure = clause["measure"]
     if clause["control"]:
         return {}
-    base = base_measure(measure)
+    base = _SAME.get(base_measure(measure), base_measure(measure))
     rows = list(_rows_of(clause, figures))
     row = next((row for row in rows if row.get(measure) == clause["value"]), rows[0] if rows else {})
     if measure in SMALLER_OF:

@@ -251,6 +251,10 @@ def render_page(
             excludes_records=sections.excludes_records(shown),
             flags=sections.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
+            growth=None if is_public else sections.show_growth(shown),
+            releases_gone=max(
+                (row["releases_gone"] for row in shown["figures"].get("over_releases", ())), default=0
+            ),
             copies_sentences=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
             risk_utility=None if is_public or shown["gate"] is None else sections.show_map(shown, others),

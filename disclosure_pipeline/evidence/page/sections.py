@@ -97,6 +97,55 @@ def tell_copies(content: Content) -> list[str]:
     return sentences
 
 
+def show_growth(content: Content) -> Figure | None:
+    """Draw how many people are found in what is published, release by release, and with the candidate.
+
+    None where nothing is published yet.
+    """
+    figures = content["figures"]
+    rows = [
+        {**row, "after": f"{row['releases']} release{'s' * (row['releases'] > 1)}"}
+        for row in figures.get("over_releases", ())
+    ]
+    if len(rows) <= 1:
+        return None
+    rows[-1]["after"] = "with the candidate"
+    marks = {"people_in_releases": charts.SYNTHETIC, "people_in_releases_expected": charts.OTHERS}
+    words = {name: require_words(name, "over_releases") for name in marks}
+    any_words = require_words("any", "released_targets")
+    disclosed = {(row["target"], row["releases"]): row["any"] for row in figures["released_targets"]}
+    before, now = (rows[place]["people_in_releases"] for place in (-2, -1))
+    return Figure(
+        f"Found in what is published: {before:.1f} % of the people, {now:.1f} % with the candidate",
+        charts.draw_rows(
+            [
+                (row["after"], find_heading(name, "over_releases"), row[name])
+                for row in rows
+                for name in marks
+            ],
+            name_marks(marks, "over_releases"),
+            "% of the people",
+            row_height=17,
+        ),
+        "The people found in the releases together, as these became more.",
+        PageTable(
+            "Releases counted together: people found, and people of whom any table tells a target",
+            ("Releases", *(capitalized(of.title) for of in words.values()), *figures["targets"]),
+            tuple(
+                (
+                    row["after"],
+                    *(write_figure(row[name], of) for name, of in words.items()),
+                    *(
+                        write_figure(disclosed.get((target, row["releases"])), any_words)
+                        for target in figures["targets"]
+                    ),
+                )
+                for row in rows
+            ),
+        ),
+    )
+
+
 def show_utility(content: Content) -> Figure | None:
     """Return how far each column is from GT, beside what a fresh sample would show."""
     rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]

@@ -1,0 +1,36 @@
+"""What a candidate adds to what is published, record by record: slow and obvious."""
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+
+from reference.copies import Row, copies
+
+
+def found_in(first: Sequence[Row], others: Sequence[Row]) -> tuple[float, float]:
+    """Percent of the first table's records that stand in it once and are in the others; and what is expected.
+
+    A fresh table of as many records holds at most so many, and so do columns that are drawn apart.
+    """
+    figures = copies(first, others)
+    apart = sum(1 - math.exp(-len(others) * by_columns(row, first)) for row in first if first.count(row) == 1)
+    return figures["people_copied"], max(figures["people_copied_expected"], 100 * apart / len(first))
+
+
+def by_columns(row: Row, table: Sequence[Row]) -> float:
+    """The chance of a record if each column were drawn for itself."""
+    columns = range(len(row))
+    return math.prod(sum(other[k] == row[k] for other in table) / len(table) for k in columns)
+
+
+def in_releases(gt: Sequence[Row], releases: Sequence[Sequence[Sequence[Row]]]) -> list[tuple[float, float]]:
+    """The people found in the first release, in the first two, and so on: each one has several tables."""
+    tables = [list(chain(*release)) for release in releases]
+    return [found_in(gt, list(chain(*tables[: k + 1]))) for k in range(len(releases))]
+
+
+def shared(releases: Sequence[Sequence[Sequence[Row]]]) -> list[tuple[float, float]]:
+    """What each table of the last release shares with each earlier one, and with all of them."""
+    *earlier, candidate = releases
+    tables = [list(chain(*release)) for release in earlier]
+    return [found_in(table, others) for table in candidate for others in [*tables, list(chain(*tables))]]
