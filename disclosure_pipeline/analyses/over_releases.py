@@ -104,7 +104,7 @@ def disclosure_over_releases(
         rows.append(
             _shares("any", by_earlier.any, by_all.any)
             | _shares("agreed", by_earlier.agreed, by_all.agreed)
-            | together.iloc[place][list(BESIDE_ANY)].to_dict()
+            | {name: float(together[name].iloc[place]) for name in BESIDE_ANY}
         )
     uniques_earlier = replicated_uniques_together(combinations, earlier_tables)
     uniques_in_all = replicated_uniques_together(combinations, all_tables)

@@ -29,8 +29,7 @@ from disclosure_pipeline.candidates.store import (
     is_stored,
 )
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation import over_releases
-from disclosure_pipeline.evaluation.over_releases import add_first_release
+from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.tables.contract import ContractError
 
@@ -176,16 +175,14 @@ def add_releases(
                 releases.append(list(new.values()))
         if not releases:
             return measured
-        of_GT = table.keep_columns((*gate.published, *([gate.unit] if gate.unit else [])))
         syntheses = [of for tables in (*releases, candidates) for of in tables]
-        opened = stack.enter_context(engine.open_read([of_GT, *syntheses]))
+        opened = stack.enter_context(engine.open_read([table, *syntheses]))
         plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
-        result = over_releases.add_releases(
-            measured.result, opened, plan, [*map(len, releases), len(candidates)]
-        )
+        over_releases, of_targets = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
         # A database reads its tables while they are measured.
         if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
+    result = replace(measured.result, over_releases=over_releases, released_targets=of_targets)
     return replace(measured, result=_count_gone(result, earlier))
 
 

@@ -44,19 +44,18 @@ MOST_STEPS = 6
 """The sum over the releases is shown after so many of them: each step counts their tables again."""
 
 
-def add_releases(
-    result: Disclosure,
+def measure_releases(
     opened: OpenedTables,
     plan: MeasuringPlan,
     files: Sequence[int],
     on_progress: OnProgress = ignore_progress,
-) -> Disclosure:
-    """Return the figures of a candidate beside all that is out: how the sums grew, and what is shared.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what a candidate is beside all that is out: how the sums grew, and what is shared.
 
     `opened`: GT, then the tables of each release in the order of their publication, those of the candidate
-    last; `files`: how many each release has. `over_releases`: index releases, how many of them count; people
-    found in them, repU_any, and in the last row what the candidate shares with the others.
-    `released_targets`: index (target, releases), what they disclose together, see `Together`.
+    last; `files`: how many each of them has; two releases at least. `over_releases`: index releases, how many
+    of them count; people found in them, repU_any, and in the last row what the candidate shares with the
+    others. `released_targets`: index (target, releases), what they disclose together, see `Together`.
     """
     ends, steps = list(accumulate(files)), choose_steps(len(files))
     together, of_keys = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
@@ -68,11 +67,8 @@ def add_releases(
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
     shared = _find_shared(opened, plan, ends, on_progress)
     numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
-    return replace(
-        result,
-        over_releases=frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0),
-        released_targets=together.rename(index=numbers, level="tables").rename_axis(index=_OF_TARGETS),
-    )
+    frame = frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0)
+    return frame, together.rename(index=numbers, level="tables").rename_axis(index=_OF_TARGETS)
 
 
 _OF_TARGETS = ["target", "releases"]
@@ -122,6 +118,8 @@ def measure_together(
         attribution=False,
         chance=False,
         together=True,
+        weights=None,
+        sampling_fraction=None,
         whole_records=None,
         one_way=NO_FLAGS,
         two_way=NO_FLAGS,
@@ -150,6 +148,7 @@ def _name_counts(request: CountRequest, counts: DisclosureCounts) -> Counts:
         records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
         missing_value_doubts=(),
         identifier_warnings=(),
+        bands=tuple(target.band for target in request.targets),
         engine_description="",
         ledger=(),
     )
@@ -189,14 +188,22 @@ def add_first_release(result: Disclosure) -> Disclosure:
 def _describe_one(result: Disclosure) -> pd.DataFrame:
     """Return the figures of `Together` of one table."""
     rows = {}
-    for (target, _), of_target in result.attribute.iterrows():  # type: ignore[misc]
-        others, beyond, error = of_target[["DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"]]
-        by_chance = find_chance_of_any(0.0, error, len(result.targets))
-        bounded = of_target["DiSCO_beyond_chance"]
-        rows[target] = Together(of_target["DiSCO"], 0.0, others, beyond, error, others, by_chance, bounded)
-    return frame_of(
-        {(name,): row_of(figures) for name, figures in rows.items()}, ["target"], names_of(Together)
-    )
+    for target in result.targets:
+        of_target = result.attribute.xs(target, level="target").iloc[0]
+        others, error = of_target["DiSCO_others"], of_target["DiSCO_beyond_se"]
+        rows[(target,)] = row_of(
+            Together(
+                any=of_target["DiSCO"],
+                agreed=0.0,
+                DiSCO_any_others=others,
+                DiSCO_any_beyond=of_target["DiSCO_beyond"],
+                DiSCO_any_beyond_se=error,
+                DiSCO_any_fresh=others,
+                DiSCO_any_by_chance=find_chance_of_any(0.0, error, len(result.targets)),
+                DiSCO_any_beyond_chance=of_target["DiSCO_beyond_chance"],
+            )
+        )
+    return frame_of(rows, ["target"], names_of(Together))
 
 
 def _find_copied(

@@ -12,7 +12,7 @@ no further than these, and the standard error once in `ONCE_IN` tables, is put d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
@@ -356,7 +356,7 @@ _OF_RECORDS = {
         subject="records that a published table holds, too",
     ),
 }
-RELEASED_WORDS: Mapping[str, Words] = {
+RELEASED_WORDS: dict[str, Words] = {
     "releases_gone": Words(
         "revoked releases that are gone",
         "This many releases were revoked and their tables are gone, so that nobody can count them.",

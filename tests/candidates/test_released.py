@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from reference import releases as records
@@ -28,10 +30,11 @@ from disclosure_pipeline.policy.gate import Gate
 LOOSE = {"repU": 100, "DiSCO": 100}
 
 
-def folders(root: Path, engine: str = "memory") -> GateFolders:
-    definition = gates.definition(policy=LOOSE, ground_truth="ground_truth.parquet")
+def folders(root: Path, engine: str = "memory", **changes: Any) -> GateFolders:
+    definition = gates.definition(policy=LOOSE, ground_truth="ground_truth.parquet", **changes)
     gate = gate_steps.folders(root, definition, engine, "ground_truth.parquet")
-    gates.ground_truth().to_parquet(root / "ground_truth.parquet", index=False)
+    people = gates.ground_truth().assign(weight=3, person=np.arange(300) // 2)
+    people[[*gates.ground_truth(), *changes.values()]].to_parquet(root / "ground_truth.parquet", index=False)
     gate = replace(gate, store=Store(root / "store"))
     reading.record_ground_truth(gate)
     return gate
@@ -93,6 +96,15 @@ def test_what_comes_first_and_later(tmp_path: Path) -> None:
     assert dossier["measured"][RELEASED] == list_earlier(gate, "candidate").digest
     assert counted(gate, "second").index.tolist() == [1, 2]
     assert counted(gate, "first").index.tolist() == [1]
+
+
+@pytest.mark.parametrize("column", ["weight", "unit"])
+def test_columns_of_the_ground_truth_alone(tmp_path: Path, column: str) -> None:
+    """Whose a record is, and how many people it stands for, is in no published table."""
+    gate = folders(tmp_path, **{column: {"weight": "weight", "unit": "person"}[column]})
+    publish(gate, "first", gates.ground_truth().head(100))
+    receive(gate, "candidate", gates.honest(2))
+    assert counted(gate, "candidate")["people_in_releases"].min() > 30
 
 
 def test_the_same_table_again_is_no_further_release(tmp_path: Path) -> None:
