@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
+from disclosure_pipeline.candidates.linked_tables import list_syntheses
 from disclosure_pipeline.candidates.measuring import Measured, plan_gate
 from disclosure_pipeline.candidates.near_tables import draw_seed
 from disclosure_pipeline.candidates.reading import (
@@ -31,6 +32,7 @@ from disclosure_pipeline.candidates.store import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.contract import ContractError
 
 RELEASED = "released"
@@ -164,12 +166,14 @@ def add_releases(
         if digest != ground_truth:
             raise StoreError(CHANGED)
         candidates = read_syntheses(folders, engine, snapshot, stack, stage)
-        known = {table.sha256 for table in candidates}
+        known = set(_hash_syntheses(gate, snapshot))
         releases = []
         for released in earlier.releases:
             tables = _read_released_tables(folders, engine, released, stack)
-            # The same table again tells nothing new, however often it is published.
-            new = {of.sha256: of for of in tables if of.sha256 not in known}
+            # The same files again tell nothing new, however often they are published. A table's own hash is
+            # not asked: without records it is of values, which another table may have, too.
+            new = dict(zip(_hash_syntheses(gate, released.snapshot), tables, strict=True))
+            new = {hashes: of for hashes, of in new.items() if hashes not in known}
             known |= set(new)
             if new:
                 releases.append(list(new.values()))
@@ -184,6 +188,11 @@ def add_releases(
             raise StoreError(CHANGED)
     result = replace(measured.result, over_releases=over_releases, released_targets=of_targets)
     return replace(measured, result=_count_gone(result, earlier))
+
+
+def _hash_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[str, ...]]:
+    """Return the sha256 of the files of each synthesis."""
+    return [tuple(file.sha256 for file in files) for files in list_syntheses(gate, snapshot)]
 
 
 def _count_gone(result: Disclosure, earlier: Earlier) -> Disclosure:
