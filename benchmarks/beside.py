@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
@@ -17,8 +17,21 @@ import pandas as pd
 from data import TARGETS, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.evaluation.counts import plan_measures
+from disclosure_pipeline.evaluation.over_releases import measure_releases
+from disclosure_pipeline.tables.grouping import grouping_of
 
 RECORDS = 10_000_000
+
+
+def count_releases(ground_truth: pd.DataFrame, released: Sequence[pd.DataFrame]) -> object:
+    """As a gate counts the last of them beside the others."""
+    with open_tables(ground_truth, released, "memory") as opened:
+        plan = plan_measures(opened, KEYS, list(TARGETS), grouping_of())
+        return measure_releases(opened, plan, [1] * len(released))
+
+
 KEYS = ["sex", "age", "region", "household"]
 WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     # name: the call, and the part of the records that it is measured with
@@ -35,6 +48,7 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
         lambda gt, sd: dp.disclosure_over_releases(gt, sd, KEYS, list(TARGETS), earlier=[sd]),
         10,
     ),
+    "releases": (lambda gt, sd: count_releases(gt, [sd, sd, sd]), 1),
     "nearest_guess": (lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, "health"), 100),
     "remedy": (
         lambda gt, sd: dp.compare_remedies(gt, sd, KEYS, list(TARGETS), [dp.Remedy.remove_unique_copies()]),
