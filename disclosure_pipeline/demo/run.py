@@ -12,7 +12,7 @@ import pandas as pd
 
 from disclosure_pipeline.candidates.files import read_json, write_whole
 from disclosure_pipeline.candidates.store import MARKER
-from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.population import REGION, population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evidence.page.rendering import PAGE
@@ -26,6 +26,9 @@ GATE = "survey"
 _DEFINITION = Path(__file__).parents[1] / "defs" / GATE / "defs.yaml"
 _MARKER = Path("demo", ".made-by-the-demo")
 HONEST, LEAKY = "conditional-model", "memorising-model"
+# A second, small gate, which the demo fills and does not run: of a sample with weights, and incomes.
+SALARIES, RAISED = "salaries", "raising-model"
+_SAMPLE, _LARGE_REGIONS = 1500, 4
 
 
 @dataclass(frozen=True)
@@ -117,23 +120,44 @@ def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
 
 
 def make_data(folder: Path, records: int, seed: int) -> None:
-    """Write the ground truth and two complete candidates as CSV files; what is the same stays as it is."""
+    """Write each gate's ground truth and two complete candidates as CSV files; what is the same stays so."""
     ground_truth = population(records, seed)
     tables: Mapping[str, pd.DataFrame] = {
         "ground_truth.csv": ground_truth,
         # Drawn apart: of one synthesis the leaky table would repeat what the honest one published.
         f"incoming/{HONEST}/synthetic.csv": synthesise(ground_truth, seed=2),
         f"incoming/{LEAKY}/synthetic.csv": leak(synthesise(ground_truth), ground_truth),
+        **_make_salaries(population(_SAMPLE, seed)),
     }
     for name, table in tables.items():
         content = table.to_csv(index=False).encode()
         path = folder / name
         if not path.is_file() or path.read_bytes() != content:
             write_whole(path, content)
-    for candidate in (HONEST, LEAKY):
-        marker = folder / "incoming" / candidate / MARKER
+    for incoming in (path.parent for path in folder.glob("**/incoming/*/synthetic.csv")):
+        marker = incoming / MARKER
         if not marker.exists():
             marker.touch()
+
+
+def _make_salaries(sample: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return a sample that took four times as many of the small regions, and two syntheses of it.
+
+    One is honest; the other holds two people in five with 3 % more income.
+    """
+    columns = ["sex", "age", "region", "household", "income"]
+    honest = synthesise(sample)[columns]
+    in_large = sample["region"].isin(REGION[:_LARGE_REGIONS])
+    copied = sample[columns].head(2 * len(sample) // 5)
+    raised = copied["income"].where(
+        copied["income"] < 0, (copied["income"] * 0.103).round().astype("Int64") * 10
+    )
+    copied = copied.assign(income=raised)
+    return {
+        f"{SALARIES}/ground_truth.csv": sample[columns].assign(weight=in_large.map({True: 40, False: 10})),
+        f"{SALARIES}/incoming/{HONEST}/synthetic.csv": honest,
+        f"{SALARIES}/incoming/{RAISED}/synthetic.csv": pd.concat([copied, honest.iloc[len(copied) :]]),
+    }
 
 
 def verdict(folder: Path, candidate: str) -> Verdict:

@@ -11,13 +11,12 @@ from support.paths import ROOT
 
 from disclosure_pipeline.definitions import defs as load_definitions
 
-# What `dg dev` is to show of the gate.
-ASSETS = {
-    *(("survey", name) for name in ("ground_truth", "synthetic", "bins", "dossier", "release", "candidates")),
-    *(("survey", name) for name in ("identity_risk", "attribute_risk")),
-}
-SENSORS = {"survey_arrivals", "survey_failures"}
-SCHEDULES = ["survey_ground_truth_changed"]
+# What `dg dev` is to show of the gates.
+GATES = ("salaries", "survey")
+OF_GATE = ("ground_truth", "synthetic", "bins", "dossier", "release", "candidates")
+ASSETS = {(gate, name) for gate in GATES for name in (*OF_GATE, "identity_risk", "attribute_risk")}
+SENSORS = {f"{gate}_{kind}" for gate in GATES for kind in ("arrivals", "failures")}
+SCHEDULES = {f"{gate}_ground_truth_changed" for gate in GATES}
 
 
 def test_the_code_location_has_the_gate() -> None:
@@ -27,4 +26,4 @@ def test_the_code_location_has_the_gate() -> None:
         repository = load_definitions().get_repository_def()
     assert {tuple(key.path) for key in repository.asset_graph.get_all_asset_keys()} == ASSETS
     assert {sensor.name for sensor in repository.sensor_defs} == SENSORS
-    assert [schedule.name for schedule in repository.schedule_defs] == SCHEDULES
+    assert {schedule.name for schedule in repository.schedule_defs} == SCHEDULES
