@@ -194,6 +194,21 @@ def test_the_page_of_two_tables_has_copies_nearness_and_groups(tables: Tables, e
     assert "of the gate" not in page and "Risk and utility" not in page
 
 
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_measure_tells_amounts_within_a_band(tables: Tables, engine: str) -> None:
+    command = ("measure", *tables(gates.honest()), "--key", "sex", "--key", "age", "--within", "income=0.05")
+    command = (*command, "--engine", engine, "--accept-doubts")
+    result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], within={"income": 0.05})
+    told = float(result.bands["DiSCO_within"].item())
+    shown = run_command(*command).stdout
+    assert "Amounts told to within their band" in shown and f"{told:.2f}" in shown
+    figures = json.loads(run_command(*command, "--format", "json").stdout)["figures"]
+    of_bands = {row["measure"]: row["value"] for row in figures if row["frame"] == "bands"}
+    assert (of_bands["within"], of_bands["DiSCO_within"]) == ("5 %", told)
+    page = run_command(*command, "--format", "html").stdout
+    assert f"The income of {told:.1f} % of the people is told to within 5 % by table 1" in page
+
+
 def test_the_page_of_two_tables_opens_and_codes_them_once(
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +308,10 @@ def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> N
         (("--key", "sex", "--groups", "income=1"), "from 2 on"),
         (("--key", "sex", "--groups", "work=3"), "'work'"),
         (("--key", "sex", "--special", "income=none"), "COLUMN=NUMBER"),
+        (("--key", "sex", "--within", "income=-0.1"), "from 0"),
+        (("--key", "sex", "--within", "income=nan"), "from 0"),
+        (("--key", "sex", "--within", "income=0.1", "--groups", "income=5"), "needs no groups"),
+        (("--key", "sex", "--within", "work=0.1"), "only numbers have a band"),
     ],
 )
 def test_measure_refuses(tables: Tables, options: tuple[str, ...], message: str, engine: str) -> None:

@@ -47,6 +47,43 @@ def test_what_a_database_cannot_do(refused: str) -> None:
     assert "secret-77" not in str(caught.value).split("[type=")[0]
 
 
+LOOSE = {"repU": 100, "DiSCO": 100}
+NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "negative": (-0.1, {}, "greater than or equal to 0"),
+    "not a number": (float("nan"), {}, "finite"),
+    "true": (True, {}, "valid number"),
+    "a share of all": ({"share": 1}, {}, "below 1"),
+    "share and amount": ({"share": 0.1, "amount": 2}, {}, "below 1"),
+    "text": ("0.02", {}, "valid number"),
+    "of no bound": (0.02, {"policy": LOOSE}, "no bound on DiSCO_within of income"),
+    "of a key": (0.02, {"keys": ["sex", "income"], "targets": ["work"], "policy": LOOSE}, "for targets"),
+    "with edges": (0.02, {"edges": {"income": [0, 1, 2]}}, "groups or edges"),
+    "with a unit": (0.02, {"unit": "person"}, "cannot be combined with unit"),
+    "of text": (None, {"columns": {"work": {"type": "category", "within": 2}}}, "within is for numbers"),
+    "of none": (None, {}, "only of a target with within"),
+}
+
+
+@pytest.mark.parametrize("refused", NO_BANDS)
+def test_what_is_no_band(refused: str) -> None:
+    within, changes, message = NO_BANDS[refused]
+    columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
+    columns |= changes.get("columns", {})
+    bounded = {"policy": LOOSE | {"DiSCO_within": 5}} | changes | {"columns": columns}
+    with pytest.raises(ValidationError, match=message):
+        Gate.model_validate(gates.definition(**bounded))
+
+
+def test_a_band_decides() -> None:
+    def gate(within: Any) -> Gate:
+        columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
+        policy = LOOSE | ({} if within is None else {"DiSCO_within": 5})
+        return Gate.model_validate(gates.definition(columns=columns, policy=policy))
+
+    digests = [gate(within).policy_digest() for within in (None, 0.02, 0.03, {"amount": 0.02})]
+    assert len(set(digests)) == len(digests)
+
+
 @pytest.mark.parametrize(
     ("engine", "ground_truth"),
     [
