@@ -126,13 +126,13 @@ def band_counts(
         return BandCounts.nothing(len(certainties))
     w = _Windows.over(f, d, band, sizes)
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
-    claimed_q, at_n_q, by_others = _claim(w)
+    claimed = _claim(w.only(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left)))
     guessed = _guess(w, w.f.s, None, without_self=False)
     return BandCounts(
-        disclosed=_disclose(w, total(w.people_q, claimed_q)),
-        claimed_at_n=int((w.people_q * at_n_q).sum()),
-        claimed_by_others=int((w.people * by_others).sum()),
-        claimed_squares=sum_of_squares(w.people_q * at_n_q - w.f.sum_by_q(w.people * by_others)),
+        disclosed=_disclose(w, claimed.claimed),
+        claimed_at_n=claimed.right_at_n,
+        claimed_by_others=claimed.right_by_others,
+        claimed_squares=claimed.squares,
         certainty=tuple(_be_certain(w, c, of_SD, of_GT) for c in certainties),
         guessed=guessed,
         guessed_at_n=_guess(w, w.f.s, of_SD, without_self=False) if of_SD else guessed,
@@ -151,42 +151,73 @@ class _Windows:
     f: FrequencyTable
     people: IntArray
     band: Band
-    low: IntArray
-    high: IntArray
-    reach: IntArray
     p0: IntArray
     q0: IntArray
 
     @classmethod
     def over(cls, f: FrequencyTable, people: IntArray, band: Band, sizes: Sizes) -> _Windows:
-        t = f.t
-        if not band.is_ordered:
-            t = band.place[t]
-            by_place = np.lexsort((t, f.q))
-            t, people = t[by_place], people[by_place]
-            columns = {name: getattr(f, name)[by_place] for name in ("q", "d", "s", "d_q", "s_q")}
-            f = replace(f, **columns)
-        f = replace(f, t=t)
-        # Narrow numbers are found faster.
-        dtype = np.int32 if f.keys * (band.size + 1) < _NARROW else np.int64
-        first, t = f.q.astype(dtype) * dtype(band.size), t.astype(dtype)
-        low, high, reach = (
-            np.searchsorted(first + t, first + ends.astype(dtype)[t])
-            for ends in (band.low, band.high, band.reach)
-        )
         p0, q0 = (
             in_integers(chances(np.arange(int(records.max()) + 1)))
             for chances, records in ((sizes.p0, f.d_q), (sizes.q0, f.s_q))
         )
-        return cls(f, people, band, low, high, reach, p0, q0)
+        if band.is_ordered:
+            return cls(f, people, band, p0, q0)
+        t = band.place[f.t]
+        by_place = np.lexsort((t, f.q))
+        return cls(_select(replace(f, t=t), by_place), people[by_place], band, p0, q0)
+
+    def only(self, of_q: Mask) -> _Windows:
+        """Return the windows of some of the q that have cells."""
+        cells = np.flatnonzero(self.f.at_cells(of_q))
+        return replace(self, f=_select(self.f, cells), people=self.people[cells])
 
     @cached_property
-    def people_q(self) -> IntArray:
-        """The people of each q that has cells."""
-        return self.f.sum_by_q(self.people)
+    def told(self) -> IntArray:
+        """The cells with people to be told of."""
+        return np.flatnonzero(self.people)
+
+    @cached_property
+    def low(self) -> IntArray:
+        """The position at which the band of each cell of `told` begins."""
+        return self._find(self.told, self.band.low)
+
+    @cached_property
+    def high(self) -> IntArray:
+        """That at which it ends."""
+        return self._find(self.told, self.band.high)
+
+    @cached_property
+    def reach(self) -> IntArray:
+        """The position after the last cell that fits into a band with each one."""
+        return self._find(np.arange(len(self.f.q)), self.band.reach)
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """The cells as numbers that ascend; narrow ones are found faster."""
+        dtype = np.int32 if self.f.keys * (self.band.size + 1) < _NARROW else np.int64
+        return self.f.q.astype(dtype) * dtype(self.band.size) + self.f.t.astype(dtype)
+
+    def _find(self, cells: IntArray, ends: IntArray) -> IntArray:
+        """Return where the place that `ends` has for the place of each cell is, or would be, in its q."""
+        t = self.f.t[cells]
+        return np.searchsorted(self._places, self._places[cells] + (ends[t] - t).astype(self._places.dtype))
+
+    def may_fit(self, records: IntArray, left: int) -> Mask:
+        """Mark the q of which all but one more than `left` of the records may fit into one band.
+
+        More than half of them lie around the middle one, if so: only what reaches that has to be looked at.
+        """
+        f, up_to = self.f, sums_before(records)
+        first, end = up_to[f.first], up_to[np.append(f.first[1:], len(f.q))]
+        number = end - first
+        middle = np.searchsorted(up_to, first + number // 2, side="right") - 1
+        middle = np.minimum(middle, len(f.q) - 1)
+        back = np.searchsorted(self.band.reach, np.arange(self.band.size), side="right")
+        around = up_to[self._find(middle, self.band.reach)] - up_to[self._find(middle, back)]
+        return (around >= number - left - 1) | (number <= 2 * (left + 1))
 
     def within(self, records: IntArray) -> IntArray:
-        """Return the records of its q within the band of each cell."""
+        """Return the records of its q within the band of each cell of `told`."""
         up_to = sums_before(records)
         return up_to[self.high] - up_to[self.low]
 
@@ -196,92 +227,90 @@ class _Windows:
         return up_to[self.reach] - up_to[:-1]
 
 
+def _select(f: FrequencyTable, cells: IntArray) -> FrequencyTable:
+    return replace(f, **{name: getattr(f, name)[cells] for name in ("q", "t", "d", "s", "d_q", "s_q")})
+
+
 def sums_before(values: IntArray) -> IntArray:
     """Return the sum of all values before each position, and of all."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
 def _disclose(w: _Windows, claimed: int) -> ClaimCounts:
-    f = w.f
-    rest = f.s_q - w.within(f.s)
-    at_n = w.q0[rest] - w.q0[f.s_q]
-    by_others = w.p0[f.d_q - w.within(f.d)] - w.p0[np.maximum(f.d_q - 1, 0)]
-    right = total(w.people, (rest == 0) & (f.s_q > 0))
+    d_q, s_q = w.f.d_q[w.told], w.f.s_q[w.told]
+    rest = s_q - w.within(w.f.s)
+    at_n = w.q0[rest] - w.q0[s_q]
+    by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
+    right = total(w.people[w.told], (rest == 0) & (s_q > 0))
     return _count_claims(w, claimed, right, at_n, by_others)
 
 
 def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:
-    """Return the counts; `at_n`, `by_others`: chances of a GT record of each cell, in 1 / `ONE_CHANCE`."""
-    return ClaimCounts(
-        claimed,
-        right,
-        int((w.people * at_n).sum()),
-        int((w.people * by_others).sum()),
-        sum_of_squares(w.f.sum_by_q(w.people * (at_n - by_others))),
-    )
+    """Return the counts; `at_n`, `by_others`: chances of a record of each cell of `told`."""
+    people, added = w.people[w.told], np.zeros(len(w.f.q), dtype=np.int64)
+    added[w.told] = people * (at_n - by_others)
+    squares = sum_of_squares(w.f.sum_by_q(added)) if len(w.told) else 0
+    return ClaimCounts(claimed, right, int((people * at_n).sum()), int((people * by_others).sum()), squares)
 
 
-def _claim(w: _Windows) -> tuple[Mask, IntArray, IntArray]:
-    """Return DiS of each q, its chance at n, and that of the others for a GT record of each cell."""
+def _claim(w: _Windows) -> ClaimCounts:
+    """Count DiS, which is claimed of all people of a q alike."""
     f = w.f
+    if not len(f.q):
+        return ClaimCounts()
     outside = f.s_q - w.from_smallest(f.s)
     claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
-    at_n_q = f.sum_by_q(w.q0[outside] - w.q0[outside + f.s])
-    return claimed_q, at_n_q, _claim_by_others(w)
+    at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.told)
+    return _count_claims(w, total(f.sum_by_q(w.people), claimed_q), 0, at_n, _claim_by_others(w))
 
 
 def _claim_by_others(w: _Windows) -> IntArray:
-    """Return the sum over v for a person of each cell k, who is left out of d_q and of the window at k.
+    """Return the sum over v for a person of each cell k of `told`, left out of d_q and of the window at k.
 
     The windows that k lies in begin at neighbouring cells, so sums over the cells before each one are enough.
     """
-    f, p0 = w.f, w.p0
+    f, p0, k = w.f, w.p0, w.told
     outside = f.d_q - w.from_smallest(f.d)
     others = outside - (outside > 0)  # where k is outside itself
     with_k = sums_before(p0[outside] - p0[outside + f.d])
     without_k = sums_before((p0[others] - p0[others + f.d]) * (outside > 0))
-    k = np.flatnonzero(f.d)
     begin = np.searchsorted(w.reach, k, side="right")
     first, end = f.at_cells(f.first, k), f.at_cells(np.append(f.first[1:], len(f.q)), k)
     own = p0[outside[k]] - p0[outside[k] + f.d[k] - 1]
     around = without_k[begin] - without_k[first] + without_k[end] - without_k[k + 1]
-    by_others = np.zeros(len(f.q), dtype=np.int64)
-    by_others[k] = own + with_k[k] - with_k[begin] + around
+    by_others: IntArray = own + with_k[k] - with_k[begin] + around
     return by_others
 
 
 def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
     f = w.f
     has_value = f.t != w.band.missing
-    s, d = f.s * has_value, f.d * has_value
-    s_q, others = f.at_cells(f.sum_by_q(s)), f.at_cells(f.sum_by_q(d)) - 1
-    S, D = w.within(s), w.within(d) - 1
-    claimed_q = f.sum_by_q(is_enough(w.from_smallest(s), s_q, c)) > 0
-    people = np.flatnonzero(has_value & (w.people > 0))
+    s, d, told = f.s * has_value, f.d * has_value, has_value[w.told]
+    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.told) - told
+    near, near_others = w.within(s), w.within(d) - told
+    claimed_q = f.sum_by_q(is_enough(w.from_smallest(s), f.at_cells(in_q), c)) > 0
 
     def chances(part: IntArray, whole: IntArray, draw: Draw | None) -> IntArray:
-        of_cells = np.zeros(len(f.q), dtype=np.int64)
-        part, whole = part[people], whole[people]
-        of_cells[people] = (
-            _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, draw.chance))
-            if draw
-            else is_enough(part, whole, c) * ONE_CHANCE
-        )
-        return of_cells
+        if draw is None:
+            return is_enough(part, whole, c) * ONE_CHANCE
+        chance = draw.chance
+        return _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, chance))
 
-    right = total(w.people, has_value & is_enough(S, s_q, c))
-    claimed = total(w.people_q, claimed_q)
-    return _count_claims(w, claimed, right, chances(S, s_q, of_SD), chances(D, others, of_GT))
+    s_q = f.at_cells(in_q, w.told)
+    right = total(w.people[w.told], is_enough(near, s_q, c))
+    claimed = total(f.sum_by_q(w.people), claimed_q)
+    return _count_claims(w, claimed, right, chances(near, s_q, of_SD), chances(near_others, in_others, of_GT))
 
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
     """Count guesses from the records `r` of each cell, or from a draw of them."""
     f, has_amount = w.f, w.band.is_amount(w.f.t)
     up_to = sums_before(r * has_amount)
-    cells = np.flatnonzero(has_amount & (w.people > 0))
+    of_amounts = has_amount[w.told]
+    cells, low, high = (positions[of_amounts] for positions in (w.told, w.low, w.high))
     first, end = f.at_cells(f.first, cells), f.at_cells(np.append(f.first[1:], len(f.q)), cells)
-    below, within = up_to[w.low[cells]] - up_to[first], up_to[w.high[cells]] - up_to[w.low[cells]]
-    above = up_to[end] - up_to[w.high[cells]]
+    below, within = up_to[low] - up_to[first], up_to[high] - up_to[low]
+    above = up_to[end] - up_to[high]
     within = within - without_self
     people, records = w.people[cells], below + within + above
     found = ONE_CHANCE - in_integers(chance_of_none(records, draw)) if draw else (records > 0) * ONE_CHANCE

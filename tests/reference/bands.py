@@ -62,6 +62,8 @@ def over_draws(told: Callable[[Table], bool], table: Table, n: int) -> Fraction:
 
 def thinned(told: Callable[[Table], Fraction], table: Table, drawn: Fraction) -> Fraction:
     """The mean over draws in which each record is drawn by itself with this chance."""
+    if drawn == 1:
+        return told(table)
     mean = Fraction(0)
     for marks in product((False, True), repeat=len(table)):
         some = [record for record, mark in zip(table, marks, strict=True) if mark]
