@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from support import gates
+from support.paths import ROOT
 
 from disclosure_pipeline.candidates.files import read_json
 from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, make_data, sign_with
@@ -16,7 +17,7 @@ from disclosure_pipeline.orchestration.running import run_job
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.verifying import verify
 
-DEFINITION = Path(gates.dp.__file__).parent / "defs" / SALARIES / "defs.yaml"
+DEFINITION = ROOT / "disclosure_pipeline" / "defs" / SALARIES / "defs.yaml"
 
 
 def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
