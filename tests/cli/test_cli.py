@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from support import gates
@@ -262,34 +261,6 @@ def test_measure_says_where_tables_share_few_values(tables: Tables) -> None:
     assert (accepted.exit_code, accepted.stdout) == (0, shown.stdout)
     assert "--accept-doubts" not in accepted.stderr
     assert "share few values" not in run_command("measure", *tables(gates.honest()), *OPTIONS).output
-
-
-def test_a_table_that_went_through_pandas_is_the_same_table(tmp_path: Path) -> None:
-    """Gaps turned 3 into 3.0: the copy is measured as the copy it is, and the ledger says what was done."""
-    random = np.random.default_rng(1)
-    gt = pd.DataFrame(
-        {
-            "region": random.integers(1, 6, 400),
-            "age": pd.Series(random.integers(20, 60, 400)).astype("Int64").mask(random.random(400) < 0.1),
-            "depress": pd.Series(random.integers(0, 9, 400)).astype("Int64").mask(random.random(400) < 0.2),
-        }
-    )
-    paths = [tmp_path / name for name in ("gt.csv", "same.csv", "roundtrip.csv")]
-    gt.to_csv(paths[0], index=False)
-    gt.to_csv(paths[1], index=False)
-    pd.read_csv(paths[0]).to_csv(paths[2], index=False)
-    assert paths[2].read_text().count(".0") > 400
-    keys = ("--key", "region", "--key", "age")
-    for engine in ENGINES:
-        same, roundtrip = (
-            run_command("measure", paths[0], sd, *keys, "--engine", engine) for sd in paths[1:]
-        )
-        in_memory = engine != "partitioned"  # copies are looked for in memory
-        assert same.exit_code == roundtrip.exit_code == (3 if in_memory else 0)
-        assert ("of the people are in" in same.stdout) == in_memory
-        assert roundtrip.stdout == same.stdout
-        assert "number in another form, read by its value" in roundtrip.stderr
-        assert "Changed" not in same.stderr
 
 
 @pytest.mark.parametrize("engine", ENGINES)

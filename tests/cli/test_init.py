@@ -21,7 +21,6 @@ from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
 from support.surveys import TABLES, panel
 
-from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.component import HOME
 from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
@@ -268,11 +267,6 @@ def test_numbers_with_many_values_are_grouped() -> None:
     assert (columns["x"].groups, columns["y"].groups) == (20, None)
     columns = dict(describe_table(table, ["x"], [], {"y": 3}).columns)
     assert (columns["x"].groups, columns["y"].groups) == (20, 3)
-
-
-def test_a_record_in_the_place_of_the_header_is_refused() -> None:
-    with pytest.raises(InputError, match="header"):
-        describe_table(pd.DataFrame([["x", "y"]], columns=["a", "23"]), ["a"], [])
 
 
 @pytest.mark.parametrize("name", ["panel", "survey of living conditions", "couples"])

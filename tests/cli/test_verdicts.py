@@ -76,17 +76,6 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     assert "asked 1 of at most 500 times" in run_command("status", gate).stdout
 
 
-def test_the_number_of_questions_is_limited(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 1}
-    gate = write_gate(home, policy=policy)
-    assert run_command("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
-    refused = run_command("evaluate", gate, deliver(home, gates.honest(2)))
-    assert refused.exit_code == 1
-    assert "1 contents were measured against this ground truth, which is the limit" in refused.stderr
-    assert run_command("evaluate", gate, deliver(home, gates.honest(1))).exit_code == 0
-
-
 def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
     """One for another content is none; a waiver that does not apply refuses, as in a run."""
     home.write_ground_truth(gates.ground_truth())
@@ -274,15 +263,3 @@ def test_a_gate_that_is_not_ready(what: str, home: Home, monkeypatch: pytest.Mon
     assert shown.exit_code == 1, shown.output
     assert message in shown.stderr
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
-
-
-def test_a_home_that_is_no_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paths may be absolute, and DAGSTER_HOME is needed all the same."""
-    ready(home)
-    paths = {name: str(home.path / name) for name in ("incoming", "store", "releases")}
-    paths |= {"ground_truth": str(home.path / "ground_truth.csv")}
-    gate = write_gate(home, **paths, trusted_keys=str(home.path / "keys" / "public-key.pem"))
-    monkeypatch.setenv("DAGSTER_HOME", str(home.path / "nowhere"))
-    assert "DAGSTER_HOME: names" in run_command("check", gate).stderr
-    monkeypatch.delenv("DAGSTER_HOME")
-    assert "DAGSTER_HOME: is not set: Dagster would forget every run" in run_command("check", gate).stderr

@@ -54,6 +54,8 @@ pytestmark = FEW_SHARED_VALUES
 
 ENGINES = list(ENGINES_AND_WAYS)
 EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}
+# Each is counted by itself, and all of them stacked: databases need seconds for what memory does at once.
+MOST_SYNTHESES = {"memory": 4, "toy": 4}
 EXAMPLES_IN_CI = {"memory": 100, "toy": 10, "partitioned": 50, "files": 50, "duckdb": 40, "postgres": 12}
 
 
@@ -90,7 +92,9 @@ def test_random_tables(engine: str, databases: Databases) -> None:
     """In files values are what their text means: those are compared with the same files in memory."""
 
     @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 3))
-    @given(cases(), st.sampled_from(list(ENGINES_AND_WAYS[engine])))
+    @given(
+        cases(most_syntheses=MOST_SYNTHESES.get(engine, 2)), st.sampled_from(list(ENGINES_AND_WAYS[engine]))
+    )
     def check(case: Case, way: str) -> None:
         frames = [case.ground_truth_frame, *case.synthetic_frames]
         assume(engine not in DATABASES or "" not in frames[0].columns)  # no name in a database

@@ -191,7 +191,7 @@ def test_not_a_number_is_missing(values: ExtensionArray) -> None:
         assert identity["repU"] == reference.percent(1, 3)
 
 
-@examples(8)
+@examples(8, 25)
 @given(cases(with_exclusions=False, most_syntheses=1))
 def test_ways_to_name_synthesis_and_targets(case: Case) -> None:
     """One frame is a list of one, one name a list of one, and no targets are all columns but the keys."""

@@ -233,7 +233,7 @@ def assert_records_that_occur_twice_change_no_share(plain_case: Case, plain: dp.
 
 
 @examples(5, 50)
-@given(cases(most_syntheses=2), st.data())
+@given(cases(), st.data())
 def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
     """Drawing tables and measuring them takes most of the time, so that all is asked of the same ones."""
     result = measured_without_a_trace(case)
@@ -335,7 +335,7 @@ def assert_tables_without_a_common_key_give_nothing_away(plain_case: Case, data:
 
 
 @examples(5, 50)
-@given(cases(with_groups=False, most_syntheses=2), st.data())
+@given(cases(with_groups=False), st.data())
 def test_what_holds_for_levels_of_other_names(case: Case, data: DataObject) -> None:
     assert_names_of_levels_do_not_matter(case, data)
     plain_case = replace(case, exclusions=Exclusions())

@@ -417,7 +417,7 @@ THRESHOLDS: SearchStrategy[tuple[float, float]] = st.tuples(
 
 @st.composite
 def cases(
-    draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 4
+    draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 2
 ) -> Case:
     """Random tables with random options."""
     names = pick_each_once(draw, NAMES, 2, 7)
