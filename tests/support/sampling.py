@@ -38,9 +38,13 @@ def some_of(cases: Iterable[Case], part: int = PART, part_in_ci: int = 1) -> lis
     return [every[number] for number in sorted(drawn)]
 
 
-def examples(every_day: int, in_ci: int = EXAMPLES_IN_CI) -> settings:
-    """Set the number of random examples of a test that takes long with each."""
-    return settings(max_examples=in_ci if CI else every_day)
+def examples(every_day: int, in_ci: int | None = None) -> settings:
+    """Set the number of random examples of a test that takes long with each.
+
+    CI draws four times as many, other ones each time, if it says no other number.
+    """
+    number = in_ci or min(EXAMPLES_IN_CI, 4 * every_day)
+    return settings(max_examples=number if CI else every_day)
 
 
 def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
