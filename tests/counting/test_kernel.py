@@ -8,16 +8,13 @@ import signal
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.processes import PIPE, running_program
@@ -25,7 +22,6 @@ from support.sampling import only_in_ci
 from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix
@@ -39,32 +35,9 @@ from disclosure_pipeline.tables.grouping import Grouping
 pytestmark = FEW_SHARED_VALUES
 
 
-@contextmanager
-def limited(limits: Limits) -> Iterator[None]:
-    """Cut the work up so."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "Limits", lambda: limits)
-        yield
-
-
 @pytest.fixture(scope="module")
 def surveys() -> list[pd.DataFrame]:
     return [survey(4000, 1), survey(5000, 2)]
-
-
-@pytest.mark.parametrize("limits", [Limits(), Limits(table=0), Limits(table=0, coded_part=300, part=200)])
-def test_copies_of_whole_records(limits: Limits) -> None:
-    """All columns as keys and no target: against what a Counter says of the records."""
-    gt, sd = (survey(1500, seed, ages=4, postcodes=10).drop(columns="income") for seed in (1, 2))
-    tables = check_tables(gt, [sd], list(gt.columns), [], Grouping({}, {}, "pooled"))
-    [counts] = memory.count_in_memory(tables.code(tables.keys), [], limits=limits).keys
-    records = [list(frame.astype("string").fillna("").itertuples(index=False)) for frame in (gt, sd)]
-    in_GT, in_SD = Counter(records[0]), Counter(records[1])
-    assert counts.shared.SD_in_GT == sum(record in in_GT for record in records[1])
-    assert counts.unique_hits.hits == sum(in_GT[record] == 1 for record in records[1])
-    assert counts.unique_hits.pairs == sum(number == 2 for number in in_GT.values())
-    assert counts.unique_hits.triples == sum(number == 3 for number in in_GT.values())
-    assert counts.uniques.in_both == sum(in_GT[record] == in_SD[record] == 1 for record in in_GT)
 
 
 def test_keys_of_more_combinations_than_a_number_holds() -> None:
@@ -161,19 +134,6 @@ def test_progress_is_shown_where_it_is_asked_for(
     assert shown.err.endswith("\r")
     assert "\n" not in shown.err
     assert shown.err.split("\r")[-2].strip() == ""
-
-
-def test_the_command_line_shows_progress_where_it_is_asked_for(
-    surveys: list[pd.DataFrame], tmp_path: Path
-) -> None:
-    for name, frame in zip(("gt", "sd"), surveys, strict=False):
-        frame.to_parquet(tmp_path / f"{name}.parquet")
-    command = ["measure", str(tmp_path / "gt.parquet"), str(tmp_path / "sd.parquet"), "--key", "age"]
-    quiet, shown = (CliRunner().invoke(main, [*command, *option]) for option in ((), ("--progress",)))
-    assert quiet.exit_code == shown.exit_code == 0
-    assert quiet.stdout == shown.stdout
-    assert "100 %" not in quiet.stderr
-    assert "Measuring: 100 %" in shown.stderr
 
 
 INTERRUPTED = """
