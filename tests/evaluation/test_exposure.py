@@ -180,6 +180,13 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Measuring the key sets: 100 %" in capsys.readouterr().err
 
 
+def test_what_is_not_coded_alike_is_told_of() -> None:
+    gt = pd.DataFrame({"a": ["m", "f"] * 20, "t": ["x", "y"] * 20})
+    result = dp.exposure(gt, gt.assign(a=["M", "F"] * 20), ["a"], "t")
+    assert result.warnings
+    assert str(result).startswith("Warning: ")
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
