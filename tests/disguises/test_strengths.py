@@ -23,7 +23,7 @@ def test_every_strength_is_measured() -> None:
     assert list(measured()) == CELLS
 
 
-@pytest.mark.parametrize(("disguise", "records"), some_of(CELLS, 8))
+@pytest.mark.parametrize(("disguise", "records"), some_of(CELLS, 8, part_in_ci=2))
 def test_a_disguise_is_caught_from_the_measured_strength_on(disguise: str, records: int) -> None:
     """There, and not a step below; if not, `python -m disguises.strengths` measures anew."""
     strength = measured()[disguise, records]
