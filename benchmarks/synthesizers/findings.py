@@ -17,7 +17,12 @@ BY_BOUNDS = "the policy's bounds alone"
 BY_CONTRACT = "contract or comparability"
 OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
-OF_COPIES = tuple(name for name in GUARDS if JUDGED[name].bound and name != "guessed_beyond")
+# The gates of the study have no earlier releases, and ask for no bands.
+_NOT_IN_THE_STUDY = {"bands", "over_releases"}
+_IN_THE_STUDY = {name for name in DEFAULTS if JUDGED[name].frame not in _NOT_IN_THE_STUDY}
+OF_COPIES = tuple(
+    name for name in GUARDS if JUDGED[name].bound and name in _IN_THE_STUDY and name != "guessed_beyond"
+)
 FIRST_LOOKED_AT = (*OF_COPIES, "guessed_beyond", "relabelled", "repeats", "missing_beyond")
 SHARES = (1, 3, 10, 30)
 # Clauses that no default bounds, and that say whether tables can be compared at all.
@@ -61,8 +66,10 @@ def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
     by_bounds = names.map(lambda clauses: bool(clauses - DEFAULTS.keys() - _OF_COMPARABILITY))
     in_doubt = names.map(lambda clauses: bool(clauses & _OF_COMPARABILITY))
     outcome[by_bounds] = BY_BOUNDS
-    outcome[in_doubt | is_broken(table, DOUBTS & DEFAULTS.keys()) | table["contract"].ne("")] = BY_CONTRACT
-    outcome[is_broken(table, GUARDS & DEFAULTS.keys())] = BY_GUARDS
+    outcome[in_doubt | is_broken(table, DOUBTS.keys() & _IN_THE_STUDY) | table["contract"].ne("")] = (
+        BY_CONTRACT
+    )
+    outcome[is_broken(table, GUARDS.keys() & _IN_THE_STUDY)] = BY_GUARDS
     return outcome.mask(table["decision"].eq(FAILED), FAILED)
 
 
