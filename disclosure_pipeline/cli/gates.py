@@ -134,7 +134,7 @@ def draft_policy(
     help="How long to try. More tries make the answer surer.",
 )
 @format_option("table", "json", "csv", "html")
-@report_errors(ExitCode.UNDETERMINED)
+@report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     """Say how often GATE (its defs.yaml, or its folder) refuses honest tables, and which copies it notices.
 

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 import click
 
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
-from disclosure_pipeline.runtime.progress import end_soon_on_interrupt, show_progress
+from disclosure_pipeline.runtime.progress import show_progress, watch_interrupts
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
 if TYPE_CHECKING:
@@ -82,16 +82,21 @@ def report_errors(
 
     Of an unexpected error only its type and the lines it came through are printed: its message may quote a
     record. Errors that refuse a candidate, or leave it undetermined, end with the code of that; so does an
-    interrupt, which cuts off what `writes_files` not.
+    interrupt, which cuts off a command that writes no files, or one as the last thing that it does.
     """
 
     def decorate(command: Callable[P, T]) -> Callable[P, T]:
         @wraps(command)
         def within(*args: P.args, **kwargs: P.kwargs) -> T:
+            interrupted = None
             try:
-                with nullcontext() if writes_files else end_soon_on_interrupt(ExitCode.UNDETERMINED):
+                with watch_interrupts(None if writes_files else ExitCode.UNDETERMINED) as interrupted:
                     return command(*args, **kwargs)
             except KeyboardInterrupt:
+                ending = stop("Interrupted.", ExitCode.UNDETERMINED)
+            except SystemExit as exit:  # Dagster takes an interrupted step for a crash
+                if not exit.code or not (interrupted and interrupted.is_set()):
+                    raise
                 ending = stop("Interrupted.", ExitCode.UNDETERMINED)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise

@@ -13,7 +13,7 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.store import RefusedError
 from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
-from disclosure_pipeline.runtime.progress import listen, log_progress
+from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress
 from disclosure_pipeline.tables.contract import ContractError
 
 
@@ -151,6 +151,7 @@ def gate_step(
                 with suppress(Exception):  # without a run there is no log
                     log = dg.AssetExecutionContext.get().log
                     stack.enter_context(listen(log_progress(log.info)))
+                report_progress(f"Working on the {body.__name__.replace('_', ' ').strip()}", 0, 0)
                 return body(*args, **kwargs)
 
         redacted = redact_errors(start)

@@ -48,11 +48,13 @@ def listen(on_progress: OnProgress) -> Iterator[None]:
         _listener.reset(token)
 
 
-def describe_progress(step: str, completed: int, total: int, seconds: float) -> str:
+def describe_progress(step: str, completed: int, total: int, seconds: float, since: float = 0.0) -> str:
     """Describe a step after so many seconds: how far it is, and how long it takes yet.
 
-    >>> describe_progress("Counting", 1, 4, 20)
-    'Counting: 25 %, 60 s left'
+    `since`: the seconds that have gone since it was so far.
+
+    >>> describe_progress("Counting", 1, 4, 20), describe_progress("Counting", 1, 4, 30, since=10)
+    ('Counting: 25 %, 60 s left', 'Counting: 25 %, 50 s left')
     >>> describe_progress("Reading", 1200, 0, 3), describe_progress("Judging", 0, 0, 1)
     ('Reading: 1,200 records, 3 s so far', 'Judging')
     """
@@ -63,7 +65,8 @@ def describe_progress(step: str, completed: int, total: int, seconds: float) -> 
     if seconds < _LONG:
         return share
     if 0 < completed < total:
-        return f"{share}, {_format_seconds(math.ceil(seconds * (total - completed) / completed))} left"
+        left = (seconds - since) * (total - completed) / completed - since
+        return f"{share}, {_format_seconds(math.ceil(max(left, 1)))} left"
     return f"{share}, {_format_seconds(int(seconds))} so far"
 
 
@@ -78,7 +81,7 @@ class _Line:
     def __init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._step, self._completed, self._total = "", 0, 0
-        self._began = self._shown_at = 0.0
+        self._began = self._updated_at = self._shown_at = 0.0
         self._thread = threading.Thread(target=self._draw_again, daemon=True)
 
     def update(self, step: str, completed: int, total: int) -> None:
@@ -87,6 +90,7 @@ class _Line:
         with self._lock:
             is_new = step != self._step or completed < self._completed
             self._step, self._completed, self._total = step, completed, total
+            self._updated_at = now
             if is_new:
                 self._began = now
             elif not is_last and now - self._shown_at < _SECONDS_BETWEEN:
@@ -97,7 +101,8 @@ class _Line:
 
     def _draw(self, now: float) -> None:
         self._shown_at = now
-        text = describe_progress(self._step, self._completed, self._total, now - self._began)
+        seconds, since = now - self._began, now - self._updated_at
+        text = describe_progress(self._step, self._completed, self._total, seconds, since)
         sys.stderr.write(f"\r{text[:_WIDTH]:<{_WIDTH}}")
         sys.stderr.flush()
 
@@ -151,29 +156,35 @@ _SECONDS_TO_END = 0.8
 
 
 @contextmanager
-def end_soon_on_interrupt(code: int) -> Iterator[None]:
-    """End the process by an interrupt within a second, with this exit code, whatever it is doing.
+def watch_interrupts(code: int | None) -> Iterator[threading.Event]:
+    """Give the block what is set once an interrupt has come; with a `code` the process ends with it soon.
 
-    For work that writes no file: what does not end by itself (a long sort, threads) is cut off. Does nothing
-    but on the main thread, which is where signals arrive.
+    Within a second, whatever it is doing: what does not end by itself, such as a long sort or threads, is cut
+    off. That is for work that leaves no files. Does nothing but on the main thread, where signals arrive.
     """
+    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield interrupted
         return
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def watch() -> None:
-        while number := os.read(reader, 1):  # empty once the block has ended
-            if number[0] == signal.SIGINT:
+        while number := os.read(reader, 1):  # nothing once the block has ended
+            if number[0] != signal.SIGINT:
+                continue
+            interrupted.set()
+            if code is not None:
                 time.sleep(_SECONDS_TO_END)
                 sys.stderr.write(f"\r{'Interrupted.':<{_WIDTH}}\n")
+                sys.stderr.flush()
                 os._exit(code)
+        os.close(reader)
 
     threading.Thread(target=watch, daemon=True).start()
     try:
-        yield
+        yield interrupted
     finally:
         signal.set_wakeup_fd(before)
         os.close(writer)

@@ -1,0 +1,132 @@
+"""Progress on a terminal and in a log, and what an interrupt ends."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import click
+import pytest
+from click.testing import CliRunner
+from support import gates
+from support.gates import HONEST, Home
+from support.processes import PIPE, running_program
+
+from disclosure_pipeline.cli.printing import ExitCode, report_errors
+from disclosure_pipeline.runtime import progress
+from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress, show_progress
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time, which stands still unless it is changed."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return now
+
+
+def test_the_line_says_how_long_a_step_still_takes(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with show_progress():
+        for completed in (0, 1, 2):
+            report_progress("Counting", completed, 4)
+            clock[0] += 5
+        report_progress("Judging", 0, 0)
+        clock[0] += 3
+        report_progress("Judging", 0, 0)
+    report_progress("Unheard", 1, 2)
+    *lines, cleared, end = capsys.readouterr().err.split("\r")
+    shown = [line.strip() for line in lines if line]
+    assert shown[:3] == ["Counting: 0 %", "Counting: 25 %, 15 s left", "Counting: 50 %, 10 s left"]
+    assert shown[3:] == ["Judging", "Judging, 3 s so far"]
+    assert cleared.isspace() and end == ""
+
+
+def test_the_line_moves_while_nothing_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_SECONDS_ALIKE", 0.01)
+    monkeypatch.setattr(progress, "_LONG", 0.0)
+    with show_progress():
+        report_progress("Judging", 0, 0)
+        deadline = time.monotonic() + 10
+        shown = ""
+        while shown.count("so far") < 3:
+            shown += capsys.readouterr().err
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+
+def test_a_log_has_a_line_every_ten_seconds(clock: list[float]) -> None:
+    written: list[str] = []
+    heard: list[int] = []
+    with listen(lambda _step, completed, _total: heard.append(completed)):
+        on_progress = log_progress(written.append)
+    for second in range(31):
+        on_progress("Counting", second, 60)
+        clock[0] += 1
+    assert heard == list(range(31))
+    assert written == [f"Counting: {second * 100 // 60} %, {60 - second} s left" for second in (10, 20, 30)]
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(clock: list[float]) -> None:
+    on_progress = log_progress(lambda _: 1 / 0)
+    clock[0] += 11
+    on_progress("Counting", 1, 2)
+
+
+def test_a_run_logs_its_progress(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_LOGGED_EVERY", 0.0)
+    home.prepare({HONEST: gates.honest()})
+    run = home.run_gate(HONEST)
+    logged = [entry.user_message for entry in home.instance.all_logs(run.run_id) if not entry.dagster_event]
+    for step in ("Working on the dossier", "Reading the ground truth", "Measuring the controls", "Writing"):
+        assert [message for message in logged if message.startswith(step)], step
+
+
+_STUCK = """
+import hashlib, signal
+from disclosure_pipeline.runtime.progress import watch_interrupts
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the suite runs in the background
+with watch_interrupts(3):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # no signal is handled in it
+"""
+
+
+def test_an_interrupt_ends_what_handles_no_signal() -> None:
+    with running_program([sys.executable, "-c", _STUCK], stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "Interrupted." in errors
+
+
+def _end_as_Dagster_does() -> None:  # noqa: N802
+    with suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    time.sleep(0.1)
+    sys.exit(ExitCode.CRASHED)
+
+
+@pytest.mark.parametrize(
+    "work", [lambda: signal.raise_signal(signal.SIGINT), _end_as_Dagster_does], ids=["raised", "swallowed"]
+)
+def test_an_interrupt_is_no_refusal(work: Callable[[], None]) -> None:
+    """Nor a crash, for which Dagster takes it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        ended = CliRunner().invoke(click.command(report_errors()(work)))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.exit_code == ExitCode.UNDETERMINED
+    assert "Interrupted." in ended.output
+
+
+def test_a_crash_without_an_interrupt_stays_one() -> None:
+    ended = CliRunner().invoke(click.command(report_errors()(lambda: sys.exit(ExitCode.CRASHED))))
+    assert ended.exit_code == ExitCode.CRASHED
