@@ -164,6 +164,12 @@ def sketch_candidate(
     return tuple(sketched)
 
 
+def identify_records(store: Store, gate: Gate, table: Records) -> str:
+    """Return the same for the same records in any order; who has not the store's key can make no others."""
+    [sketch] = sketch_parts(table, [Part(gate.published)], gate.columns, _read_key(store), {})
+    return json.dumps(to_record(sketch), sort_keys=True)
+
+
 def require_far_tables(
     store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
 ) -> None:

@@ -7,6 +7,7 @@ were written; these bytes stay. What was out is out: a revoked release counts as
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
 from disclosure_pipeline.candidates.linked_tables import list_syntheses
 from disclosure_pipeline.candidates.measuring import Measured, plan_gate
-from disclosure_pipeline.candidates.near_tables import draw_seed
+from disclosure_pipeline.candidates.near_tables import draw_seed, identify_records
 from disclosure_pipeline.candidates.reading import (
     CHANGED,
     choose_engine_for,
@@ -29,10 +30,10 @@ from disclosure_pipeline.candidates.store import (
     StoredFile,
     is_stored,
 )
+from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.contract import ContractError
 
 RELEASED = "released"
@@ -166,14 +167,13 @@ def add_releases(
         if digest != ground_truth:
             raise StoreError(CHANGED)
         candidates = read_syntheses(folders, engine, snapshot, stack, stage)
-        known = set(_hash_syntheses(gate, snapshot))
+        known = set(_identify(folders, engine, snapshot, candidates))
         releases = []
         for released in earlier.releases:
             tables = _read_released_tables(folders, engine, released, stack)
-            # The same files again tell nothing new, however often they are published. A table's own hash is
-            # not asked: without records it is of values, which another table may have, too.
-            new = dict(zip(_hash_syntheses(gate, released.snapshot), tables, strict=True))
-            new = {hashes: of for hashes, of in new.items() if hashes not in known}
+            # The same table again tells nothing new, however often it is published.
+            names = _identify(folders, engine, released.snapshot, tables)
+            new = {name: of for name, of in zip(names, tables, strict=True) if name not in known}
             known |= set(new)
             if new:
                 releases.append(list(new.values()))
@@ -190,9 +190,15 @@ def add_releases(
     return replace(measured, result=_count_gone(result, earlier))
 
 
-def _hash_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[str, ...]]:
-    """Return the sha256 of the files of each synthesis."""
-    return [tuple(file.sha256 for file in files) for files in list_syntheses(gate, snapshot)]
+def _identify(folders: GateFolders, engine: Engine, snapshot: Snapshot, tables: Sequence[Any]) -> list[str]:
+    """Return what tells each table from all others: its records, or where these cannot be had its files.
+
+    Its own hash does not: without records it is of values, which another table may have, too.
+    """
+    if engine.gives_records:
+        return [identify_records(folders.store, folders.gate, table) for table in tables]
+    listed = list_syntheses(folders.gate, snapshot)
+    return [" ".join(file.sha256 for file in files) for files in listed]
 
 
 def _count_gone(result: Disclosure, earlier: Earlier) -> Disclosure:
@@ -200,7 +206,7 @@ def _count_gone(result: Disclosure, earlier: Earlier) -> Disclosure:
 
 
 def _read_released_tables(
-    folders: GateFolders, engine: Any, released: Released, stack: ExitStack
+    folders: GateFolders, engine: Engine, released: Released, stack: ExitStack
 ) -> list[Any]:
     try:
         return read_syntheses(folders, engine, released.snapshot, stack)
