@@ -146,7 +146,7 @@ def _make_salaries(sample: pd.DataFrame) -> dict[str, pd.DataFrame]:
     One is honest; the other holds two people in five with 3 % more income.
     """
     columns = ["sex", "age", "region", "household", "income"]
-    honest = synthesise(sample)[columns]
+    honest, other = (synthesise(sample, seed)[columns] for seed in (2, 0))
     in_large = sample["region"].isin(REGION[:_LARGE_REGIONS])
     copied = sample[columns].head(2 * len(sample) // 5)
     raised = copied["income"].where(
@@ -156,7 +156,7 @@ def _make_salaries(sample: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {
         f"{SALARIES}/ground_truth.csv": sample[columns].assign(weight=in_large.map({True: 40, False: 10})),
         f"{SALARIES}/incoming/{HONEST}/synthetic.csv": honest,
-        f"{SALARIES}/incoming/{RAISED}/synthetic.csv": pd.concat([copied, honest.iloc[len(copied) :]]),
+        f"{SALARIES}/incoming/{RAISED}/synthetic.csv": pd.concat([copied, other.iloc[len(copied) :]]),
     }
 
 
