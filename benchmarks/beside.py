@@ -43,6 +43,10 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     "disclosure": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS)), 1),
     "certainty": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), certainty=(0.9, 1)), 1),
     "holdout": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), holdout=sd.tail(len(sd) // 10)), 1),
+    "weights": (
+        lambda gt, sd: dp.disclosure(gt.assign(weight=20.0), sd, KEYS, list(TARGETS), weights="weight"),
+        1,
+    ),
     "together, stacked": (lambda gt, sd: dp.disclosure(gt, [sd, sd, sd], KEYS, list(TARGETS)), 1),
     "over_releases": (
         lambda gt, sd: dp.disclosure_over_releases(gt, sd, KEYS, list(TARGETS), earlier=[sd]),
