@@ -25,6 +25,7 @@ from disclosure_pipeline.measures.together import (
     Together,
     TogetherIdentity,
 )
+from disclosure_pipeline.measures.weighted import ENDING, OF_BANDS, weigh_words
 from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fields
 
 _BANDS = {
@@ -33,6 +34,8 @@ _BANDS = {
     ),
     **words_of_fields(Bands),
 }
+_BANDS_WEIGHTED = weigh_words(words_of_fields(Bands), OF_BANDS)
+_BEYOND = f"_beyond{ENDING}"
 _COPIES = words_of_fields(Copies)
 _PEOPLE = words_of_fields(PeopleCopied)
 _REPEATS = words_of_fields(Repeats)
@@ -356,6 +359,20 @@ BANDS = (
             "Percentage points of the GT records whose amount is guessed to within its band from their keys "
             "in SD, over what is guessed from other people's records; of each target with a band",
         ),
+    ),
+    *list_columns(
+        "bands",
+        _BANDS_WEIGHTED,
+        role="bound",
+        family="population",
+        unit=" ".join(_BANDS_WEIGHTED),
+        each={name: name_strictly(name) for name in _BANDS_WEIGHTED if name.endswith(_BEYOND)}
+        | bound_all_but_errors(_BANDS_WEIGHTED),
+    ),
+    *(
+        describe_beyond_chance(name, words, "bands", published="unit", family="population")
+        for name, words in _BANDS_WEIGHTED.items()
+        if name.endswith(_BEYOND)
     ),
     *list_columns("band_certainty", words_of_fields(BandCertainty)),
 )

@@ -28,6 +28,7 @@ from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.weighted import (
     ENDING,
     PlacedWeights,
+    weigh_bands,
     weigh_copies,
     weigh_found,
     weigh_guesses,
@@ -109,7 +110,7 @@ def measure_population(result: Disclosure, records: WeightedRecords, plan: Measu
     q = combine_columns(request.keys)
     weights = PlacedWeights.add_up(records.weight, q.q[0], q.size)
     people = sum_exactly(records.weight)
-    of_keys, of_targets = {}, {}
+    of_keys, of_targets, of_bands = {}, {}, {}
     for synthesis in range(1, len(q.q)):
         counts = q.counts[0], q.counts[synthesis]
         of_keys[(synthesis,)] = row_of(population_risk(*counts, weights.people, len(records.weight), people))
@@ -117,9 +118,10 @@ def measure_population(result: Disclosure, records: WeightedRecords, plan: Measu
             of_keys[(synthesis,)] |= weigh_keys(*counts, weights)
     for target in request.targets:
         for synthesis in range(1, len(q.q)):
-            of_targets[(target.column.name, synthesis)] = _measure_target(
-                request.keys, target, synthesis, records, plan
-            )
+            figures, banded = _measure_target(request.keys, target, synthesis, records, plan)
+            of_targets[(target.column.name, synthesis)] = figures
+            if banded:
+                of_bands[(target.column.name, synthesis)] = banded
     frame = frame_of(of_targets, ["target", "synthesis"], list(next(iter(of_targets.values()), ())))
     for name in [name for name in map(str, frame) if name.endswith(f"_beyond{ENDING}")]:
         frame = add_beyond_chance(frame, name, len(request.targets))
@@ -127,7 +129,16 @@ def measure_population(result: Disclosure, records: WeightedRecords, plan: Measu
         result,
         population=frame_of(of_keys, ["synthesis"], list(next(iter(of_keys.values())))),
         population_targets=frame,
+        bands=_add_weighted(result.bands, of_bands) if of_bands else result.bands,
     )
+
+
+def _add_weighted(bands: pd.DataFrame, rows: Mapping[tuple[Any, int], dict[str, float]]) -> pd.DataFrame:
+    frame = frame_of(rows, ["target", "synthesis"], list(next(iter(rows.values()))))
+    comparisons = bands.index.get_level_values("target").nunique()
+    for name in [name for name in map(str, frame) if name.endswith(f"_beyond{ENDING}")]:
+        frame = add_beyond_chance(frame, name, comparisons)
+    return bands.join(frame)
 
 
 def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.DataFrame:
@@ -155,8 +166,8 @@ def _measure_target(
     synthesis: int,
     records: WeightedRecords,
     plan: MeasuringPlan,
-) -> dict[str, float]:
-    """Return DiSCO in the population, and weighted shares, of what the exclusions leave."""
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the figures of what the exclusions leave: in the population, weighted, and last of a band."""
     tables = (0, synthesis)
     q = combine_columns([key.only(tables) for key in keys])
     t = [target.column.codes[table] for table in tables]
@@ -169,17 +180,19 @@ def _measure_target(
     disclosed_q = cells.f.per_key(left.DiSCO.values())
     figures = row_of(population_disclosure(q.counts[0], people_q, disclosed_q, len(records.weight)))
     if plan.weights is None:
-        return figures
+        return figures, {}
     of_cells = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
     is_left = (left.original.values() > 0)[cells.position]
     disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).only(is_left)
-    return (
-        figures
-        | weigh_target(cells.f, left, target.no_guess, of_cells)
-        | weigh_found(cells.f, left, cells.position, records.unit, records.weight)
-        | weigh_others(disclosed, records.weight)
-        | weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
-    )
+    found = weigh_found(cells.f, left, cells.position, records.unit, records.weight)
+    figures |= weigh_target(cells.f, left, target.no_guess, of_cells) | found
+    figures |= weigh_others(disclosed, records.weight)
+    figures |= weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
+    banded = {}
+    if target.band is not None:
+        by_others = found[f"iS_others{ENDING}"]
+        banded = weigh_bands(cells.f, target.band, cells.position, is_left, records.weight, by_others)
+    return figures, banded
 
 
 def find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:

@@ -170,13 +170,14 @@ def bands(
     s_t: IntArray,
     left_t: IntArray,
     with_others: float,
+    whole: int | None = None,
 ) -> Bands:
     """Return the figures of what the exclusions leave.
 
     `d_t`, `s_t`, `left_t`: all GT and SD records by level, and the GT records that the exclusions leave;
-    `with_others`: iS_others, in GT records.
+    `with_others`: iS_others, in GT records. `whole`: what people are a share of; by default the GT records.
     """
-    N_d, by_place = sizes.N_d, left_t[band.order]
+    N_d, by_place = whole or sizes.N_d, left_t[band.order]
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
     overall = _overall_chances(s_t[band.order], band, None, without_self=False)
     at_n = _overall_chances(s_t[band.order], band, of_SD, without_self=False) if of_SD else overall

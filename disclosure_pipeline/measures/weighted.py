@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from disclosure_pipeline.measures.band_counts import Band, band_counts
+from disclosure_pipeline.measures.bands import bands
 from disclosure_pipeline.measures.chance import Floats, all_of_one_level
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -30,6 +32,11 @@ OF_TARGETS = (*OF_TABLES, "DiSCO_chance", "DiSCO_excess")
 OF_OTHERS = ("iS_others", "iS_beyond", "DiSCO_others", "DiSCO_beyond")
 OF_GUESSES = ("CAPd", "DCAP", "DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
 OF_GROUPS = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
+OF_BANDS = (
+    *("DiS_within", "DiS_within_others", "DiS_within_beyond"),
+    *("DiSCO_within", "DiSCO_within_others", "DiSCO_within_beyond"),
+    *("guessed_within", "guessed_within_others", "guessed_within_beyond"),
+)
 OF_COPIES = ("people_copied", "people_copied_expected", "people_copied_beyond")
 ENDING = "_weighted"
 _WHOLE = 1 << 31
@@ -203,10 +210,37 @@ def weigh_guesses(
     inflated = _inflate_variance(weight)
     return {
         f"guessed_others{ENDING}": 100 * others,
-        f"guessed_others{ENDING}_se": 100 * math.sqrt(inflated * others * (1 - others) / len(weight)),
+        f"guessed_others{ENDING}_se": 100 * math.sqrt(inflated * max(others * (1 - others), 0) / len(weight)),
         f"guessed_beyond{ENDING}": percent(by_SD - by_others, _WHOLE * ONE),
         f"guessed_beyond{ENDING}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
     }
+
+
+def weigh_bands(
+    f: FrequencyTable, band: Band, position: IntArray, left: Mask, weight: Floats, found_by_others: float
+) -> dict[str, float]:
+    """Return the weighted shares of `OF_BANDS`, of the GT records that are `left`: as `weigh_guesses`.
+
+    `found_by_others`: iS_others, weighted, in percent.
+    """
+    total, sizes = sum_exactly(weight), Sizes(f.N_d, f.N_s)
+    people = np.zeros(len(f.q), dtype=np.int64)
+    np.add.at(people, position, np.rint(np.where(left, weight, 0) * (_WHOLE / total)).astype(np.int64))
+    counts = band_counts(f, people, band, sizes, ())
+    d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
+    with_others = found_by_others / 100 * _WHOLE
+    figures = bands(counts, band, sizes, d_t, s_t, people_t, with_others, _WHOLE)
+    inflated = _inflate_variance(weight)
+    shares: dict[str, float] = {}
+    for name in OF_BANDS:
+        share = getattr(figures, name)
+        if name.endswith("_beyond"):
+            error = getattr(figures, f"{name}_se") * math.sqrt(inflated if name.startswith("guessed") else 1)
+            error = max(error, 100 / len(weight))
+        else:
+            error = math.sqrt(max(inflated * share * (100 - share) / len(weight), 0.0))
+        shares |= {f"{name}{ENDING}": share, f"{name}{ENDING}_se": error}
+    return shares
 
 
 def _weigh_beside(

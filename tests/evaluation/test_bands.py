@@ -91,6 +91,26 @@ def test_all_figures_are_those_of_the_reference(
     assert actual == pytest.approx(expected, abs=1e-6)
 
 
+@examples(20)
+@given(records, records, st.sampled_from(WITHINS), st.lists(st.integers(1, 9), min_size=6, max_size=6))
+def test_weighted_shares_are_those_of_the_reference(
+    gt: list[Record], sd: list[Record], within: Any, weights: list[int]
+) -> None:
+    size, is_share = size_of(within)
+    exact = [
+        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
+    ]
+    weights = weights[: len(gt)]
+    lies = reference.band(share=size if is_share else None, amount=size)
+    expected = reference.figures(exact[0], exact[1], lies, size, weights=weights)
+    row = measure(frame(gt).assign(weight=weights), frame(sd), within, weights="weight").bands.iloc[0]
+    assert {name: row[f"{name}_weighted"] for name in expected} == pytest.approx(expected, abs=1e-6)
+    equal = measure(frame(gt).assign(weight=3), frame(sd), within, weights="weight").bands.iloc[0]
+    for name in ("DiS", "DiSCO"):
+        error = f"{name}_within_beyond{{}}_se"
+        assert equal[error.format("_weighted")] == pytest.approx(equal[error.format("")], abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
     """Where nearly all of them fit into one band, or all but one or two do."""

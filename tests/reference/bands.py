@@ -122,13 +122,18 @@ def mean_guess(
 
 
 def guessed(
-    people: Table, tables: Sequence[Table], lies: Lies, special: Sequence[Amount], n: int | None = None
+    people: Table,
+    tables: Sequence[Table],
+    weights: Sequence[int],
+    lies: Lies,
+    special: Sequence[Amount],
+    n: int | None = None,
 ) -> Fraction:
     """Right guesses, each person from a table, by the better of both ways."""
-    pairs = list(zip(people, tables, strict=True))
+    triples = list(zip(people, tables, weights, strict=True))
     return max(
         sum(
-            (mean_guess(person, table, lies, special, n, by_key=by_key) for person, table in pairs),
+            (w * mean_guess(person, table, lies, special, n, by_key=by_key) for person, table, w in triples),
             Fraction(0),
         )
         for by_key in (True, False)
@@ -142,8 +147,10 @@ def figures(
     size: Fraction,
     special: Sequence[Amount] = (),
     certainties: Sequence[Fraction] = (),
+    weights: Sequence[int] | None = None,
 ) -> dict[str, float]:
-    """Everything in percent of the GT records, and each certainty's under its number."""
+    """Everything in percent of the GT records, each of some weight, and each certainty's under its number."""
+    weights = weights or [1] * len(gt)
     n = min(len(sd), len(gt) - 1)
     of_SD = n if len(sd) > len(gt) else None
     of_GT = n if len(sd) < len(gt) - 1 else None
@@ -151,25 +158,29 @@ def figures(
     own = list(zip(gt, without, strict=True))
 
     def percent(total: Fraction | int) -> float:
-        return float(100 * Fraction(total) / len(gt))
+        return float(100 * Fraction(total) / sum(weights))
+
+    def weigh(told: Sequence[Fraction | bool]) -> Fraction:
+        return sum((w * Fraction(x) for w, x in zip(weights, told, strict=True)), Fraction(0))
 
     def mean_of(told: Callable[[Record, Table], bool]) -> tuple[Fraction, Fraction]:
         of_n = [over_draws(partial(told, person), sd, n) for person in gt]
         of_others = [over_draws(partial(told, person), rest, n) for person, rest in own]
-        return sum(of_n, Fraction(0)), sum(of_others, Fraction(0))
+        return weigh(of_n), weigh(of_others)
 
     DiS = mean_of(lambda person, table: claimed(person, table, lies, size))
     DiSCO = mean_of(lambda person, table: disclosed(person, table, lies))
     tables = [sd] * len(gt)
-    at_n, by_others = guessed(gt, tables, lies, special, of_SD), guessed(gt, without, lies, special, of_GT)
+    at_n = guessed(gt, tables, weights, lies, special, of_SD)
+    by_others = guessed(gt, without, weights, lies, special, of_GT)
     result = {
-        "DiS_within": percent(sum(claimed(person, sd, lies, size) for person in gt)),
+        "DiS_within": percent(weigh([claimed(person, sd, lies, size) for person in gt])),
         "DiS_within_others": percent(DiS[1]),
         "DiS_within_beyond": percent(DiS[0] - DiS[1]),
-        "DiSCO_within": percent(sum(disclosed(person, sd, lies) for person in gt)),
+        "DiSCO_within": percent(weigh([disclosed(person, sd, lies) for person in gt])),
         "DiSCO_within_others": percent(DiSCO[1]),
         "DiSCO_within_beyond": percent(DiSCO[0] - DiSCO[1]),
-        "guessed_within": percent(guessed(gt, tables, lies, special)),
+        "guessed_within": percent(guessed(gt, tables, weights, lies, special)),
         "guessed_within_others": percent(by_others),
         "guessed_within_beyond": percent(at_n - by_others),
     }
