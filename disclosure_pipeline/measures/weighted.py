@@ -17,6 +17,14 @@ import numpy as np
 
 from disclosure_pipeline.measures.band_counts import Band, band_counts
 from disclosure_pipeline.measures.bands import bands
+from disclosure_pipeline.measures.baseline_counts import baseline_counts
+from disclosure_pipeline.measures.baselines import (
+    guess_by_overall_mode,
+    guessed_at_n,
+    guessed_beyond_error,
+    guessed_from_others,
+    in_synthetic_of_others,
+)
 from disclosure_pipeline.measures.chance import Floats, all_of_one_level
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -198,14 +206,18 @@ def weigh_guesses(
 
     Guesses are counted in integers: weights are taken as whole multiples of 1 / `_WHOLE` of their sum.
     """
-    units = np.arange(len(position)) if unit is None else unit
     total = sum_exactly(weight)
     people = np.rint(np.where(left, weight, 0) * (_WHOLE / total)).astype(np.int64)
-    of_records, of_people = (
-        UnitCells.from_records(f.q[position], position, units, numbers)
-        for numbers in (np.ones_like(position), people)
-    )
-    by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, _WHOLE)
+    if unit is None:
+        of_cells = np.zeros(len(f.q), dtype=np.int64)
+        np.add.at(of_cells, position, people)
+        by_SD, by_others, error = _guess_both(f, of_cells, no_guess)
+    else:
+        of_records, of_people = (
+            UnitCells.from_records(f.q[position], position, unit, numbers)
+            for numbers in (np.ones_like(position), people)
+        )
+        by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, _WHOLE)
     others = by_others / (_WHOLE * ONE)
     inflated = _inflate_variance(weight)
     return {
@@ -214,6 +226,20 @@ def weigh_guesses(
         f"guessed_beyond{ENDING}": percent(by_SD - by_others, _WHOLE * ONE),
         f"guessed_beyond{ENDING}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
     }
+
+
+def _guess_both(f: FrequencyTable, people: IntArray, no_guess: Mask) -> tuple[int, int, float]:
+    """Return right guesses of the `people` of each cell: see `guesses_of_units`."""
+    sizes, counts = Sizes(f.N_d, f.N_s), baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess, people)
+    d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
+    right = (
+        guessed_at_n(counts, sizes, s_t, people_t, no_guess),
+        guessed_from_others(counts, sizes, d_t, people_t, no_guess),
+    )
+    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
+    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
+    error = guessed_beyond_error(right, by_mode, int(people.sum()), with_others, _WHOLE, sizes.n)
+    return *right, error
 
 
 def weigh_bands(

@@ -125,7 +125,7 @@ def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record])
     assert len(compared) == 21
     for name in compared:
         assert row[name] == pytest.approx(counted[name.removesuffix("_weighted")], abs=1e-6), name
-    for name in ("iS", "DiSCO", "DCAP"):
+    for name in ("iS", "DiSCO", "DCAP", "guessed"):
         assert row[f"{name}_beyond_weighted_se"] == pytest.approx(counted[f"{name}_beyond_se"], abs=1e-5)
     by_fraction = dp.disclosure(frame(gt), frame(sd), KEYS, "t", sampling_fraction=1 / 7)
     for name, figure in row_of(by_fraction).items():
