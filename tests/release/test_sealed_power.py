@@ -34,7 +34,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds of each measurement of a policy's power: the first finds one thing, the next another."""
     asked: list[float] = []
 
-    def measure(folders: Any, seconds: float, _: Any) -> tuple[GatePower, str]:
+    def measure(folders: Any, seconds: float) -> tuple[GatePower, str]:
         asked.append(seconds)
         return (MEASURED if len(asked) == 1 else ANEW), str(folders.ground_truth.sha256())
 
