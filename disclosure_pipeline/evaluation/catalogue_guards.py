@@ -265,6 +265,7 @@ RELEASES = (
         by_chance=RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_by_chance"],
         of_release=True,
         rank=8,
+        shown_with="people_copied_beyond",
         published="unit",
         bound=GuardBound(
             2.5,
@@ -278,6 +279,7 @@ RELEASES = (
         by_chance=RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
         of_release=True,
         rank=8,
+        shown_with="people_copied_beyond",
         published="unit",
         bound=GuardBound(
             1,

@@ -343,6 +343,7 @@ def test_a_refusal_is_one_for_what_its_events_say(
         "group_copied_beyond",
         "nearer",
         "much_nearer",
+        "people_in_releases_beyond",
         "guessed_beyond[work]",
         "guessed_beyond[income]",
         "equal_content",

@@ -227,7 +227,6 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "identity_risk:bound_repU_share_of_UiO",
         "attribute_risk:bound_DiSCO",
         "identity_risk:guard_people_copied_beyond",
-        "identity_risk:guard_people_in_releases_beyond",
         "identity_risk:guard_partial_copies_beyond",
         "attribute_risk:guard_guessed_beyond",
         "identity_risk:guard_nearer",
