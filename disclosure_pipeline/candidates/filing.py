@@ -10,7 +10,7 @@ from typing import Any
 
 from disclosure_pipeline.candidates.files import StoreError, read_json, write_json, write_whole
 from disclosure_pipeline.candidates.power import read_power
-from disclosure_pipeline.candidates.released import list_earlier, name_releases
+from disclosure_pipeline.candidates.released import RELEASED, name_releases
 from disclosure_pipeline.candidates.store import GateFolders, RefusedError, read_snapshot
 from disclosure_pipeline.candidates.tried_remedies import try_remedies
 from disclosure_pipeline.evidence.dossier import to_markdown
@@ -40,12 +40,13 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
             for label in [f"{CONFIDENTIAL}[{name}]"]
         },
         "snapshot": snapshot.sha256,
-        **name_releases(list_earlier(folders, candidate).digest),
+        # Another candidate may be published meanwhile: the release measures beside that, too.
+        **name_releases(of_figures.get(RELEASED, "")),
     }
     if of_figures != measured or content.get("policy_digest") != folders.gate.policy_digest():
         raise StoreError(
-            "The figures were measured with another ground truth, snapshot or policy, or before something "
-            "else was published: run identity_risk and attribute_risk again."
+            "The figures were measured with another ground truth, snapshot or policy: run identity_risk and "
+            "attribute_risk again."
         )
     validation = validate(folders.gate.clauses(), content["figures"])
     disagreeing = find_disagreements(validation.kept, content["clauses"])

@@ -50,7 +50,7 @@ POPULATION = (
         each={"right_identifications": {"largest": None}}
         | {name: {"question": "copied"} for name in _COPIED}
         | {_COPIED_BEYOND: name_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | bound_all_but_errors(_OF_KEYS, "people"),
+        | bound_all_but_errors(_OF_KEYS, "people", f"people_copied_expected{ENDING}"),
     ),
     describe_beyond_chance(
         _COPIED_BEYOND,
@@ -67,7 +67,8 @@ POPULATION = (
         role="bound",
         family="population",
         unit=" ".join(_OF_TARGETS),
-        each={name: name_strictly(name) for name in _DIFFERENCES} | bound_all_but_errors(_OF_TARGETS),
+        each={name: name_strictly(name) for name in _DIFFERENCES}
+        | bound_all_but_errors(_OF_TARGETS, f"guessed_others{ENDING}"),
     ),
     *(
         describe_beyond_chance(

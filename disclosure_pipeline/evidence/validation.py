@@ -93,7 +93,8 @@ def _select_identity(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
 
 def _select_attribute(figures: Mapping[str, Any]) -> Iterable[Iterable[Row]]:
     yield from _select_judged(figures, per_target=True)
-    yield _select_smaller(figures)
+    for frame in dict.fromkeys(JUDGED[name].frame for name in SMALLER_OF):
+        yield _select_smaller(figures, frame)
     yield _select_confidential(figures)
     for check in _CHECKS:
         yield _count_flags(figures, check)
@@ -152,12 +153,13 @@ def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
         yield {"target": row.get(CONFIDENTIAL), "synthesis": row.get("synthesis")} | measured
 
 
-def _select_smaller(figures: Mapping[str, Any]) -> Iterable[Row]:
+def _select_smaller(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
     """The smaller of two figures under the name that a policy bounds; none where one of them is missing."""
-    for row in figures.get("attribute", []):
+    parts_of = {name: parts for name, parts in SMALLER_OF.items() if JUDGED[name].frame == frame}
+    for row in figures.get(frame, []):
         smaller = {
             name: _smallest([row.get(JUDGED[part].column) for part in parts])
-            for name, parts in SMALLER_OF.items()
+            for name, parts in parts_of.items()
         }
         yield {name: row.get(name) for name in _LABELS} | smaller
 

@@ -44,6 +44,7 @@ _SHORT = {
     "majority_score": "majority",
     "proportional_score": "proportional",
     "_from_SD_in_sample": "_in_sample",
+    "_in_releases_beyond": "_in_releases",
     "_GT_in_sample": "_in_sample",
 }
 
@@ -105,8 +106,9 @@ def name_check(clause: Clause) -> str:
         return "control"
     if clause.measure in _OTHER_NAMES:
         return _OTHER_NAMES[clause.measure]
-    if clause.measure in GUARDS or clause.measure in DOUBTS:
-        return f"guard_{JUDGED[clause.measure].shown_with or clause.measure}"
+    counted = clause.measure.removesuffix("_weighted")
+    if counted in GUARDS or counted in DOUBTS:
+        return f"guard_{JUDGED[counted].shown_with or counted}"
     parts = ["bound", _shorten(clause.measure), clause.share_of and f"share_of_{clause.share_of}"]
     return "_".join(part for part in parts if part)
 

@@ -200,7 +200,9 @@ def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...
 
 def _judge(clause: Clause, result: Disclosure) -> Judgement:
     results = [result]
-    tables = 1 if is_of_release(clause) else len(result.N_s)
+    tables = len(result.N_s)
+    if is_of_release(clause):  # one figure, where no more files have figures than there are
+        tables = int(0 < tables >= max(result.identity.index, default=0))
     if tables > 1 and counts_stack(clause):
         tables += 1
         results += [result.stacked] if result.stacked is not None else []

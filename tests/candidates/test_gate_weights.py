@@ -20,7 +20,9 @@ from support.surveys import gate_of, leaked, silc
 from disclosure_pipeline.candidates.measuring import measure_baselines
 from disclosure_pipeline.candidates.power import measure_gate_power
 from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.page.rendering import render_page
+from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
@@ -114,6 +116,17 @@ def test_people_copied_are_weighted(unit: str | None) -> None:
     assert weighted_beyond[1] > 1.5 * weighted_beyond[0] > 0
     clauses = {judgement.clause.name: judgement for judgement in judge(gate.clauses(), result)}
     assert clauses["people_copied_beyond_weighted"].outcome == "exceeded"
+
+
+def test_the_expectations_agree_on_weighted_clauses() -> None:
+    gate = Gate.model_validate(
+        definition(policy={"repU": 100, "DiSCO": {"beyond": 3}, "whole_key_overlap": 0})
+    )
+    result = gates.measured(gate, weighted(), [leaked(NAME, 0.5)])
+    kept = {judgement.clause.name: judgement.outcome == "kept" for judgement in judge(gate.clauses(), result)}
+    assert "DiSCO_beyond_both_weighted[income]" in kept and "people_copied_beyond_weighted" in kept
+    figures = json.loads(json.dumps(collect_figures(result, 10)))
+    assert validate(gate.clauses(), figures).kept == kept
 
 
 def test_groups_have_their_people(in_memory: dict[str, Any]) -> None:
