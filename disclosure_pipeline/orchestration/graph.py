@@ -45,6 +45,9 @@ _SHORT = {
     "proportional_score": "proportional",
     "_from_SD_in_sample": "_in_sample",
     "_in_releases_beyond": "_in_releases",
+    "_within_beyond_weighted": "_within_beyond",
+    "_within_others_weighted": "_within_others",
+    "_within_weighted": "_within",
     "_GT_in_sample": "_in_sample",
 }
 
