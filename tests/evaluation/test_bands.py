@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import bands as reference
 from support.doubts import FEW_SHARED_VALUES
@@ -59,6 +59,7 @@ records = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(AMOUNTS)), 
 
 
 @examples(40)
+@example([("a", None), ("a", None)], [("a", -100), ("a", 100)], 100, (0.0, 98.0), "float")
 @given(
     records,
     records,

@@ -13,7 +13,7 @@ from statistics import median_high, median_low
 Amount = Fraction | None
 Record = tuple[object, Amount]
 Table = Sequence[Record]
-Lies = Callable[[Amount, Amount], bool]
+Lies = Callable[..., bool]
 
 
 def band(
@@ -22,8 +22,8 @@ def band(
     """A share of the value or an amount; missing and special values are near to themselves alone."""
     alone = {None, *special}
 
-    def lies(x: Amount, v: Amount) -> bool:
-        if x is None or v is None or x in alone or v in alone:
+    def lies(x: Amount, v: Amount, *, is_level: bool = True) -> bool:
+        if x is None or v is None or x in alone or (is_level and v in alone):
             return x == v
         return abs(x - v) <= (amount if share is None else share * abs(v))
 
@@ -31,13 +31,18 @@ def band(
 
 
 def fits(values: Sequence[Amount], lies: Lies, size: Fraction) -> bool:
-    """Whether the band of some number holds all: if any does, then one at whose edge one of them is."""
-    around: list[Amount] = list(values)
+    """Whether the band of some number holds all: if any does, then one at whose edge one of them is.
+
+    That number need not occur: it may be one that would be special if it did.
+    """
+    around: list[Amount] = []
     for x in values:
         if x is not None:
-            around += [x + size, x - size, x / (1 + size)]
+            around += [x, x + size, x - size, x / (1 + size)]
             around += [x / (1 - size)] if size != 1 else []
-    return any(all(lies(x, v) for x in values) for v in around)
+    return any(all(lies(x, v) for x in values) for v in values) or any(
+        all(lies(x, v, is_level=False) for x in values) for v in around
+    )
 
 
 def with_key(person: Record, table: Table) -> list[Amount]:
