@@ -18,11 +18,11 @@ records of q, those from v up to the largest number that fits into one band with
 | certainty c | S >= c s_q > 0 | of a draw | D - 1 >= c (d_q - 1) > 0, of a draw |
 | guessed | the median of q | of a draw | the median of the others in q |
 
-DiS: all SD records of q fit into the band of some number, whether anybody has it: so DiSCO <= DiS <= iS, and
-with w = 0 all are those of exact values. In the sum v is the smallest value drawn. Certainty leaves missing values out of
-s_q and d_q; guesses special values, too, since they guess an amount. Of an even number of values both middle
-ones are guessed, each by half. Where q has no amount the median of the whole table is guessed, or it always
-is: the better of both ways, as `guesses`.
+DiS: all SD records of q fit into the band of some number, had by anybody or not: so DiSCO <= DiS <= iS, and
+with w = 0 all are those of exact values. In the sum v is the smallest value drawn. Certainty leaves missing
+values out of s_q and d_q; guesses special values, too, since they guess an amount. Of an even number of
+values both middle ones are guessed, each by half. Where q has no amount the median of the whole table is
+guessed, or it always is: the better of both ways, as `guesses`.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ OF_BANDS = (
 )
 OF_COPIES = ("people_copied", "people_copied_expected", "people_copied_beyond")
 ENDING = "_weighted"
-_WHOLE = 1 << 31
+_WHOLE = 1 << 31  # what integer weights add up to, but for rounding
 
 
 def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str, Words]:
@@ -202,33 +202,35 @@ def weigh_guesses(
     no_guess: Mask,
     weight: Floats,
 ) -> dict[str, float]:
-    """Return the weighted shares of guessed_others and guessed_beyond, of the GT records that are `left`.
-
-    Guesses are counted in integers: weights are taken as whole multiples of 1 / `_WHOLE` of their sum.
-    """
-    total = sum_exactly(weight)
-    people = np.rint(np.where(left, weight, 0) * (_WHOLE / total)).astype(np.int64)
+    """Return the weighted shares of guessed_others and guessed_beyond, of the GT records that are `left`."""
+    people, whole = _in_integers(weight, left)
     if unit is None:
         of_cells = np.zeros(len(f.q), dtype=np.int64)
         np.add.at(of_cells, position, people)
-        by_SD, by_others, error = _guess_both(f, of_cells, no_guess)
+        by_SD, by_others, error = _guess_both(f, of_cells, no_guess, whole)
     else:
         of_records, of_people = (
             UnitCells.from_records(f.q[position], position, unit, numbers)
             for numbers in (np.ones_like(position), people)
         )
-        by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, _WHOLE)
-    others = by_others / (_WHOLE * ONE)
+        by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, whole)
+    others = by_others / (whole * ONE)
     inflated = _inflate_variance(weight)
     return {
         f"guessed_others{ENDING}": 100 * others,
         f"guessed_others{ENDING}_se": 100 * math.sqrt(inflated * max(others * (1 - others), 0) / len(weight)),
-        f"guessed_beyond{ENDING}": percent(by_SD - by_others, _WHOLE * ONE),
+        f"guessed_beyond{ENDING}": percent(by_SD - by_others, whole * ONE),
         f"guessed_beyond{ENDING}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
     }
 
 
-def _guess_both(f: FrequencyTable, people: IntArray, no_guess: Mask) -> tuple[int, int, float]:
+def _in_integers(weight: Floats, left: Mask) -> tuple[IntArray, int]:
+    """Return the weights as integers, 0 but of those who are `left`, and the sum of all of them."""
+    weights = np.rint(weight * (_WHOLE / sum_exactly(weight))).astype(np.int64)
+    return np.where(left, weights, 0), int(weights.sum())
+
+
+def _guess_both(f: FrequencyTable, people: IntArray, no_guess: Mask, whole: int) -> tuple[int, int, float]:
     """Return right guesses of the `people` of each cell: see `guesses_of_units`."""
     sizes, counts = Sizes(f.N_d, f.N_s), baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess, people)
     d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
@@ -238,7 +240,7 @@ def _guess_both(f: FrequencyTable, people: IntArray, no_guess: Mask) -> tuple[in
     )
     by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
     with_others = in_synthetic_of_others(counts.by_d_q, sizes)
-    error = guessed_beyond_error(right, by_mode, int(people.sum()), with_others, _WHOLE, sizes.n)
+    error = guessed_beyond_error(right, by_mode, int(people.sum()), with_others, whole, sizes.n)
     return *right, error
 
 
@@ -249,13 +251,13 @@ def weigh_bands(
 
     `found_by_others`: iS_others, weighted, in percent.
     """
-    total, sizes = sum_exactly(weight), Sizes(f.N_d, f.N_s)
-    people = np.zeros(len(f.q), dtype=np.int64)
-    np.add.at(people, position, np.rint(np.where(left, weight, 0) * (_WHOLE / total)).astype(np.int64))
+    people, sizes = np.zeros(len(f.q), dtype=np.int64), Sizes(f.N_d, f.N_s)
+    of_records, whole = _in_integers(weight, left)
+    np.add.at(people, position, of_records)
     counts = band_counts(f, people, band, sizes, ())
     d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
-    with_others = found_by_others / 100 * _WHOLE
-    figures = bands(counts, band, sizes, d_t, s_t, people_t, with_others, _WHOLE)
+    with_others = found_by_others / 100 * whole
+    figures = bands(counts, band, sizes, d_t, s_t, people_t, with_others, whole)
     inflated = _inflate_variance(weight)
     shares: dict[str, float] = {}
     for name in OF_BANDS:

@@ -133,6 +133,15 @@ def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record])
     assert not [name for name in row_of(by_fraction) if "weighted" in name]
 
 
+def test_weights_of_many_people_add_up_to_all_of_them() -> None:
+    """The integers that guesses are weighted by are rounded: the shares are of what they add up to."""
+    gt = pd.DataFrame({"key": np.arange(300_000) % 1000, "t": np.arange(300_000) % 1000})
+    result = dp.disclosure(gt.assign(w=1.5), gt, ["key"], "t", weights="w", within={"t": 0})
+    row = row_of(result)
+    assert row["guessed_others_weighted"] == pytest.approx(100, abs=1e-9)
+    assert result.bands["guessed_within_weighted"].item() == pytest.approx(100, abs=1e-9)
+
+
 def test_a_census_has_the_risk_of_its_records() -> None:
     gt, sd = survey()
     result = dp.disclosure(gt, sd, ["region", "age"], "income", sampling_fraction=1)

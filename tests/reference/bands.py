@@ -23,8 +23,10 @@ def band(
     alone = {None, *special}
 
     def lies(x: Amount, v: Amount, *, is_level: bool = True) -> bool:
-        if x is None or v is None or x in alone or (is_level and v in alone):
-            return x == v
+        if x is None or v is None or x in alone:
+            return is_level and x == v
+        if is_level and v in alone:
+            return False
         return abs(x - v) <= (amount if share is None else share * abs(v))
 
     return lies
