@@ -84,8 +84,8 @@ GUARDS_OF_COPIES = (
         published="unit",
         bound=GuardBound(
             7,
-            "The larger of both in all columns but one, in the targets alone, in all but numbers, or in a "
-            "text or date whose levels name people: the largest of these",
+            "The larger of both, of each person one copy, in all columns but one, in the targets alone, in "
+            "all but numbers, or in a text or date whose levels name people: the largest of these",
         ),
     ),
     *list_guard(

@@ -220,6 +220,10 @@ class FoundCopies:
     hits: HitCounts
     people: PeopleCounts
 
+    def count_once(self) -> FoundCopies:
+        """Return the copies of which each person has one at most, however often SD repeats it."""
+        return replace(self, hits=replace(self.hits, hits=self.people.found))
+
 
 @dataclass(frozen=True)
 class RecordSets:

@@ -70,9 +70,9 @@ class GuardFigures:
     `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
     values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
     people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the largest
-    unique_copies_beyond or people_copied_beyond of `partial_copies`. nearer, much_nearer: the largest of the
-    distances of `nearest()`; NaN of a single GT record. relabelled, missing_beyond: the largest
-    `looks_renamed` and `missing_beyond` of `columns_apart`.
+    unique_copies_beyond or people_copied_beyond of `partial_copies`, where each person has one copy at most.
+    nearer, much_nearer: the largest of the distances of `nearest()`; NaN of a single GT record. relabelled,
+    missing_beyond: the largest `looks_renamed` and `missing_beyond` of `columns_apart`.
     alike: percent of the GT records that equal another person's in every column. equal_content: 1 where SD
     holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
     over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none), each
@@ -165,8 +165,10 @@ def measure_copies(
     )
     per_unit = units.records_per_unit if units else 1
     by_label = dict(zip(records.partial, of_sets, strict=True))
-    partial_copies = _measure_partial_copies(records, sizes, by_label, per_unit)
-    by_set = partial_copies.groupby(level="synthesis").max()
+    once = {label: [found.count_once() for found in copies] for label, copies in records.partial.items()}
+    partial_copies = _measure_partial_copies(records.partial, sizes, by_label, per_unit)
+    # A model whose records repeat each other meets the same person again and again, without a copy.
+    by_set = _measure_partial_copies(once, sizes, by_label, per_unit).groupby(level="synthesis").max()
     largest = {
         f"partial_copies_{suffix}": by_set[[f"{name}_{suffix}" for name in _COPIED]].max(axis=1)
         for suffix in ("beyond", "beyond_chance")
@@ -257,14 +259,14 @@ def _name_copies(
 
 
 def _measure_partial_copies(
-    records: RecordSets,
+    copies: Mapping[str, Sequence[FoundCopies]],
     sizes: Sequence[Sizes],
     apart: Mapping[str, _ColumnsApart],
     records_per_unit: float,
 ) -> pd.DataFrame:
     rows = {
-        (label, synthesis): _name_copies(counts, size, apart[label], records_per_unit, len(records.partial))
-        for label, found in records.partial.items()
+        (label, synthesis): _name_copies(counts, size, apart[label], records_per_unit, len(copies))
+        for label, found in copies.items()
         for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1)
     }
     index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])

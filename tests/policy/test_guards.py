@@ -105,17 +105,31 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
     assert result.cap.empty == bool(measures)
 
 
-@pytest.mark.parametrize(("seed", "figure", "bound"), [(6, "unique_copies", 2.5), (10, "partial_copies", 7)])
+@pytest.mark.parametrize(("seed", "figure", "bound"), [(6, "unique_copies", 2.5), (15, "partial_copies", 4)])
 def test_what_chance_does_in_a_small_table_is_shown_and_not_refused(
     seed: int, figure: str, bound: float
 ) -> None:
     """Independent columns, 300 records: the figure is beyond its bound, and within what chance adds."""
-    result = gates.measured(gate(), gates.ground_truth(), [gates.honest(seed)])
+    bounded = gate(**{f"{figure}_beyond": bound})
+    result = gates.measured(bounded, gates.ground_truth(), [gates.honest(seed)])
     figures = result.frame("guards").loc[1]
     assert figures[f"{figure}_beyond"] > bound
     assert figures[f"{figure}_beyond_chance"] == 0
-    judgements = judge(gate().clauses(), result)
+    judgements = judge(bounded.clauses(), result)
     assert decide(judgements) == "approved"
+
+
+def test_a_near_copy_that_is_repeated_is_one() -> None:
+    """A fifth of the synthetic records hits one person in all but one column: one person is nearly copied."""
+    truth, honest = gates.ground_truth(), gates.honest(15)
+    near = truth.iloc[[0] * (len(honest) // 5)].copy()
+    changed = near.columns[-1]
+    near[changed] = next(value for value in truth[changed].unique() if value != truth[changed].iloc[0])
+    candidate = pd.concat([honest.iloc[len(near) :], near], ignore_index=True)
+    result = gates.measured(gate(), truth, [candidate])
+    by_records = result.frame("partial_copies")["unique_copies_beyond"].max()
+    once = float(result.frame("guards")["partial_copies_beyond"].iloc[0])
+    assert by_records > DEFAULTS["partial_copies_beyond"] > once
 
 
 @pytest.mark.parametrize("copies", [4, 20])
