@@ -107,7 +107,7 @@ def guards_over_tables(paths: Sequence[Path], keys: Sequence[str], few: Sequence
 def _guards_over(paths: Sequence[Path], keys: Sequence[str]) -> Callable[[], None]:
     names = [*keys, *TARGETS]
     opened = FramesInMemory(tuple(pd.read_parquet(path, columns=names) for path in paths[:2]), "memory")
-    columns = list(code_shared_columns(opened, grouping_of(), ignore_progress).values())
+    columns = code_shared_columns(opened, grouping_of(), ignore_progress)
 
     def work() -> None:
         _, records = count_record_sets(opened, [], columns, TARGETS)

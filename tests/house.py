@@ -154,7 +154,7 @@ def main() -> None:
         "lines of tests": sum(tests.values()),
         "words of documents": count_words(),
         "seconds of collection": f"{seconds:.1f}",
-        "from dp.disclosure to DiSCO": f"{len(walk.modules)} modules, {len(walk.chain)} calls",
+        "from dp.disclosure to DiSCO": f"{len(walk.modules)} modules, {len(walk.chain) - 1} calls",
     }.items():
         print(f"{name}: {value}")
 

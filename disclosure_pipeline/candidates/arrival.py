@@ -31,8 +31,8 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import count, plan_measures
-from disclosure_pipeline.evaluation.disclosure import overlap_of
+from disclosure_pipeline.evaluation.counts import plan_measures
+from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.tables.contract import ContractError, Violation
@@ -168,6 +168,6 @@ def _measure_overlap(
             measured = measure_candidate(gate, candidate, engine.name, draw_seed(folders.store))
         except InputError:  # the step that needs the figures measures again, and says so
             plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping)
-            return overlap_of(count(candidate.opened, plan))
+            return measure(candidate.opened, plan).key_overlap
     record_measured(folders, snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap

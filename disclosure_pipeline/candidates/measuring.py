@@ -130,7 +130,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
     itself follows from GT, of which it is one.
     """
     tables = opened.stacked() if stacked else opened
-    columns = list(code_shared_columns(tables, gate.grouping, report_progress).values())
+    columns = code_shared_columns(tables, gate.grouping, report_progress)
     _, records = count_record_sets(tables, [], columns, gate.targets)
     units = None
     if gate.unit is not None:
@@ -148,7 +148,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
     """Return `find_repeats` of GT, opened as its own synthesis."""
-    return find_repeats(opened, list(code_shared_columns(opened, gate.grouping, report_progress).values()))
+    return find_repeats(opened, code_shared_columns(opened, gate.grouping, report_progress))
 
 
 def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Disclosure:

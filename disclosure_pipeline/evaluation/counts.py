@@ -144,14 +144,6 @@ def plan_measures(
     return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, weights=weights, **options)
 
 
-def count(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> Counts:
-    """Count what the measures are made of. InputError as `disclosure()`."""
-    columns = opened.code(plan.columns, plan.grouping, on_progress)
-    request = count_request(plan, {column.name: column for column in columns})
-    [counts] = opened.count([request], on_progress)
-    return counts_for(opened, request, counts, columns)
-
-
 def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> CountRequest:
     """Return what has to be counted, of `columns` that are not grouped yet.
 
@@ -244,10 +236,9 @@ class RecordSets:
 
 def code_shared_columns(
     opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
-) -> dict[Any, CodedColumn]:
-    """The columns that all tables have, in GT's order, by name: coded, not grouped. InputError as `code`."""
-    shared = names_in_all(opened.columns)
-    return {column.name: column for column in opened.code(shared, grouping, on_progress)}
+) -> list[CodedColumn]:
+    """Code the columns that all tables have, in GT's order; they are not grouped. InputError as `code`."""
+    return opened.code(names_in_all(opened.columns), grouping, on_progress)
 
 
 def count_record_sets(

@@ -9,22 +9,17 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import pandas as pd
-
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.counting.tables_in_memory import link_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
-from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
-from disclosure_pipeline.evaluation.counts import Counts, Thresholds, plan_measures, require_targets
+from disclosure_pipeline.evaluation.counts import Thresholds, plan_measures, require_targets
 from disclosure_pipeline.evaluation.exclusions import Exclusions
-from disclosure_pipeline.evaluation.frames import frame_of, names_of
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import find_individual_risk
 from disclosure_pipeline.evaluation.whole_doubts import find_whole_doubts
-from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -207,12 +202,3 @@ def certainties_of(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
     if len(set(fractions)) < len(fractions):
         raise InputError("certainty names a share twice.")
     return tuple(fractions)
-
-
-def overlap_of(counts: Counts) -> pd.DataFrame:
-    """Return the frame `key_overlap` of what was counted."""
-    N_d, *N_s = counts.records
-    rows = comparability.whole_key_overlap([of_keys.shared for of_keys in counts.counts.keys], N_d, N_s)
-    for column in counts.keys:
-        rows |= comparability.compare_column(column, counts.names)[0]
-    return frame_of(rows, ["key", "synthesis"], names_of(Overlap))

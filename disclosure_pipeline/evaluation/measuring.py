@@ -16,7 +16,6 @@ from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
     code_shared_columns,
-    count,
     count_record_sets,
     count_request,
     counts_for,
@@ -54,7 +53,8 @@ def measure(
 
     InputError where the columns cannot be compared, or it is not known whose a record is.
     """
-    check_weights(opened, plan, on_progress)
+    if plan.weights is not None:
+        check_weights(opened, plan.weights, on_progress)
 
     @cache
     def widen(*names: Any) -> OpenedTables:
@@ -81,29 +81,29 @@ def _measure_tables(
     on_progress: OnProgress,
 ) -> tuple[Disclosure, Counts]:
     """Measure tables in one pass over their records; `widen` opens them with columns of GT alone."""
-    if plan.whole_records is None:
-        counts = count(opened, plan, on_progress)
-        result = figures(counts, plan)
-        if plan.unit is not None:
-            result = measure_by_units(result, read_units(widen(plan.unit), plan, on_progress), plan)
-        if plan.is_of_sample:
-            sample = read_weights(widen(*list_unshared_columns(plan)), plan, on_progress)
-            result = measure_population(result, sample, plan)
-        return result, counts
-    columns = code_shared_columns(opened, plan.grouping, on_progress)
+    whole, units, weighted = plan.whole_records, None, None
+    if whole is None:
+        coded = opened.code(plan.columns, plan.grouping, on_progress)
+    else:
+        coded = code_shared_columns(opened, plan.grouping, on_progress)
+    columns = {column.name: column for column in coded}
     request = count_request(plan, columns)
-    coded = list(columns.values())
-    [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
+    if whole is None:
+        [counted] = opened.count([request], on_progress)
+    else:
+        [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
     counts = counts_for(opened, request, counted, coded)
-    result, units, weighted = figures(counts, plan), None, None
+    result = figures(counts, plan)
     if plan.unit is not None:
         units = read_units(widen(plan.unit), plan, on_progress, list(columns))
-        result, records = measure_by_units(result, units, plan), count_sets_by_unit(records, units)
+        result = measure_by_units(result, units, plan)
     if plan.is_of_sample:
-        wide = widen(*list_unshared_columns(plan))
-        weighted = read_weights(wide, plan, on_progress, list(columns))
+        weighted = read_weights(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
         result = measure_population(result, weighted, plan)
-    whole = plan.whole_records
+    if whole is None:
+        return result, counts
+    if units is not None:
+        records = count_sets_by_unit(records, units)
     guards = measure_guards(opened, coded, records, units, whole.seed, whole.smallest_count)
     groups = pd.DataFrame()
     if whole.group_columns:

@@ -210,7 +210,7 @@ def _find_copied(
     opened: OpenedTables, plan: MeasuringPlan, name: str, on_progress: OnProgress, comparisons: int = 1
 ) -> dict[str, float]:
     """Measure the records of the first table that the other one holds, in all columns that both have."""
-    columns = list(code_shared_columns(opened, plan.grouping, on_progress).values())
+    columns = code_shared_columns(opened, plan.grouping, on_progress)
     sizes = Sizes(*(int(counts.sum()) for counts in columns[0].counts))
     per_unit = 1.0
     if plan.unit is None:

@@ -65,11 +65,9 @@ class WeightedRecords:
         )
 
 
-def check_weights(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> None:
-    """Raise InputError where the planned weights cannot be used; no value of them is told."""
-    if plan.weights is None:
-        return
-    [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
+def check_weights(opened: OpenedTables, weights: Any, on_progress: OnProgress) -> None:
+    """Raise InputError where this column has no weights; no value of it is told."""
+    [column] = opened.only([0]).code([weights], grouping_of(), on_progress)
     refuse_weights(column)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,15 +42,19 @@ def run_in_threads(
     `on_progress` is called after each task with the number of completed tasks and of all. What a task raises
     is raised, as is an interrupt: no further task is begun then, and no thread is left when this returns.
     """
-    if not threads or not tasks:
-        return _collect_results(tasks, on_progress)
-    with ThreadPoolExecutor(min(threads, len(tasks))) as pool:
-        futures = [pool.submit(task) for task in tasks]
+    results = []
+    with ThreadPoolExecutor(min(threads, len(tasks))) if threads and tasks else nullcontext() as pool:
+        pending = [pool.submit(task).result for task in tasks] if pool else tasks
         try:
-            return _collect_results([future.result for future in futures], on_progress)
+            for result_of in pending:
+                results.append(result_of())
+                if on_progress is not None:
+                    on_progress(len(results), len(tasks))
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            if pool:
+                pool.shutdown(wait=True, cancel_futures=True)
             raise
+    return results
 
 
 def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
@@ -73,17 +78,6 @@ def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], thread
                 yield running.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _collect_results(
-    tasks: Sequence[Callable[[], Result]], on_progress: Callable[[int, int], None] | None
-) -> list[Result]:
-    results = []
-    for task in tasks:
-        results.append(task())
-        if on_progress is not None:
-            on_progress(len(results), len(tasks))
-    return results
 
 
 _CGROUP = Path("/sys/fs/cgroup")  # of a container that may use less than its machine has

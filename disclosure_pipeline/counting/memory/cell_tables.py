@@ -29,6 +29,7 @@ from disclosure_pipeline.measures.together import (
     count_together,
     count_unique_in_any,
 )
+from disclosure_pipeline.runtime.machine import run_in_threads
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
@@ -177,16 +178,15 @@ def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
     """Number the key combinations, and count the records of each table that have each of them."""
     size = job.keys.size
     codes = [np.empty(records, dtype=np.uint32) for records in job.records]
-    job.run(
-        "Coding the keys",
-        [
-            partial(add, readers, part, codes[table][part])
-            for table in range(len(codes))
-            for readers in [job.keys.readers(table, 1, np.uint32)]
-            for part in job.parts(table)
-        ],
-    )
-    counts = job.run("Counting the keys", [partial(_count_codes, of_table, size) for of_table in codes])
+    coding = [
+        partial(add, readers, part, codes[table][part])
+        for table in range(len(codes))
+        for readers in [job.keys.readers(table, 1, np.uint32)]
+        for part in job.parts(table)
+    ]
+    run_in_threads(coding, job.threads, job.report("Coding the keys"))
+    counting = [partial(_count_codes, of_table, size) for of_table in codes]
+    counts = run_in_threads(counting, job.threads, job.report("Counting the keys"))
     occurring = np.flatnonzero(np.any(np.array(counts) > 0, axis=0))
     if 2 * len(occurring) > size:
         return Numbered(tuple(codes), np.arange(size), job.keys), counts
@@ -196,10 +196,10 @@ def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
     def renumber(of_table: Codes, part: slice) -> None:
         of_table[part] = number[of_table[part]]
 
-    job.run(
-        "Numbering the keys",
-        [partial(renumber, codes[table], part) for table in range(len(codes)) for part in job.parts(table)],
-    )
+    numbering = [
+        partial(renumber, codes[table], part) for table in range(len(codes)) for part in job.parts(table)
+    ]
+    run_in_threads(numbering, job.threads, job.report("Numbering the keys"))
     return Numbered(tuple(codes), occurring, job.keys), [of_table[occurring] for of_table in counts]
 
 
@@ -249,7 +249,7 @@ def measure_cells(
         partial(_pairs_of_key, keys, target, of_target[0] if has_listed_cells else None)
         for target, of_target, has_listed_cells in zip(targets, cells, listed, strict=True)
     ]
-    pairs = job.run("Measuring", tasks)
+    pairs = run_in_threads(tasks, job.threads, job.report("Measuring"))
     return TargetsMeasured(results, pairs, _measure_together(job, keys, targets, cells))
 
 
@@ -268,7 +268,7 @@ def _measure_together(
         return add_up(parts)
 
     tasks = [partial(measure, target, of_target) for target, of_target in zip(targets, cells, strict=True)]
-    return job.run("Measuring together", tasks)
+    return run_in_threads(tasks, job.threads, job.report("Measuring together"))
 
 
 def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
@@ -292,7 +292,7 @@ def _count_all_cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> lis
         for target in targets
         for table in tables
     ]
-    counted = iter(job.run("Counting the targets", tasks))
+    counted = iter(run_in_threads(tasks, job.threads, job.report("Counting the targets")))
     return [[next(counted) for _ in tables] for _ in targets]
 
 
@@ -311,7 +311,8 @@ def _measure_all(
     ]
     tasks = [partial(_measure, job, keys, counts, targets[i], cells[i], j, rows) for i, j, rows in places]
     parts: dict[tuple[int, int], list[TargetCounts]] = {}
-    for (i, j, _), part in zip(places, job.run("Measuring", tasks), strict=True):
+    measured = run_in_threads(tasks, job.threads, job.report("Measuring"))
+    for (i, j, _), part in zip(places, measured, strict=True):
         if part is not None:
             parts.setdefault((i, j), []).append(part)
     return [tuple(add_up(parts[i, j]) for j in job.syntheses) for i in range(len(targets))]

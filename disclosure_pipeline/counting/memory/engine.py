@@ -133,7 +133,12 @@ class FramesInMemory:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by columns that were coded here, grouped or not."""
-        return [_count(request, on_progress) for request in requests]
+        return [
+            count_whole_records(request.keys, request.by_level)
+            if _is_of_whole_records(request)
+            else count_in_memory(request.keys, request.targets, on_progress, together=request.together)
+            for request in requests
+        ]
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """Return the (synthesis, column) of columns, coded or not, whose values tell which record it is."""
@@ -193,12 +198,10 @@ def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
-def _count(request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
-    """Return what is asked for; where it is no target, many combinations are sorted in one go."""
+def _is_of_whole_records(request: CountRequest) -> bool:
+    """True if no target is asked for, of more combinations than are worth a table: then all are sorted."""
     is_small = prod(column.size for column in request.keys) <= Limits().table
-    if request.targets or (is_small and not request.by_level):
-        return count_in_memory(request.keys, request.targets, on_progress, together=request.together)
-    return count_whole_records(request.keys, request.by_level)
+    return not request.targets and (bool(request.by_level) or not is_small)
 
 
 def count_in_memory(
@@ -240,7 +243,9 @@ def count_in_memory(
     groups = list(targets_packed_together(job, to_sort))
     for group in groups or ([] if key_counts else [[]]):
         packed = pack(job, [targets[i] for i in group])
-        key_counts, results = sorting.measure(job, packed)
+        tasks = sorting.list_parts(job, packed)
+        parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
+        key_counts, results = sorting.add_up_parts(parts, len(job.syntheses))
         target_counts |= dict(zip(group, results, strict=True))
         if together:
             of_group = sorting.measure_together(job, packed)

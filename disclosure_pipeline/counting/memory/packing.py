@@ -13,6 +13,7 @@ import numpy.typing as npt
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job, Radix, add
 from disclosure_pipeline.measures.exact import Grouped, IntArray
+from disclosure_pipeline.runtime.machine import run_in_threads
 
 MOST_RANGES = 1 << 8  # their numbers fit a byte
 _DIGIT = 16  # binary digits that are put in order at a time
@@ -179,16 +180,12 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
         return ranges.arrange(records)
 
     parts_of_tables = [list(job.parts(table)) for table in tables]
-    arranged = iter(
-        job.run(
-            "Sorting",
-            [
-                partial(arrange_part, table, part)
-                for table, of_table in enumerate(parts_of_tables)
-                for part in of_table
-            ],
-        )
-    )
+    tasks = [
+        partial(arrange_part, table, part)
+        for table, of_table in enumerate(parts_of_tables)
+        for part in of_table
+    ]
+    arranged = iter(run_in_threads(tasks, job.threads, job.report("Sorting")))
     return PackedRecords(
         keys,
         tuple(targets),
@@ -228,7 +225,7 @@ def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> lis
         return []
     groups = list(_groups_of_keys(packed.keys))
     tasks = [partial(_pairs_of_group, job, packed, targets, *group) for group in groups]
-    pairs_by_group = job.run("Measuring", tasks)
+    pairs_by_group = run_in_threads(tasks, job.threads, job.report("Measuring"))
     return [
         tuple(
             packed.keys.in_given_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])

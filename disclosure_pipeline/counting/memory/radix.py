@@ -14,7 +14,7 @@ import numpy.typing as npt
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
-from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -161,9 +161,6 @@ def _number(columns: Radix, records: Sequence[int]) -> Numbered:
     return Numbered(tuple(np.split(numbers, ends[:-1])), codes[new], columns)
 
 
-Result = TypeVar("Result")
-
-
 @dataclass(frozen=True)
 class Limits:
     """Sizes of the parts that the work is cut into; no result depends on them.
@@ -197,14 +194,15 @@ class Job:
     on_progress: OnProgress
     together: bool = False
 
-    def run(self, step: str, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Return the results of the tasks, which are one step of the work."""
-        threads = self.limits.threads
-        return run_in_threads(
-            tasks,
-            threads_for(sum(self.records)) if threads is None else threads,
-            partial(self.on_progress, step),
-        )
+    @property
+    def threads(self) -> int:
+        """The number of threads: see `run_in_threads`."""
+        chosen = self.limits.threads
+        return threads_for(sum(self.records)) if chosen is None else chosen
+
+    def report(self, step: str) -> Callable[[int, int], None]:
+        """Return what is called with the number of completed tasks and of all tasks of one step."""
+        return partial(self.on_progress, step)
 
     def parts(self, table: int) -> Iterator[slice]:
         """Return the records of a table, part by part, as they are coded."""

@@ -6,7 +6,7 @@ those of GT before those of SD, and else in no order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,6 +41,7 @@ from disclosure_pipeline.measures.frequency import (
     summands,
 )
 from disclosure_pipeline.measures.together import TogetherCounts
+from disclosure_pipeline.runtime.machine import run_in_threads
 
 
 @dataclass(frozen=True)
@@ -85,34 +86,37 @@ _LARGEST_PART = 2  # times the records of a part are measured at once
 
 
 @dataclass(frozen=True)
-class _PartCounts:
-    """What is counted of a part, bit by bit: of the keys, and of each target."""
+class PartCounts:
+    """Counts of a part, bit by bit: of the keys, and of each target. Empty where it has no records."""
 
     keys: list[KeyCounts] = field(default_factory=list)
     targets: list[list[TargetCounts]] = field(default_factory=list)
 
 
-def measure(job: Job, packed: PackedRecords) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
-    """Counts of the keys and of each target, of each synthesis."""
-    number = len(packed.parts)
-    tasks = [
+def list_parts(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]]:
+    """List what measures each part, those of a synthesis one after the other."""
+    return [
         partial(_measure_part, job, packed, synthesis, ranges)
         for synthesis in job.syntheses
         for ranges in packed.parts
     ]
-    parts = job.run("Measuring", tasks)
-    parts_by_synthesis = [
-        [part for part in parts[i * number : (i + 1) * number] if part] for i in range(len(job.syntheses))
-    ]
+
+
+def add_up_parts(
+    parts: Sequence[PartCounts], syntheses: int
+) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
+    """Return the counts of the keys and of each target, of each synthesis, from those of `list_parts`."""
+    number = len(parts) // syntheses
+    by_synthesis = [parts[i * number : (i + 1) * number] for i in range(syntheses)]
     key_counts = tuple(
-        add_up([part.keys[0] for part in synthesis_parts]) for synthesis_parts in parts_by_synthesis
+        add_up([counts for part in of_synthesis for counts in part.keys]) for of_synthesis in by_synthesis
     )
     target_counts = [
         tuple(
-            add_up([counts for part in synthesis_parts for counts in part.targets[i]])
-            for synthesis_parts in parts_by_synthesis
+            add_up([counts for part in of_synthesis for counts in part.targets[i]])
+            for of_synthesis in by_synthesis
         )
-        for i in range(len(packed.targets))
+        for i in range(len(parts[0].targets))
     ]
     return key_counts, target_counts
 
@@ -127,21 +131,30 @@ def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
         ]
         return count_in_sorted_records(packed, tables)
 
-    return add_up(job.run("Measuring together", [partial(measure_part, ranges) for ranges in packed.parts]))
+    tasks = [partial(measure_part, ranges) for ranges in packed.parts]
+    return add_up(run_in_threads(tasks, job.threads, job.report("Measuring together")))
 
 
-def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> _PartCounts | None:
-    """Counts of the records of some ranges: GT's and one SD's. None where there are none."""
+def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> PartCounts:
+    """Count the records of some ranges: GT's and one SD's."""
     key_bit = packed.table_bit + 1
     records = np.concatenate(
         [sort_by_key(packed.in_ranges(range(i, i + 1), 0, synthesis), key_bit) for i in ranges]
     )
-    if not len(records):
-        return None
-    counts = _PartCounts(targets=[[] for _ in packed.targets])
+    counts = PartCounts(targets=[[] for _ in packed.targets])
+    has_rare_keys = all(can_be_summed(target, synthesis) for target in packed.targets)
     for some in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
-        _measure_records(job, packed, synthesis, some, counts)
-    counts.keys[:] = [add_up(counts.keys)]
+        uncounted = [_UncountedRecords(some, range(len(packed.targets)), with_keys=True)]
+        if has_rare_keys:
+            uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, some, counts)
+        for remaining in uncounted:
+            keys = _RecordsByKey.from_packed(packed, remaining.records)
+            for i in remaining.targets:
+                table = _tabulate_cells(job, packed, synthesis, keys, i)
+                cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
+                counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
+            if remaining.with_keys:
+                counts.keys.append(count_keys(keys.d_q, keys.s_q))
     return counts
 
 
@@ -149,23 +162,6 @@ def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> lis
     """Sorted records in parts of about so many at most: a range with a frequent level can hold far more."""
     ends = np.unique(np.searchsorted(records, packed.first_of_key(records[most::most])))
     return [some for some in np.split(records, ends) if len(some)]
-
-
-def _measure_records(
-    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
-) -> None:
-    """Add the counts of some records, which are all of their q, to those of the part."""
-    uncounted = [_UncountedRecords(records, range(len(packed.targets)), with_keys=True)]
-    if all(can_be_summed(target, synthesis) for target in packed.targets):
-        uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, records, counts)
-    for remaining in uncounted:
-        keys = _RecordsByKey.from_packed(packed, remaining.records)
-        if remaining.with_keys:
-            counts.keys.append(count_keys(keys.d_q, keys.s_q))
-        for i in remaining.targets:
-            table = _tabulate_cells(job, packed, synthesis, keys, i)
-            cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
-            counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
 
 
 def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> IntArray:
@@ -183,7 +179,7 @@ class _UncountedRecords:
 
 
 def _measure_rare_keys(
-    fewest: int, packed: PackedRecords, synthesis: int, records: Codes, counts: _PartCounts
+    fewest: int, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
 ) -> list[_UncountedRecords]:
     """Add the counts of the q of few records to those of the part; return what is left to count.
 
@@ -220,7 +216,7 @@ def _measure_rare_keys(
 
 
 def _measure_targets_of_rare_keys(
-    packed: PackedRecords, synthesis: int, rare: RareKeys, records: Codes, counts: _PartCounts
+    packed: PackedRecords, synthesis: int, rare: RareKeys, records: Codes, counts: PartCounts
 ) -> list[int]:
     """Add the counts of those targets for which rare keys can be compared; return the other targets.
 
