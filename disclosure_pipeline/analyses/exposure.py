@@ -1,4 +1,4 @@
-"""What `exposure()` returns: figures of every key set, and how small a set exposes how many."""
+"""The result of `exposure()`: figures of every key set, and how small a set exposes how many."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Exposure:
-    """What each set of columns discloses beyond other people's records, the largest DiSCO_beyond first.
+    """Disclosure by each set of columns beyond other people's records, the largest DiSCO_beyond first.
 
     `figures`: index (keys, target, synthesis), where `keys` are names as in "age, sex". `columns`: how many
     they are. Percent of GT records: repU, DiSCO, DiSCO_others. Percentage points: DiSCO_beyond,

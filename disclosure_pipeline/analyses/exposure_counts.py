@@ -41,7 +41,7 @@ _SMALL_TABLE = 1 << 16
 
 @dataclass(frozen=True)
 class ExposureFigures:
-    """Of one key set, target and synthesis: records, and percentage points."""
+    """Figures of one key set, target and synthesis: records, and percentage points."""
 
     disclosed: KeySetDisclosure
     guessed_beyond: float
@@ -50,7 +50,7 @@ class ExposureFigures:
 
 @dataclass(frozen=True)
 class _BlockCounts:
-    """What adds up over key combinations; guesses are None where they are of draws."""
+    """Counts that add up over key combinations; guesses are None where they are of draws."""
 
     disclosed: DisclosedCounts
     by_SD: GuessCounts | None

@@ -38,7 +38,7 @@ Exposed: TypeAlias = list[list[ExposedRecords]]
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for: the columns that sets are made of, those of many levels first.
+    """A search for key sets: the columns that they are made of, those of many levels first.
 
     `place[k]` is the place at which the caller named column k. `records` are those of each table, GT first.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IndividualAttribution:
-    """What each GT record is exposed to, and how sure each synthetic record is of its target.
+    """The exposure of each GT record, and how sure each synthetic record is of its target.
 
     `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so that
     `records["ill", 1]` is a frame of plain columns. CAP_GT, the chance of a right guess when the guess is

@@ -74,7 +74,7 @@ def count_key_sets(
     on_progress: OnProgress = ignore_progress,
     limits: Limits | None = None,
 ) -> list[KeySetCounts]:
-    """Counts of each key set; `measured[i]` are the positions of the targets that are measured with set i.
+    """Count each key set; `measured[i]` are the positions of the targets that are measured with set i.
 
     The result does not depend on the `limits`.
     """
@@ -200,7 +200,7 @@ def _find_several_levels(packed: Packed, q: IntArray, words: Words, example: Wor
 
 
 def _count_agreeing(packed: Packed, q: IntArray, example: Words, single: Words, guards: int) -> list[int]:
-    """GT records, target by target, that agree with the example of their q, where SD has a `single` level."""
+    """Count GT records by target that agree with the example of their q, if SD has a `single` level."""
     records = np.zeros(len(packed.targets), dtype=np.int64)
     for chunk, index in _iterate_chunks(q):
         certain = single[index]

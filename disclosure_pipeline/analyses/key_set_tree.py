@@ -217,7 +217,7 @@ class ExposedRecords:
         return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
 
     def by_smallest_set(self) -> tuple[list[int], list[int]]:
-        """GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none.
+        """Return GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none.
 
         In SD, and in the other GT records.
         """

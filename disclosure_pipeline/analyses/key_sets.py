@@ -72,7 +72,7 @@ def join_names(names: Iterable[Any]) -> str:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class KeySets:
-    """What each of many key sets discloses, in the order in which they were given; percent of GT records.
+    """Disclosure by each of many key sets, in the order in which they were given; percent of GT records.
 
     Every frame has a row per key set and synthesis: index (keys, synthesis), where `keys` are the names of
     the columns, as in "age, sex"; the names themselves are in `key_sets`.

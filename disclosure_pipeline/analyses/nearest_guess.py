@@ -35,7 +35,7 @@ from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 @dataclass(frozen=True, repr=False, eq=False)
 class NearestGuess:
-    """What guessing by the nearest records yields.
+    """The yield of guessing by the nearest records.
 
     `figures`: index (target, synthesis); percent of GT records, each `…_beyond` in percentage points.
     `accuracy`: right guesses; `score`: the mean share of the nearest SD records that have the record's own
@@ -166,7 +166,7 @@ def _check_numeric(numeric: Sequence[Any], tables: Tables) -> None:
 
 
 def _places(column: CodedColumn, tables: Tables) -> Floats:
-    """The place of each code on a line from the smallest number, 0, to the largest, 1; NaN if it has none."""
+    """Place each code on a line from the smallest number, 0, to the largest, 1; NaN if it has none."""
     if column.kind not in ORDERED_KINDS:
         raise InputError(f"Key {column.name!r} holds {column.kind.value}: it cannot be in numeric.")
     numbers = numbers_of_levels(column, tuple(tables.grouping.special_values.get(column.name, ())))
@@ -193,7 +193,7 @@ def _count_cells(
 def _order_by_labels(
     f: FrequencyTable, keys: Keys, columns: Sequence[CodedColumn], t: CodedColumn
 ) -> IntArray:
-    """The cells in the order of what their levels are called: codes may follow the order of the records."""
+    """Order the cells by the names of their levels: codes may follow the order of the records."""
     ranks = [_rank_labels(column) for column in (*columns, t)]
     of_keys = [rank[keys.level_of(k)[f.q]] for k, rank in enumerate(ranks[:-1])]
     return np.lexsort([ranks[-1][f.t], *of_keys])

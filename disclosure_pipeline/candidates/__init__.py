@@ -1,1 +1,1 @@
-"""What arrived: its snapshot, its canonical form, its figures and its dossier."""
+"""Candidates: the snapshot of what arrived, its canonical form, its figures and its dossier."""

@@ -115,7 +115,7 @@ def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was measured, the verdict on it, and the dossier that says both.
+    """The figures of a candidate, the verdict on them, and the dossier that says both.
 
     `public` are the same judgements for those who may not see exact figures.
     """
@@ -233,7 +233,7 @@ def _judge(
 
 
 def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
-    """The clauses and waivers for which the candidate is not released, each as a sentence for anybody."""
+    """List the clauses and waivers that keep the candidate from release, each as a sentence for anybody."""
     return [
         *(
             str(public)
@@ -246,7 +246,7 @@ def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a run would decide on a candidate, and why; `dossier` is empty where nothing was measured."""
+    """The decision of a run on a candidate, and why; `dossier` is empty if nothing was measured."""
 
     decision: Decision
     reasons: tuple[str, ...]

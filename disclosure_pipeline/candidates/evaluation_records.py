@@ -1,4 +1,4 @@
-"""How often a ground truth was evaluated: once for every content that was measured against it."""
+"""The count of evaluations of a ground truth: one for every content that was measured against it."""
 
 from __future__ import annotations
 

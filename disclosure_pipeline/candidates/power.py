@@ -1,4 +1,4 @@
-"""What an approval is worth: how often a gate refuses honest tables, and which share of copies it notices.
+"""The power of a gate: how often it refuses honest tables, and which share of copies it notices.
 
 All follows from the ground truth alone. One half of it plays the ground truth, the other a fresh table in
 which some records are replaced by those of the first, and the gate's own clauses decide. Its full size is

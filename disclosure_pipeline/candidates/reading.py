@@ -322,7 +322,7 @@ def _find_additions(
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """What is recorded of GT: its hash and size, and where it breaks the data dictionary."""
+    """The record of GT: its hash and size, and where it breaks the data dictionary."""
 
     sha256: str
     records: int

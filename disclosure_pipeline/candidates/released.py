@@ -1,4 +1,4 @@
-"""What a gate has published, and a candidate measured beside it.
+"""The tables that a gate has published, and a candidate measured beside them.
 
 A release is recorded in the store as it is published, with the hashes of what arrived, from which its tables
 were written; these bytes stay. What was out is out: a revoked release counts as long as its bytes are there.

@@ -1,4 +1,4 @@
-"""Where a gate keeps snapshots and figures, and the snapshot of a candidate."""
+"""A gate's store of snapshots and figures, and the snapshot of a candidate."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Store:
 
     @property
     def power(self) -> Path:
-        """What the policy would notice, of the ground truth and the policy that it names."""
+        """The file of the policy's power, which names its ground truth and policy."""
         return self.root / "power.json"
 
     def stored_path(self, file: StoredFile) -> Path:

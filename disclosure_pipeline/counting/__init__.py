@@ -1,1 +1,1 @@
-"""Who counts: opens tables by one of the engines, and returns the same integers from each."""
+"""Counting: opens tables by one of the engines, and returns the same integers from each."""

@@ -1,4 +1,4 @@
-"""What an engine is asked to count, and the counts that it returns: integers that add up over keys."""
+"""Requests to an engine, and the counts that it returns: integers that add up over keys."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ TABLES = tuple(field.name for field in fields(DisclosureTables))
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """What the keys of one synthesis tell, whatever the target.
+    """Counts of the keys of one synthesis, whatever the target.
 
     Where the keys are all columns that the tables share, these are the copies: `shared.SD_in_GT` of them, of
     which `unique_hits.hits` are of a record that no other GT record equals.
@@ -161,7 +161,7 @@ class KeyCounts:
 
 @dataclass(frozen=True)
 class Excluded:
-    """What exclusions take out of the tables, and what they leave of GT and SD.
+    """The records that exclusions take out of the tables, and those that they leave of GT and SD.
 
     `taken_out`: records of each of TABLES (rows) that each of STEPS takes out. `original_t`: GT records that
     are left, by target level.
@@ -217,7 +217,7 @@ class CountedCells:
 
 
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
-    """Counts of the keys from those of each q; an entry can stand for several `keys` with the same counts."""
+    """Count the keys from the counts of each q; an entry can stand for several `keys` of the same counts."""
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
         shared(d_q * keys, s_q * keys),
@@ -227,7 +227,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
 
 
 def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: int) -> TargetCounts:
-    """Counts of `GT` key combinations of a single GT record each, and of `SD` of a single SD record each.
+    """Count `GT` key combinations of a single GT record each, and `SD` of a single SD record each.
 
     Nothing is excluded. `keys` is the number of key columns.
     """
@@ -268,7 +268,7 @@ def can_be_summed(target: Target, synthesis: int) -> bool:
 
 
 def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:
-    """Counts of one target in a synthesis, from its cells."""
+    """Return counts of one target in a synthesis, from its cells."""
     f, exclusions = counted.table, target.exclusions
     sizes, no_guess = target.sizes(synthesis), target.no_guess
     if not exclusions:

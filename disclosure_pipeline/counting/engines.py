@@ -1,4 +1,4 @@
-"""Who counts: the protocols of an engine and of the tables that it opens. Engines are found by name."""
+"""The protocols of an engine and of the tables that it opens. Engines are found by name."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OpenedTables(Protocol):
         """True if whole records are best sorted by their codes, instead of counted as keys."""
 
     def code(self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress) -> list[CodedColumn]:
-        """Columns as codes over the levels of all tables, not grouped yet.
+        """Return columns as codes over the levels of all tables, not grouped yet.
 
         InputError where their values cannot be compared, or not grouped as requested.
         """
@@ -66,13 +66,13 @@ class OpenedTables(Protocol):
         """Count the records by columns that were coded here, grouped or not."""
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """The (synthesis, column) whose values tell which record it is; `columns` are coded, not grouped."""
+        """Return each (synthesis, column) whose values identify records; `columns` are coded, not grouped."""
 
     def stacked(self) -> OpenedTables:
         """GT, and all the syntheses as one table, of the columns that all of them have."""
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Columns that were coded here, not grouped, with a code for each of some records.
+        """Return columns that were coded here, not grouped, with a code for each of some records.
 
         At most so many of each table, drawn by the seed.
         """
@@ -84,10 +84,10 @@ class OpenedTables(Protocol):
         """
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """At most so many records of each table by number, or invented ones where records cannot be had."""
+        """Return at most so many records of each table by number, invented ones if none can be had."""
 
     def only(self, tables: Sequence[int]) -> OpenedTables:
-        """Some of the tables by their numbers, in this order; columns that were coded here can be counted."""
+        """Return some tables, by number and in this order; columns that were coded here can be counted."""
 
     def with_columns(self, names: Sequence[Any]) -> OpenedTables:
         """Return the tables, of the columns that were coded here, with these of GT, empty in SD."""
@@ -124,7 +124,7 @@ class ReadTable(Protocol):
 
 
 class Engine(Protocol):
-    """Who counts. The same figures come from every engine; they differ in where the records are meanwhile.
+    """A way to count. All engines give the same figures; they differ in where the records are meanwhile.
 
     `name` is what it is found by (of a database the URL), `description` the same without a secret, or why it
     was chosen. `holds_frames`: opened tables are frames in memory. `gives_records`: records can be had of a

@@ -192,7 +192,7 @@ def _counts(target: _Coded, given: Sequence[_Coded]) -> Floats:
 
 
 def _group(columns: Sequence[_Coded]) -> npt.NDArray[np.int64]:
-    """The combination of the columns in each record, the last column counting fastest (shape: records)."""
+    """Combine the columns of each record, the last column counting fastest (shape: records)."""
     group = np.zeros(len(columns[0].codes), dtype=np.int64)
     for column in columns:
         group *= column.levels

@@ -1,4 +1,4 @@
-"""Whether two tables can be compared at all: what they share, and what in them looks like a mismatch.
+"""Comparability of two tables: the values they share, and signs that they are coded differently.
 
 A mismatch makes a leak look safe: where GT says 1 and SD says 1.0, no key of GT is in SD, every risk is 0.
 """
@@ -74,7 +74,7 @@ def whole_key_overlap(shared: Sequence[Shared], N_d: int, N_s: Sequence[int]) ->
 
 
 def whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
-    """A doubt for each synthesis that hardly shares the whole key with GT: rows of `whole_key_overlap`."""
+    """Return a doubt for each synthesis that hardly shares the whole key with GT (`whole_key_overlap`)."""
     return [
         f"The whole key is hardly shared. {_shares(shares, names[synthesis])}."
         for (_, synthesis), shares in whole_key.items()

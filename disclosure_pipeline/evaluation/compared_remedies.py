@@ -47,7 +47,7 @@ class RemediedTables:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RemedyComparison:
-    """What remedies change.
+    """The changes that remedies make.
 
     `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), first as it is.
     records, records_lost: SD records; cells_changed: their values that were changed. Risk, against GT recoded

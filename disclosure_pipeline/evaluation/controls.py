@@ -85,7 +85,7 @@ def controls(
 
 @dataclass(frozen=True)
 class _Control:
-    """What the engine measures of some tables; and their cells, counted without it, by target."""
+    """The engine's figures of some tables, and their cells, counted without it, by target."""
 
     result: Disclosure
     cells: Mapping[Any, list[FrequencyTable]]

@@ -1,4 +1,4 @@
-"""What the measures are made of: the plan of what to count in opened tables, and what was counted."""
+"""The plan of what to count in opened tables, and the counts that the measures are made of."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_FLAGS: Thresholds = (math.inf, math.inf)
 
 @dataclass(frozen=True)
 class WholeRecords:
-    """How all columns that the tables share are measured: copies, nearness, relabelling, groups of people.
+    """The plan for all columns that the tables share: copies, nearness, relabelling, groups of people.
 
     Groups of fewer than `smallest_count` people are not looked at. `seed` draws who is compared with whom.
     `group_columns`: those by whose levels people are grouped to see who bears most of what is disclosed, with
@@ -54,7 +54,7 @@ class WholeRecords:
 
 @dataclass(frozen=True)
 class MeasuringPlan:
-    """Which figures are measured, of which columns.
+    """The figures to measure, and the columns to measure them of.
 
     `one_way`, `two_way`: when the checks flag a level, or a pair of levels. `certainties`: of an intruder who
     acts on less than certainty. `unit`: the column of GT that says whose record each is. `weights`: that
@@ -170,7 +170,7 @@ def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> Co
 def counts_for(
     opened: OpenedTables, request: CountRequest, counts: DisclosureCounts, columns: Sequence[CodedColumn]
 ) -> Counts:
-    """The counts beside the columns that they are of; `columns` are those that were coded, not grouped."""
+    """Return the counts beside their columns; `columns` are those that were coded, not grouped."""
     measured = {column.name for column in request.columns}
     names = table_names(len(columns[0].tables))
     return Counts(
@@ -338,7 +338,7 @@ def _count_in_memory(
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:
-    """The combination of the columns in each record of all tables; of GT only the records of `sample`."""
+    """Combine the columns of each record of all tables; of GT only the records of `sample`."""
     codes = [column.codes for column in columns]
     if sample is not None:
         codes = [(codes_of_GT[sample], *others) for codes_of_GT, *others in codes]

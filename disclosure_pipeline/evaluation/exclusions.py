@@ -1,4 +1,4 @@
-"""What a user asks to be left out of the measures, by name; turned into codes for one target at a time."""
+"""Exclusions: levels to leave out of the measures, by name, turned into codes for one target at a time."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 
 def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
-    """The frames of all measures, without those of a family that is off; the baselines are always there."""
+    """Return the frames of all measures that are switched on; the baselines are always there."""
     rows = _Rows.empty()
     _compare(rows, counts)
     N_d, *N_s = counts.records

@@ -1,4 +1,4 @@
-"""What a gate looks at whatever its keys are: copies, near copies and renamed values, over all columns."""
+"""Guards, over all columns, whatever a gate's keys are: copies, near copies and renamed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who took part: the attackers of `measures.membership` on GT's records and those of a holdout."""
+"""Membership: the attackers of `measures.membership` on GT's records and those of a holdout."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:
 
 
 def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
-    """GT records, one more than n, and for each person the one of them left out: n others for everybody."""
+    """Draw n + 1 GT records, and for each person the one of them to leave out: n others for everybody."""
     drawn = _draw_records(N_d, n + 1, rng)
     one_of_drawn = np.flatnonzero(drawn)[rng.integers(n + 1)]
     return drawn, np.where(drawn[persons], persons, one_of_drawn)

@@ -1,4 +1,4 @@
-"""What a candidate adds to the tables of the same ground truth that are out already.
+"""Disclosure over releases: what a candidate adds to the published tables of the same ground truth.
 
 Whoever holds several releases lays them side by side. Two things are counted over all of them: the people who
 are found in any, and the records that the candidate shares with an earlier one, of which a fresh draw would

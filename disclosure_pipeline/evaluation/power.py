@@ -1,4 +1,4 @@
-"""What a policy would notice: how often it refuses honest tables, and which copies of people."""
+"""The power of a policy: how often it refuses honest tables, and which copies of people it notices."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WORDS: Mapping[str, Words] = {
 
 @dataclass(frozen=True)
 class Refusals:
-    """How many of some tries were refused."""
+    """The number of tries, and of those that were refused."""
 
     refused: int
     tries: int
@@ -73,7 +73,7 @@ class Refusals:
 
 @dataclass(frozen=True, repr=False)
 class GatePower:
-    """How often a policy refuses honest tables, and tables with planted copies of people.
+    """The shares of honest tables, and of tables with planted copies of people, that a policy refuses.
 
     `records`: of a half of GT, which plays GT. `noticed`: kind of copy -> for each try the smallest share of
     planted people that was refused (percent): 0 where the table was refused without any, infinite where not

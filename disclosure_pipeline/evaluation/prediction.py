@@ -85,7 +85,7 @@ _LARGEST_SEED = 2**32 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """How the targets are predicted, and from when on a record counts: see `prediction_risk()`."""
+    """The learner that predicts the targets, and when a record counts: see `prediction_risk()`."""
 
     folds: int = 5
     tau: float = 0.3
@@ -278,7 +278,7 @@ def prediction_risk(
 def prediction_frame(
     tables: Tables, learner: str, tasks: Mapping[Any, Task], unit: IntArray | None = None
 ) -> pd.DataFrame:
-    """The figures of `prediction_risk()` for each target: index (target, synthesis), a column per figure.
+    """Return the figures of `prediction_risk()`: index (target, synthesis), a column per figure.
 
     Keys are grouped as `tables` says, targets never; `tasks` says of each how it is predicted. A figure
     that only the other task has is missing. `unit`: whose each GT record is, where people have several:

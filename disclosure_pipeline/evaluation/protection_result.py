@@ -1,4 +1,4 @@
-"""What `disclosure_protection()` returns: figures beside their baselines, as a table."""
+"""The result of `disclosure_protection()`: figures beside their baselines, as a table."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ProtectionFigures:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DisclosureProtection:
-    """How well the targets are protected. Shares from 0 to 1, not percent; high values are safe.
+    """The protection of the targets: shares from 0 to 1, not percent; high values are safe.
 
     `figures`: index synthesis. `cap_protection`: mean share of wrong guesses over the `scored` GT records.
     The same for an intruder without the synthetic table, over all GT records: `baseline_protection` guesses

@@ -1,4 +1,4 @@
-"""What can be done to a synthetic table that discloses too much: each remedy changes only what it says."""
+"""Remedies for a synthetic table that discloses too much: each changes only what it says."""
 
 from __future__ import annotations
 

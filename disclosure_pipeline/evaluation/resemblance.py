@@ -38,7 +38,7 @@ GROUPS = 5
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TablesResemblance:
-    """How far apart GT and its syntheses are; low values are alike.
+    """The distances between GT and its syntheses; low values mean alike.
 
     `columns`: index (column, synthesis). TVD, the total variation distance, and TVD_expected, that of a fresh
     sample of the same population, are shares of 1; pMSE; df; S_pMSE, and S_pMSE_expected, that of a fresh

@@ -1,4 +1,4 @@
-"""What `disclosure()` returns: frames, a summary, and their picture."""
+"""The result of `disclosure()`: frames, a summary, and their picture."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple
 
 
 def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) -> tuple[IntArray, list[str]]:
-    """The number of each level's group, and the labels of the groups; the small ones are the last group."""
+    """Number the group of each level, and label the groups; the small ones are the last group."""
     merged = set(merged_groups(records, smallest).tolist())
     kept = [level for level in range(len(records)) if level not in merged]
     number = np.full(len(records), len(kept))

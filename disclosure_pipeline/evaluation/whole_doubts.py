@@ -1,4 +1,4 @@
-"""What whole records make doubtful: a table that tells no one apart, or a synthetic one that holds people."""
+"""Doubts from whole records: a table that tells no one apart, or a synthetic one that holds people."""
 
 from __future__ import annotations
 

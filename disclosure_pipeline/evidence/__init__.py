@@ -1,1 +1,1 @@
-"""What is kept of an evaluation: figures and dossier, without a single value of the ground truth."""
+"""Evidence of an evaluation: figures and dossier, without a single value of the ground truth."""

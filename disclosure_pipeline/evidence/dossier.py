@@ -187,7 +187,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
 
 
 def _mark_public_groups(figures: dict[str, Any], gate: Gate) -> dict[str, Any]:
-    """The figures; of each group of people, whether the gate's definition declares its name: it is public."""
+    """Mark the groups of people whose name the gate's definition declares: they are public."""
     rows = [
         {**row, "public": gate.declares_level(row["column"], row["group"])} for row in figures["subgroups"]
     ]

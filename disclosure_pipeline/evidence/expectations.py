@@ -40,7 +40,7 @@ class NoFigureError(Exception):
 
 
 def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses: int) -> pd.DataFrame:
-    """The rows where each column of `where` has its value (None: missing), exactly one for each synthesis.
+    """Select the rows where each column of `where` has its value (None: missing), one for each synthesis.
 
     NoFigureError where there are others.
     """
@@ -76,7 +76,7 @@ def _read_column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 
 def read_figures(rows: pd.DataFrame, measure: str) -> list[float]:
-    """The figures of a measure. NoFigureError where they are no numbers, or one is missing or infinite."""
+    """Return a measure's figures. NoFigureError if they are no numbers, or one is missing or infinite."""
     column = _read_column(rows, measure)
     if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_integer_dtype(column)):
         raise NoFigureError(f"column {measure!r} is of type {column.dtype}: expected numbers")

@@ -154,7 +154,7 @@ def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
 
 
 def _select_smaller(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
-    """The smaller of two figures under the name that a policy bounds; none where one of them is missing."""
+    """Return the smaller of two figures under the name that a policy bounds, or none if one is missing."""
     parts_of = {name: parts for name, parts in SMALLER_OF.items() if JUDGED[name].frame == frame}
     for row in figures.get(frame, []):
         smaller = {

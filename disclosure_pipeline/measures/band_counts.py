@@ -1,4 +1,4 @@
-"""What figures within a band are made of: integers of one target that add up over keys, whoever counts them.
+"""Counts for figures within a band: integers of one target that add up over keys, whoever counts them.
 
 `bands` has the formulas.
 """
@@ -33,7 +33,7 @@ _NARROW = 2**31
 
 @dataclass(frozen=True)
 class Band:
-    """Which levels of a target lie in whose band.
+    """The levels of a target that lie in the band of each of them.
 
     `order`: the codes by place: special values, `amounts`, which ascend, special values, missing. Of the
     level at each place: `low`, `high`: the place of the first level within its band, and that after the last;
@@ -87,7 +87,7 @@ class ClaimCounts:
 
 @dataclass(frozen=True)
 class BandCounts:
-    """Of one target in one synthesis: integers that add up over keys.
+    """Counts of one target in one synthesis: integers that add up over keys.
 
     `disclosed`: DiS and DiSCO. `claimed_at_n`, `claimed_by_others`, `claimed_squares`: the same of DiS as
     `ClaimCounts` has of DiSCO. `certainty` has an entry for each certainty. `guessed`: from all of SD, by
@@ -183,7 +183,7 @@ class _Windows:
 
     @cached_property
     def high(self) -> IntArray:
-        """That at which it ends."""
+        """The position at which the band of each cell of `told` ends."""
         return self._find(self.told, self.band.high)
 
     @cached_property

@@ -93,7 +93,7 @@ _DISCLOSED, _CLAIMED, _GUESSED = (
 
 @dataclass(frozen=True)
 class Bands:
-    """Of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+    """Figures of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
 
     `DiSCO_within`, `DiS_within` and `guessed_within` are of all of SD, each difference of n records.
     """

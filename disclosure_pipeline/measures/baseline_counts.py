@@ -1,4 +1,4 @@
-"""What the baselines are made of: integers of one target that add up over keys, whoever counts them.
+"""Counts for the baselines: integers of one target that add up over keys, whoever counts them.
 
 `baselines` has the formulas, and says why these.
 """
@@ -40,7 +40,7 @@ def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
 
 @dataclass(frozen=True)
 class Squares:
-    """Of what the records of each q add to the `…_beyond` of a figure: see `sum_of_squares`."""
+    """Squares of what the records of each q add to the `…_beyond` of a figure: see `sum_of_squares`."""
 
     iS: int
     DiSCO: int
@@ -49,7 +49,7 @@ class Squares:
 
 @dataclass(frozen=True)
 class BaselineCounts:
-    """Of one target in one synthesis: integers that add up over keys.
+    """Counts of one target in one synthesis: integers that add up over keys.
 
     Numbers of GT records that the exclusions leave, by what was counted before the exclusions:
     by_d_q, by_s_q: by the GT records of their q, and by its SD records (of those q that SD has).

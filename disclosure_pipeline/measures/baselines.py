@@ -1,4 +1,4 @@
-"""What a figure would be anyway: beside SD, a fresh sample of other people of the same population.
+"""Baselines: each figure of a fresh sample of other people of the same population instead of SD.
 
 This project's own. Much of DiSCO is what anybody learns from *other* people's records. GT itself says how
 much: for each person the other N_d - 1 records are such a sample, of people who are not that person. Both
@@ -70,7 +70,7 @@ def _of_as_many_records(title: str) -> Words:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+    """Figures of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
 
     `guessed` is of all of SD, every `…_at_n` and `…_beyond` of n records. `…_beyond_se`: the standard error
     (`standard_error`, `error_of_guesses`), which is never below one record. A high value of a `beyond` is a

@@ -1,4 +1,4 @@
-"""What chance alone would disclose: the expected DiSCO if the keys told nothing about the target.
+"""Disclosure by chance alone: the expected DiSCO if the keys told nothing about the target.
 
 This project's own measure. [R section 4] flags one target level that is behind most of DiSCO; this says with
 one number how much of DiSCO comes from levels being common.

@@ -16,7 +16,7 @@ STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over"
 
 @dataclass(frozen=True)
 class CodedExclusions:
-    """What to exclude for one target, as codes.
+    """The exclusions of one target, as codes.
 
     `missing_keys` lists (key, its code for missing), `pairs` lists (key, key level, target level);
     cells of more than `count_over` records are taken out of each table by that table's own count.

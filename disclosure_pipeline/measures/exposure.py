@@ -1,4 +1,4 @@
-"""What one of many key sets discloses beyond other people's records, at the cost of a few sums.
+"""Disclosure by one of many key sets beyond other people's records, at the cost of a few sums.
 
 The formulas are those of `baselines`, `guesses` and `hits`. What is counted adds up over key combinations.
 """
@@ -196,7 +196,7 @@ def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floa
 
 @dataclass(frozen=True)
 class Guessing:
-    """What guesses of one target from one SD need beside the counts of a key set.
+    """The counts that guesses of one target from one SD need beside those of a key set.
 
     `d_t`, `s_t`: all GT and SD records by level; `no_guess` marks levels (shape of each: targets).
     """

@@ -1,4 +1,4 @@
-"""How far a guard's figure goes beyond what is expected by chance alone: in small tables it goes far.
+"""Chance in the guards' figures: how far they exceed what is expected by chance alone, in small tables far.
 
 This project's own. Each guard is a share of a sample, held against what is to be expected of it. A table that
 is as safe as it can be exceeds that half of the time, by the more the smaller it is. So a figure counts only

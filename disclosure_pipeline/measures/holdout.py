@@ -25,7 +25,7 @@ SHARED_CONFIDENCE = 0.999
 
 @dataclass(frozen=True)
 class MatchedKeys:
-    """What the q that both tables have tell of uniqueness in a draw; integers that add up over keys.
+    """Uniqueness in a draw of the q that both tables have; integers that add up over keys.
 
     hits: SD records by d_q. alone: GT records whose q one SD record has, by d_q.
     """

@@ -66,7 +66,7 @@ def _rate(percent: str) -> Words:
 
 @dataclass(frozen=True)
 class Membership:
-    """Of one synthesis, beside a holdout. Intervals of 95 % (an advantage: of both its parts)."""
+    """Membership in one synthesis, beside a holdout. Intervals of 95 % (an advantage: of both its parts)."""
 
     advantage_keys: Annotated[float, _advantage("keys", "their keys")]
     advantage_keys_low: Annotated[float, _end("membership advantage by keys", "lower", POINTS)]

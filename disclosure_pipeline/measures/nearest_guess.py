@@ -32,7 +32,7 @@ _EQUALLY_NEAR = 1e-9  # sums of a few quotients differ by less where they are eq
 
 @dataclass(frozen=True)
 class Votes:
-    """What the nearest records say of the GT records, one entry per cell (q, t) of GT.
+    """The votes of the nearest records on the GT records, one entry per cell (q, t) of GT.
 
     `d` GT records. `pool` records are nearest to their q, of which `right` have their t; `levels` levels have
     the most votes, and `is_named` says whether t is among these. `distance` to the nearest. Where there is no

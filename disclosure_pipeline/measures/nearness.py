@@ -1,4 +1,4 @@
-"""Whether SD is nearer to a GT record than the other GT records are.
+"""Nearness: the share of GT records to which SD is nearer than the other GT records are.
 
 This project's own. A fresh sample as large as the others is nearer to half of the records, and much nearer to
 as many as the others are: exchange both, and the figure changes its sign.

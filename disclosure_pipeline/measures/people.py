@@ -1,4 +1,4 @@
-"""How many people are found in what is published: the share of GT's records that SD holds, at SD's full size.
+"""People found in what is published: the share of GT's records that SD holds, at SD's full size.
 
 This project's own. Guards that count SD's records are diluted by honest ones; here every person counts once,
 however many records are published beside theirs. A fresh table of as many records finds some people, too; two

@@ -282,7 +282,7 @@ def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: fl
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What each guess makes of the GT records, one entry per record (shape of each: records).
+    """The outcome of each guess, one entry per GT record (shape of each: records).
 
     Correct from SD, from other GT records, from all GT records, and without keys; correct from equally many
     records of SD and of GT; normalised confidences `r_SD` and `r_GT`.

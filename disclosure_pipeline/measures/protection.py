@@ -23,7 +23,7 @@ METHODS = ("cap", "zero_cap", "generalized_cap")
 
 @dataclass(frozen=True)
 class Attack:
-    """What an intruder finds in SD who looks GT records up: one entry per cell (q, t) of GT.
+    """The finds of an intruder who looks GT records up in SD: one entry per cell (q, t) of GT.
 
     `d` GT records. For their q the intruder finds `pool` SD records, of which `right` have their t, and
     which differ from q in `distance` keys. Where nothing is found, pool, right and distance are 0.

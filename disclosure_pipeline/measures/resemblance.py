@@ -1,4 +1,4 @@
-"""How far apart GT and SD are: frequencies, renamed or renumbered levels, missing and shared values."""
+"""Resemblance of GT and SD: frequencies, renamed or renumbered levels, missing and shared values."""
 
 from __future__ import annotations
 

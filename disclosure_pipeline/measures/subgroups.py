@@ -197,7 +197,7 @@ def _disclosure_of_group(
 
 @dataclass(frozen=True)
 class RecordDisclosure:
-    """What each GT record adds to DiSCO (0 or 1), to DiSCO at n and to DiSCO_others (in units of a chance).
+    """Each GT record's part in DiSCO (0 or 1), in DiSCO at n and in DiSCO_others (in units of a chance).
 
     `q` is the record's combination of keys. All are integers, so that the sums of a group are the same in any
     order of the records.

@@ -48,7 +48,7 @@ _TWO, _THREE = 2, 3
 
 @dataclass(frozen=True)
 class PopulationRisk:
-    """Of the keys in one synthesis: what a match by them means for somebody who knows the population."""
+    """Risk by the keys in one synthesis: what a match means for somebody who knows the population."""
 
     people: Annotated[
         float,
@@ -98,7 +98,7 @@ class PopulationRisk:
 
 @dataclass(frozen=True)
 class PopulationDisclosure:
-    """Of one target in one synthesis: DiSCO for somebody who does not know who took part."""
+    """DiSCO of one target in one synthesis for somebody who does not know who took part."""
 
     DiSCO_population: Annotated[
         float,
@@ -116,7 +116,7 @@ class PopulationDisclosure:
 
 @dataclass(frozen=True)
 class RecordRisk:
-    """Of each GT record, by its keys; an entry per record."""
+    """The risk of each GT record by its keys; an entry per record."""
 
     records: Annotated[
         IntArray,

@@ -41,7 +41,7 @@ from disclosure_pipeline.measures.words import (
 
 @dataclass(frozen=True)
 class TogetherTargetCounts:
-    """What m syntheses disclose together of one target, of the GT records that the exclusions leave.
+    """The disclosure of one target by m syntheses together, in GT records that the exclusions leave.
 
     any, agreed: see `Disclosed`. any_at_n, any_others: of the release at n records of each, and of draws of
     the others, in units of 1 / `ONE_CHANCE`. squares: of what the records of each q add to their difference,
@@ -57,7 +57,7 @@ class TogetherTargetCounts:
 
 @dataclass(frozen=True)
 class TogetherCounts:
-    """What m syntheses disclose together: GT records; integers that add up over keys.
+    """The disclosure by m syntheses together, in GT records; integers that add up over keys.
 
     unique_in_any: those that are unique in GT, and whose q is unique in at least one synthesis.
     """

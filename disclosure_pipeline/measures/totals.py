@@ -1,4 +1,4 @@
-"""What the figures of one target in one synthesis are made of: integers, each a sum over keys.
+"""Totals of one target in one synthesis: the integers, each a sum over keys, that its figures are made of.
 
 Without exclusions five sums per key are enough. With t running over the target levels:
 

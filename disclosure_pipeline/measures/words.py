@@ -52,7 +52,7 @@ _DIRECTIONS: dict[Direction, str] = {
 
 @dataclass(frozen=True)
 class Words:
-    """What people are told of a measure.
+    """A measure in words, for people.
 
     `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
     a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in, and

@@ -29,7 +29,7 @@ def run_job(
 
 @dataclass(frozen=True)
 class GateRun:
-    """How a run ended: its verdict, in words for custodians, and its id in Dagster."""
+    """The end of a run: its verdict, in words for custodians, and its id in Dagster."""
 
     verdict: Verdict
     words: str

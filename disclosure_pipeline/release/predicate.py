@@ -166,7 +166,7 @@ class PageStated(_StatedModel):
 
 
 class RefusalsStated(_StatedModel):
-    """How many of some tries were refused."""
+    """The number of tries, and of those that were refused."""
 
     refused: Annotated[int, Field(ge=0)]
     tries: Count
@@ -177,7 +177,7 @@ class RefusalsStated(_StatedModel):
 
 
 class PowerStated(_StatedModel):
-    """What the policy would notice, measured on random halves of the ground truth before any candidate."""
+    """The policy's power, measured on random halves of the ground truth before any candidate."""
 
     records: Annotated[
         Count, Field(description="Records of a half, rounded down to the policy's smallest_count")

@@ -1,4 +1,4 @@
-"""What a policy would notice, kept under a seal, so that a release need not believe the store."""
+"""A policy's power, kept under a seal, so that a release need not believe the store."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _LARGEST = 2**62  # below, sums of two products fit into 64 bits
 
 @dataclass(frozen=True)
 class Within:
-    """How far from a value a number is still told: a share of the value, below 1, or an amount."""
+    """The distance from a value within which it counts as told: a share of it, below 1, or an amount."""
 
     size: Fraction
     is_share: bool

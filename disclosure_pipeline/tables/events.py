@@ -91,7 +91,7 @@ class Events(_BothEvents, total=False):
 
 @dataclass(frozen=True)
 class Joining:
-    """How each person's events are joined to the person's record, as a few columns named `events.…`.
+    """The columns, named `events.…`, by which each person's events are joined to the person's record.
 
     `unit`: the column of both tables that says whose a record is. `order`: the column of the events, such as
     a date, that says which is first and which last. `summaries`: of a column of the events, which of a

@@ -204,13 +204,13 @@ def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
 
 
 def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
-    """Counts of the keys alone, of each synthesis."""
+    """Return counts of the keys alone, of each synthesis."""
     return tuple(count_keys(counts[0], counts[i]) for i in job.syntheses)
 
 
 @dataclass(frozen=True)
 class TargetsMeasured:
-    """Of each target its counts in each synthesis, and its `pairs_of_key`, where cells are listed.
+    """The counts of each target in each synthesis, and its `pairs_of_key`, where cells are listed.
 
     `together`: what all syntheses disclose; empty unless the job asks for it.
     """
@@ -355,7 +355,7 @@ def _measure(
     synthesis: int,
     rows: slice,
 ) -> TargetCounts | None:
-    """Counts of the q of some rows; None where no record of GT or this SD has any of them."""
+    """Return counts of the q of some rows; None where no record of GT or this SD has any of them."""
     size = target.column.size
     range_of_cells = slice(rows.start * size, rows.stop * size)
     d, s = cells[0][range_of_cells], cells[synthesis][range_of_cells]

@@ -122,7 +122,7 @@ class FramesInMemory:
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
-        """Columns as codes over the levels of all tables, not grouped yet: a code for each record."""
+        """Return columns as codes over the levels of all tables, not grouped yet: a code for each record."""
         series = {name: [frame[name] for frame in self.frames] for name in columns}
         names = self.names or table_names(len(self.frames))
         kinds = {name: check_values(name, series[name], grouping, names) for name in columns}
@@ -168,7 +168,7 @@ class FramesInMemory:
         return replace(self, frames=(ground_truth, *(_add_empty(frame, names) for frame in syntheses)))
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        """Return coded columns with codes of at most so many records a table, drawn by the seed."""
         if max(self.records) <= most:
             return columns
         positions = sample_positions(self.records, most, seed)
@@ -179,7 +179,7 @@ class FramesInMemory:
         return [nearest_distances(columns, comparison) for comparison in draw(columns, seed)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """At most so many records of each table, drawn by the seed, in their order."""
+        """Return at most so many records of each table, drawn by the seed, in their order."""
         return [
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
@@ -194,7 +194,7 @@ def _add_empty(frame: pd.DataFrame, names: Sequence[Any]) -> pd.DataFrame:
 
 
 def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
-    """These columns of records that were drawn, coded anew over their levels."""
+    """Return these columns of records that were drawn, coded anew over their levels."""
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
@@ -212,7 +212,7 @@ def count_in_memory(
     *,
     together: bool = False,
 ) -> DisclosureCounts:
-    """Counts of GT and all syntheses, which are the tables of the columns.
+    """Return counts of GT and all syntheses, which are the tables of the columns.
 
     `together`: also of what they disclose as one release.
     """

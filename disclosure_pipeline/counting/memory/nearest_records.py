@@ -55,7 +55,7 @@ _DISAGREEING = _RANGE // 20
 
 @dataclass(frozen=True)
 class ColumnDistances:
-    """How far apart the values of a column are: as their places by code, but never more than a unit.
+    """The distances of a column's values: between their places by code, but never more than a unit.
 
     `ranks` are twice the mid-ranks, where `unit` stands for a distance of 1; `values` those of `_RANGE`. Of a
     column without an order there are none: values that differ are a unit apart.

@@ -82,7 +82,7 @@ class _Orders:
 
 @dataclass(frozen=True)
 class _SynthesisCounts:
-    """Of one synthesis: the counts by all columns, and without each of them, by the column's identity."""
+    """Counts of one synthesis by all columns, and without each of them, by the column's identity."""
 
     whole: KeyCounts
     without: dict[int, CopyCounts]
@@ -92,7 +92,7 @@ class _SynthesisCounts:
 def count_records(
     columns: Sequence[CodedColumn], by_level: Sequence[CodedColumn] = ()
 ) -> PartialRecordCounts:
-    """Counts of each synthesis by all of two or more columns, and by all but one; missing is a level.
+    """Return counts of each synthesis by all of two or more columns, and by all but one; missing is a level.
 
     `by_level` are those of the columns by whose levels people are counted.
     """

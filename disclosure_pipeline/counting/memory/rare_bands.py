@@ -73,7 +73,7 @@ def _combine(numbers: list[Bytes]) -> tuple[IntArray, ...]:
 
 @dataclass(frozen=True)
 class _NearRecords:
-    """Of each record (shape: n, q) the GT and SD records of its q within its band: `d`, `s`.
+    """The GT and SD records, `d` and `s`, of the q of each record (shape: n, q) within its band.
 
     `after`: those of its own table from it on, in order of value, that fit into one band with it.
     `below_d`, `below_s`: amounts of GT and of SD below its band. `t`: places.

@@ -218,7 +218,7 @@ class RareKeys:
         return np.bincount(self.d_q, minlength=len(self.of_SD) + 1)
 
     def count_keys(self) -> KeyCounts:
-        """Counts of these q, whatever the target."""
+        """Return counts of these q, whatever the target."""
         d_q = np.arange(len(self.keys_by_d_q))
         return count_keys(d_q, len(self.of_SD) - d_q, self.keys_by_d_q)
 
@@ -243,7 +243,7 @@ def count_rare_keys(
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
 ) -> TargetCounts:
-    """Counts of one target for which sums over key combinations are enough (`counts.can_be_summed`).
+    """Return counts of one target for which sums over key combinations are enough (`counts.can_be_summed`).
 
     `t` (shape: n, q): the codes of the records. `key_levels_of` gives the level of each of the `keys` in some
     of the q.

@@ -226,7 +226,7 @@ class StreamedTables:
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
-        """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        """Return columns as codes over the levels of all tables, not grouped yet: a code for each value."""
         self.tables = tuple(self.read(range(len(self.columns)), columns, on_progress))
         distinct = {name: [table.distinct[name] for table in self.tables] for name in columns}
         return code_distinct_columns(distinct, grouping, self.names)
@@ -292,16 +292,16 @@ class StreamedTables:
         return FramesInMemory(tuple(frames), self.engine_description, names=self.names).with_columns(names)
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
+        """Return coded columns with codes of at most so many records a table, drawn by the seed."""
         return code_drawn(self.sample(most, seed), columns)
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """The distances of GT records to the nearest ones, of at most MOST_COMPARED records of each table."""
+        """Return GT records' distances to the nearest ones, of at most MOST_COMPARED records a table."""
         coded = self.code_records(columns, MOST_COMPARED, seed)
         return [nearest_distances(coded, comparison) for comparison in draw(coded, seed)]
 
     def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """At most so many records of each table, drawn by the seed, in their order."""
+        """Return at most so many records of each table, drawn by the seed, in their order."""
         records = [table.records for table in self.tables]
         drawn = sample_positions(records, most, seed)
         return [

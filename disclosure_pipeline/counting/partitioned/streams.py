@@ -200,12 +200,12 @@ class Stream:
         return self.seen[column].distinct(column, self.name)
 
     def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
-        """The code of each record of a batch; `of_number` has one for each number, and last for missing."""
+        """Return each record's code in a batch; `of_number` has one for each number, and last for missing."""
         numbers = self.numbers.read((batch, column)).view(self.types[batch, column])
         return of_number[numbers]
 
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
-        """The number of the value of each column (-1: missing) of some records, whose positions ascend."""
+        """Number the value of each column (-1: missing) in some records, whose positions ascend."""
         numbers: dict[str, list[IntArray]] = {column: [] for column in self.seen}
         start = 0
         for batch in self.batches:
@@ -272,14 +272,14 @@ class StackedStream:
         return range(sum(len(stream.batches) for stream in self.streams))
 
     def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
-        """The code of each record of a batch; `of_number` has one for each number, and last for missing."""
+        """Return each record's code in a batch; `of_number` has one for each number, and last for missing."""
         position, own_batch = self._find(batch)
         first = sum(self.values[column][:position])
         own = of_number[first : first + self.values[column][position]]
         return self.streams[position].codes(column, own_batch, np.append(own, of_number[-1]))
 
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
-        """The number of the value of each column (-1: missing) of some records, whose positions ascend."""
+        """Number the value of each column (-1: missing) in some records, whose positions ascend."""
         parts: dict[str, list[IntArray]] = {column: [] for column in self.values}
         start = 0
         for position, stream in enumerate(self.streams):

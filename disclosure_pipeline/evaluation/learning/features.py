@@ -68,7 +68,7 @@ class KeyColumn:
 
 
 def describe_key(column: CodedColumn, special: Sequence[float], *, unordered: bool) -> KeyColumn:
-    """The numbers and categories of a key: numbers, dates and durations lie on a line unless `unordered`.
+    """Return a key's numbers and categories: numbers, dates and durations lie on a line unless `unordered`.
 
     InputError as `numbers_of_levels`.
     """
@@ -116,7 +116,7 @@ def encode_one_hot(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureS
 
 
 def encode_numbered(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureSpace:
-    """A column of numbers for each key that has them (else NaN), one of numbered categories for the rest.
+    """Return a column of numbers for each key that has them (else NaN), and one of numbered categories.
 
     Categories are numbered in order of their levels; those of a key with very many are given as numbers.
     """

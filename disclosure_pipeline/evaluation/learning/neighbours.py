@@ -35,7 +35,7 @@ _EQUAL = 1 + 1e-9
 def vote_of_neighbours(
     features: Any, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats]]:
-    """A function from combinations to the level with most votes (of several the first) and to confidences."""
+    """Return a function from combinations to the level with most votes (or the first), and confidences."""
     from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 
     combinations, position = np.unique(q, return_inverse=True)

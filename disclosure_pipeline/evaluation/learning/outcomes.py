@@ -1,4 +1,4 @@
-"""What a learner predicts of levels and of numbers, and what each GT record's prediction is worth."""
+"""A learner's predictions of levels and of numbers, and the outcome of each for its GT record."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def classify(
     tau: float,
     unit: IntArray | None = None,
 ) -> list[LevelRisk]:
-    """The figures of each synthesis, and the outcome of each GT record (columns: see `PredictionRisk`)."""
+    """Return each synthesis' figures, and each GT record's outcome (columns: see `PredictionRisk`)."""
     true = target.codes[0]
     space = learner.encode_keys(keys, [0])
     q = space.q[0]
@@ -181,7 +181,7 @@ def predict_numbers(
     table_names: Sequence[str],
     unit: IntArray | None = None,
 ) -> tuple[int, list[NumberRisk]]:
-    """The number of GT records scored; and of each synthesis the figures, outcomes, and records learned from.
+    """Return the number of GT records scored, and figures, outcomes and records learned from by synthesis.
 
     Outcomes are a row per GT record (columns: see `PredictionRisk`), missing for those without a number.
     InputError where a table has too few numbers.

@@ -1,1 +1,1 @@
-"""How figures are drawn: one module a picture, one style for all, and how a picture is saved."""
+"""Pictures of figures: one module a picture, and one style for all."""

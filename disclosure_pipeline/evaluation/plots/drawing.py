@@ -1,4 +1,4 @@
-"""How pictures are drawn and saved: colours, text, headings that state the finding."""
+"""The style of pictures, and their files: colours, text, headings that state the finding."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
 
 
 def _count_errors(records: pd.DataFrame) -> pd.DataFrame:
-    """GT records of each pair of bins that occurs, and every pair of equal bins."""
+    """Return GT records of each pair of bins that occurs, and every pair of equal bins."""
     scored = records.dropna(subset=["relative_error_GT", "relative_error_SD"])
     size = len(_NAMES)
     from_GT, from_SD = (_bin_of(scored[f"relative_error_{table}"]) for table in ("GT", "SD"))

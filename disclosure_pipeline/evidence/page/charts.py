@@ -209,7 +209,7 @@ def _draw_specification(text: str) -> str:
 
 
 def _to_svg(chart: Mapping[str, Any]) -> str:
-    """The chart as an element of a page, the same for the same chart; it is described where it stands."""
+    """Return the chart as an element of a page, the same for the same chart, described where it stands."""
     try:
         root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **chart}))
     except (DrawingError, ET.ParseError):

@@ -164,7 +164,7 @@ def _write_family(
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside a figure, as texts: GT's own, other people's, by chance, and of a holdout."""
+    """The texts beside a figure: GT's own, other people's, by chance, and of a holdout."""
 
     own: str = MISSING
     others: str = MISSING

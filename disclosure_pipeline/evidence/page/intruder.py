@@ -1,4 +1,4 @@
-"""What an intruder could do, in sentences and as a chart."""
+"""An intruder's chances, in sentences and as a chart."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _tell_together(figures: Content) -> Iterator[str]:
 
 
 def show_disclosure(content: Content) -> Figure | None:
-    """The targets, each with what GT holds, what SD tells, what others would tell, and what chance gives."""
+    """Return the targets with what GT holds, what SD tells, what others would tell, and what chance gives."""
     rows = list(_worst_by_target(content["figures"]["attribute"]))
     marks = {
         "Dorig": charts.OWN,

@@ -1,4 +1,4 @@
-"""What the page is made of: tables of texts, and charts with a table beside them."""
+"""Parts of the page: tables of texts, and charts with a table beside them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ _PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGU
 
 
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a dossier with every figure rounded to `smallest_count` people, and without any level.
+    """Round every figure of a dossier to `smallest_count` people, and take out every level.
 
     Figures are rounded as those of the statement are (`policy.public_figures`): a percentage to that of a
     multiple of `smallest_count` people, never to the safer side; so are counts. What the catalogue does not
@@ -83,7 +83,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Rounding:
-    """How the figures of one dossier are rounded: by its records, and by what they are held against."""
+    """The rounding of one dossier's figures: by its records, and by what they are held against."""
 
     records: Sequence[int]
     smallest: int
@@ -119,7 +119,7 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
 
 
 def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Rounding) -> dict[str, Any]:
-    """The clause as the statement has it; a figure that the statement leaves out is rounded by its unit."""
+    """Round a clause as the statement does; a figure that the statement leaves out, by its unit."""
     published = JUDGED[clause["measure"]].published
     if published == "exact":
         return dict(clause)
@@ -278,7 +278,7 @@ def _count_shown(records: int, content: Mapping[str, Any], *, is_public: bool) -
 
 
 def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> str:
-    """The page of two tables that were measured without any gate; levels of fewer people are not named."""
+    """Return the page of tables that were measured without a gate; levels of fewer people are not named."""
     return render_page(build_measurement(result, smallest_count))
 
 

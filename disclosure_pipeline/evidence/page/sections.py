@@ -1,4 +1,4 @@
-"""What the page tells of copies, nearness and utility, and its definitions."""
+"""Sections of the page on copies, nearness and utility, and its definitions."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
 
 
 def _name_group(row: Mapping[str, Any]) -> str:
-    """The column and the level; an interval of numbers in words, with the sign of edges that are rounded."""
+    """Name the column and the level; an interval of numbers in words, with the sign of rounded edges."""
     interval = _INTERVAL.fullmatch(str(row["group"]))
     if interval is None:
         return f"{row['column']}: {row['group']}"

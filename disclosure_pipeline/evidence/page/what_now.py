@@ -19,7 +19,7 @@ from disclosure_pipeline.tables.messages import capitalized
 
 @dataclass(frozen=True)
 class TriedRemedy:
-    """What a remedy makes of the tables of a candidate.
+    """A remedy, and the figures of a candidate's tables after it.
 
     `lost` records are taken out, `blanked` values made missing. `broken`: the clauses that are not kept then.
     `values`: clause -> its figure. `distance`: that of the column that is farthest from the confidential one,
