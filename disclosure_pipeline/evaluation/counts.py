@@ -213,8 +213,8 @@ class FoundCopies:
     people: PeopleCounts
 
     def count_once(self) -> FoundCopies:
-        """Return the copies of which each person has one at most, however often SD repeats it."""
-        return replace(self, hits=replace(self.hits, hits=self.people.found))
+        """Return the copies of which each GT record has one at most, however often SD repeats it."""
+        return replace(self, hits=replace(self.hits, hits=min(self.hits.hits, self.people.found)))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,15 @@ def test_fresh_people_pass_and_copied_ones_do_not(name: str) -> None:
     assert {"people_copied_beyond", "partial_copies_beyond", "nearer", "guessed_beyond"} <= found
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_a_near_copy_is_counted_no_more_often_than_it_stands(name: str) -> None:
+    """One synthetic record that equals several records of one person is one copy."""
+    candidate = leaked(name, 0.9).drop_duplicates()
+    result = gates.measured(Gate.model_validate(gate_of(name)), TABLES[name][0](1), [candidate])
+    by_records = result.frame("partial_copies")[["unique_copies_beyond", "people_copied_beyond"]]
+    assert result.frame("guards")["partial_copies_beyond"].item() <= by_records.to_numpy().max()
+
+
 def test_without_a_unit_records_that_stand_twice_hide_their_people() -> None:
     assert broken("twice", leaked("twice", 0.3), with_unit=False) == {"alike"}
     assert "people_copied_beyond" in broken("twice", leaked("twice", 0.3))
