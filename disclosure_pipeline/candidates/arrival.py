@@ -31,8 +31,7 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import plan_measures
-from disclosure_pipeline.evaluation.measuring import measure
+from disclosure_pipeline.evaluation.measuring import measure_key_overlap
 from disclosure_pipeline.policy.registry import smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.tables.contract import ContractError, Violation
@@ -167,7 +166,6 @@ def _measure_overlap(
         try:
             measured = measure_candidate(gate, candidate, engine.name, draw_seed(folders.store))
         except InputError:  # the step that needs the figures measures again, and says so
-            plan = plan_measures(candidate.opened, gate.keys, (), gate.key_grouping)
-            return measure(candidate.opened, plan).key_overlap
+            return measure_key_overlap(candidate.opened, gate.keys, gate.key_grouping)
     record_measured(folders, snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap

@@ -100,6 +100,17 @@ def _flag_columns(flag: type) -> list[str]:
     return ["target", "synthesis", *names_of(flag)]
 
 
+def key_overlap(counts: Counts) -> pd.DataFrame:
+    """Return the frame `key_overlap` alone: nothing else need have been counted than the keys."""
+    rows = _Rows.empty()
+    _compare(rows, counts)
+    return _overlap_frame(rows)
+
+
+def _overlap_frame(rows: _Rows) -> pd.DataFrame:
+    return frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap))
+
+
 def _compare(rows: _Rows, counts: Counts) -> None:
     """Return what the tables share of each column and of the whole key, and the doubts, added to the rows."""
     N_d, *N_s = counts.records
@@ -229,7 +240,7 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         bands=_bound_bands(frame_of(rows.bands, per_target, ["within", *names_of(Bands)])),
         band_certainty=frame_of(rows.band_certainty, [*per_target, "certainty"], names_of(BandCertainty)),
         excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
-        key_overlap=frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap)),
+        key_overlap=_overlap_frame(rows),
         target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap), attribute_frame),
         warnings=(*rows.doubts, *counts.missing_value_doubts, *counts.identifier_warnings),
         comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),

@@ -19,8 +19,9 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     count_request,
     counts_for,
+    plan_measures,
 )
-from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.figures import figures, key_overlap
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout
 from disclosure_pipeline.evaluation.over_releases import add_first_release
@@ -36,6 +37,7 @@ from disclosure_pipeline.evaluation.survey import (
 from disclosure_pipeline.evaluation.units import count_sets_by_unit, measure_by_units, read_units
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _GUESSED = ["guessed", "guessed_at_n", "guessed_others", "guessed_beyond", "guessed_beyond_se"]
@@ -72,6 +74,17 @@ def measure(
     if plan.whole_records is not None:
         result = add_first_release(result)
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
+
+
+def measure_key_overlap(
+    opened: OpenedTables, keys: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
+) -> pd.DataFrame:
+    """Return the frame `key_overlap` alone, for tables of which nothing else can be measured."""
+    plan = plan_measures(opened, keys, (), grouping)
+    coded = opened.code(plan.columns, grouping, on_progress)
+    request = count_request(plan, {column.name: column for column in coded})
+    [counted] = opened.count([request], on_progress)
+    return key_overlap(counts_for(opened, request, counted, coded))
 
 
 def _measure_tables(

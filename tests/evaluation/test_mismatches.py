@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
@@ -127,3 +128,21 @@ def test_a_level_that_gt_lacks_is_refused_by_its_column_alone(bench: Bench) -> N
     with pytest.raises(InputError, match="column 'region': holds a level") as refused:
         bench.evaluate("which", csv(change_each("region", str.upper)))
     assert "krak" not in str(refused.value).casefold()
+
+
+def test_keys_are_compared_where_nothing_else_can_be_measured(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
+        raise InputError("A target cannot be measured.")
+
+    folder = bench.folders.incoming / "compared"
+    folder.mkdir(parents=True)
+    csv()(folder)
+    (folder / MARKER).touch()
+    measured = arrival.receive(bench.folders, "compared")
+    monkeypatch.setattr(arrival, "measure_candidate", refuse)
+    compared = arrival.receive(bench.folders, "compared")
+    pd.testing.assert_frame_equal(compared.key_overlap, measured.key_overlap)
+    assert compared.overlaps == measured.overlaps
+    assert compared.violations == ()
