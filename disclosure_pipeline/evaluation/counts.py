@@ -212,9 +212,9 @@ class FoundCopies:
     hits: HitCounts
     people: PeopleCounts
 
-    def count_once(self) -> FoundCopies:
-        """Return the copies of which each GT record has one at most, however often SD repeats it."""
-        return replace(self, hits=replace(self.hits, hits=min(self.hits.hits, self.people.found)))
+    def hit_once(self) -> HitCounts:
+        """Return the hits of which each GT record has one at most, however often SD repeats it."""
+        return replace(self.hits, hits=min(self.hits.hits, self.people.found))
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,6 @@ from disclosure_pipeline.tables.levels import CodedColumn, Kind
 PAIRS_SAMPLE = 100_000
 """This many records of each table are enough to see how far apart pairs of columns are."""
 
-_COPIED = ("unique_copies", "people_copied")
 _NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
 """What is expected of them."""
 
@@ -165,17 +164,11 @@ def measure_copies(
     )
     per_unit = units.records_per_unit if units else 1
     by_label = dict(zip(records.partial, of_sets, strict=True))
-    once = {label: [found.count_once() for found in copies] for label, copies in records.partial.items()}
-    partial_copies = _measure_partial_copies(records.partial, sizes, by_label, per_unit)
-    # A model whose records repeat each other meets the same person again and again, without a copy.
-    by_set = _measure_partial_copies(once, sizes, by_label, per_unit).groupby(level="synthesis").max()
-    largest = {
-        f"partial_copies_{suffix}": by_set[[f"{name}_{suffix}" for name in _COPIED]].max(axis=1)
-        for suffix in ("beyond", "beyond_chance")
-    }
+    partial_copies, near = _measure_partial_copies(records, sizes, by_label, per_unit)
+    largest = near.groupby(level="synthesis").max()
     rows = [
         _name_copies(FoundCopies(counts.unique_hits, counts.people), size, of_all, per_unit)
-        | {name: figures.loc[synthesis] for name, figures in largest.items()}
+        | {str(name): figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
@@ -230,24 +223,30 @@ def _name_copies(
     records_per_unit: float,
     comparisons: int = 1,
 ) -> dict[str, float]:
-    hits = unique_hits(counts.hits, sizes)
-    apart = hits_of_columns_apart(columns_apart.of_combinations)
-    expected = max(hits.unique_hits_others, apart)
-    beyond = hits.unique_hits - expected
-    of_units = HitCounts(
-        counts.hits.hits, counts.hits.pairs / records_per_unit, counts.hits.triples / records_per_unit
-    )
-    by_chance = hits_by_chance(of_units, sizes.divide(records_per_unit), apart, comparisons) - expected
     found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
     people = people_copied(
         counts.people, sizes, found_apart, comparisons, records_per_unit, counts.hits.triples
     )
-    error = max(hits.unique_hits_beyond_se, 100 * error_of_share(apart / 100, sizes.N_s))
     return {
         **row_of(people),
         "people_copied_beyond_chance": beyond_chance(
             people.people_copied_beyond, people.people_copied_by_chance
         ),
+        **_name_hits(counts.hits, sizes, columns_apart, records_per_unit, comparisons),
+    }
+
+
+def _name_hits(
+    counts: HitCounts, sizes: Sizes, columns_apart: _ColumnsApart, records_per_unit: float, comparisons: int
+) -> dict[str, float]:
+    hits = unique_hits(counts, sizes)
+    apart = hits_of_columns_apart(columns_apart.of_combinations)
+    expected = max(hits.unique_hits_others, apart)
+    beyond = hits.unique_hits - expected
+    of_units = HitCounts(counts.hits, counts.pairs / records_per_unit, counts.triples / records_per_unit)
+    by_chance = hits_by_chance(of_units, sizes.divide(records_per_unit), apart, comparisons) - expected
+    error = max(hits.unique_hits_beyond_se, 100 * error_of_share(apart / 100, sizes.N_s))
+    return {
         "unique_copies": hits.unique_hits,
         "unique_copies_others": hits.unique_hits_others,
         "unique_copies_apart": apart,
@@ -259,18 +258,27 @@ def _name_copies(
 
 
 def _measure_partial_copies(
-    copies: Mapping[str, Sequence[FoundCopies]],
+    records: RecordSets,
     sizes: Sequence[Sizes],
     apart: Mapping[str, _ColumnsApart],
     records_per_unit: float,
-) -> pd.DataFrame:
-    rows = {
-        (label, synthesis): _name_copies(counts, size, apart[label], records_per_unit, len(copies))
-        for label, found in copies.items()
-        for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1)
-    }
-    index = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
-    return pd.DataFrame(list(rows.values()), index=index)
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the frame `partial_copies`, and what the guard looks at of each of its sets."""
+    copies, near = {}, {}
+    for label, found in records.partial.items():
+        for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1):
+            of_set = (size, apart[label], records_per_unit, len(records.partial))
+            row = copies[label, synthesis] = _name_copies(counts, *of_set)
+            # A model whose records repeat each other meets the same person again and again, without a copy.
+            once = _name_hits(counts.hit_once(), *of_set)
+            near[label, synthesis] = {
+                f"partial_copies_{suffix}": np.fmax(
+                    once[f"unique_copies_{suffix}"], row[f"people_copied_{suffix}"]
+                )
+                for suffix in ("beyond", "beyond_chance")
+            }
+    index = pd.MultiIndex.from_tuples(list(copies), names=["columns", "synthesis"])
+    return pd.DataFrame(list(copies.values()), index=index), pd.DataFrame(list(near.values()), index=index)
 
 
 def _measure_columns(
