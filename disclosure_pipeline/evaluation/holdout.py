@@ -166,7 +166,7 @@ def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
 
 
 def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
-    """Warn if more of the holdout's records equal whole GT records than a fresh sample's would."""
+    """Return a warning if the holdout shares more whole records with GT than a fresh sample would."""
     both = prepared.opened.only((0, prepared.table))
     shared = [name for name in both.columns[0] if name in both.columns[1] and name != prepared.plan.unit]
     try:

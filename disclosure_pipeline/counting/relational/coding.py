@@ -24,7 +24,7 @@ BITS = 63  # of a word, so that no number is negative
 
 @dataclass(frozen=True)
 class Digits:
-    """Where the code of a key is: so many `bits` of a `word`, from the bit `shift` on."""
+    """The place of a key's code: so many `bits` of a `word`, from the bit `shift` on."""
 
     word: int
     shift: int
