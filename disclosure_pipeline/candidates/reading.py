@@ -28,6 +28,7 @@ from disclosure_pipeline.tables.additions import (
     holds_identifiers,
     list_new_texts,
 )
+from disclosure_pipeline.tables.alignment import WEIGHTS, find_weight_problem
 from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
@@ -35,7 +36,6 @@ from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized, name_events
 from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import LinkedSource, Location, Source
-from disclosure_pipeline.tables.weights import WEIGHTS, find_weight_problem
 
 CHANGED = "The ground truth changed while it was read: run again."
 

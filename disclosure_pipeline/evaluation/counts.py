@@ -25,13 +25,12 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import check_names, require_unit
+from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
 from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
-from disclosure_pipeline.tables.weights import require_weights
 
 Thresholds = tuple[float, float]
 NO_FLAGS: Thresholds = (math.inf, math.inf)

@@ -21,10 +21,10 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import find_individual_risk
 from disclosure_pipeline.evaluation.whole_doubts import find_whole_doubts
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
+from disclosure_pipeline.tables.alignment import require_sampling_fraction
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
-from disclosure_pipeline.tables.weights import require_sampling_fraction
 
 ONE_WAY: Thresholds = (50, 90)
 TWO_WAY: Thresholds = (4, 80)

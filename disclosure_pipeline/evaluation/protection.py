@@ -33,7 +33,8 @@ from disclosure_pipeline.measures.protection import (
     wrong_shares,
 )
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.grouping import bin_by_width, grouping_of
+from disclosure_pipeline.tables.coding import bin_by_width
+from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import listed
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource

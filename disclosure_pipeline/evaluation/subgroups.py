@@ -25,14 +25,19 @@ from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
 from disclosure_pipeline.measures.weighted import weigh_groups
-from disclosure_pipeline.tables.alignment import Tables, number_owners
+from disclosure_pipeline.tables.alignment import (
+    Tables,
+    level_weights,
+    number_owners,
+    refuse_weights,
+    require_weights,
+)
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
-from disclosure_pipeline.tables.weights import level_weights, refuse_weights, require_weights
 
 SMALLEST_COUNT = 10
 OTHERS = "(small groups)"

@@ -37,9 +37,9 @@ from disclosure_pipeline.measures.weighted import (
     weigh_target,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.alignment import level_weights, refuse_weights
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.weights import level_weights, refuse_weights
 
 
 @dataclass(frozen=True)

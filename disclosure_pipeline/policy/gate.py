@@ -22,10 +22,9 @@ from disclosure_pipeline.policy.gate_sections import (
     Notify,
 )
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.tables.bands import Within
 from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.dictionary import Column, FrozenModel
-from disclosure_pipeline.tables.grouping import Grouping, explicit_edges, group_labels
+from disclosure_pipeline.tables.grouping import Grouping, Within, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.sources import (
     ENVIRONMENT,

@@ -5,16 +5,18 @@ Everything works on whole Arrow arrays of distinct levels: no step is taken reco
 
 from __future__ import annotations
 
+import datetime
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.tables.dates import keep_where, read_dates, read_datetimes, to_mask
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, MapTo, normalize_text
 from disclosure_pipeline.tables.levels import Mask, level_label
 
@@ -24,6 +26,21 @@ _WHOLE = r"^[+-]?[0-9]+$"
 _NOT_ZERO = r"^[^eE]*[1-9]"
 # Every whole number below has a float of its own.
 _EXACT_IN_FLOAT = 2.0**53
+
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?$"
+_ZONED = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?"
+    r"(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
+)
+_DAYS_IN_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+_FEBRUARY = 2
+
+# A format other than ISO 8601 is read by pandas; what pandas cannot hold as nanoseconds (the year 9999) is
+# read one by one, but not endlessly: a column in which more fails is not in that format.
+_MOST_ONE_BY_ONE = 200_000
+
+_SECONDS, _MICROSECONDS = pa.timestamp("s"), pa.timestamp("us")
 
 # The rules of the ledger: what is done to bring a value into its canonical form.
 BLANKS = "outer blanks removed"
@@ -249,17 +266,119 @@ def _read_booleans(column: Column, raw: Any, text: Any, changed: dict[str, Mask]
 
 
 def _read_dates(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
-    values, iso = read_dates(raw, text if is_text(raw.type) else None, column.date_format)
-    changed[DATE_FORM] = ~iso
-    return values
+    """Return days as timestamps. A time of day, or a time zone, is not cut off: it is not read."""
+    if not is_text(raw.type):
+        days, exact = _convert_typed(raw)
+    elif column.date_format is None:
+        return keep_where(_is_day(text, _DAY), text).cast(_SECONDS)
+    else:
+        parsed, zoned = _by_format(text, column.date_format)
+        days, exact = pa.array(parsed, _MICROSECONDS), not zoned
+        changed[DATE_FORM] = np.ones(len(raw), dtype=bool)
+    whole = pc.equal(pc.floor_temporal(days, unit="day"), days)
+    return keep_where(pc.and_(whole, exact), days).cast(_SECONDS, safe=False)
 
 
 def _read_datetimes(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
-    values, iso, moved = read_datetimes(
-        raw, text if is_text(raw.type) else None, column.date_format, column.time_zone
-    )
-    changed[DATE_FORM], changed[TIME_ZONE] = ~iso, moved
+    """Return times, with a time zone all in UTC.
+
+    Those without an offset are local times of that zone, and one that the zone has twice or never is not
+    read. Without a time zone, no time with an offset is read.
+    """
+    nothing = pa.nulls(len(raw), _MICROSECONDS)
+    if not is_text(raw.type):
+        times, exact = _convert_typed(raw)
+        if pa.types.is_timestamp(raw.type) and raw.type.tz is not None:
+            return nothing if column.time_zone is None else keep_where(exact, times)
+        values, changed[TIME_ZONE] = _to_local_time(times, column.time_zone)
+        return keep_where(exact, values)
+    if column.date_format is not None:
+        changed[DATE_FORM] = np.ones(len(raw), dtype=bool)
+        parsed, zoned = _by_format(text, column.date_format)
+        times = pa.array(parsed, _MICROSECONDS)
+        if zoned:
+            changed[TIME_ZONE] = np.asarray(times.is_valid())
+            return nothing if column.time_zone is None else times
+        values, changed[TIME_ZONE] = _to_local_time(times, column.time_zone)
+        return values
+    times = keep_where(_is_day(text, _TIME), text).cast(_MICROSECONDS)
+    values, moved = _to_local_time(times, column.time_zone)
+    if column.time_zone is not None:
+        with_offset = _is_day(text, _ZONED)
+        utc = keep_where(with_offset, text).cast(pa.timestamp("us", "UTC")).cast(_MICROSECONDS)
+        values, moved = pc.coalesce(values, utc), moved | to_mask(with_offset)
+    changed[TIME_ZONE] = moved
     return values
+
+
+def _convert_typed(raw: Any) -> tuple[Any, Any]:
+    """Return dates of a typed file at microseconds, and mark those that lost nothing by it."""
+    if pa.types.is_date(raw.type):
+        return raw.cast(pa.timestamp("ms")).cast(_MICROSECONDS), raw.is_valid()
+    if not pa.types.is_timestamp(raw.type):
+        nothing = pa.nulls(len(raw), _MICROSECONDS)
+        return nothing, nothing.is_valid()
+    naive = raw.cast(pa.int64()).cast(pa.timestamp(raw.type.unit))  # instants in UTC, where there is a zone
+    times = naive.cast(_MICROSECONDS, safe=False)
+    return times, pc.equal(times.cast(naive.type, safe=False), naive)
+
+
+def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
+    """Return local times of a zone in UTC, and mark those that moved; without a zone they stay."""
+    if time_zone is None:
+        return times, np.zeros(len(times), dtype=bool)
+    local = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
+    moved = (
+        local.tz_localize(time_zone, ambiguous="NaT", nonexistent="NaT").tz_convert("UTC").tz_localize(None)
+    )
+    utc = pa.array(moved).cast(_MICROSECONDS)
+    return utc, np.asarray(moved != local) & np.asarray(moved.notna())
+
+
+def _is_day(text: Any, pattern: str) -> Any:
+    """Return which texts have the form, and begin with a day that exists."""
+    formed = keep_where(pc.match_substring_regex(text, pattern), text)
+    year, month, day = (
+        pc.fill_null(pc.utf8_slice_codeunits(formed, start, stop).cast(pa.int64()), 0).to_numpy()
+        for start, stop in ((0, 4), (5, 7), (8, 10))
+    )
+    possible = (year > 0) & (month > 0) & (month < len(_DAYS_IN_MONTH))
+    leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
+    longest = _DAYS_IN_MONTH[np.where(possible, month, 0)] + (leap & (month == _FEBRUARY))
+    return pa.array(possible & (day > 0) & (day <= longest))
+
+
+def _by_format(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64], bool]:
+    """Parse times, NaT where a text is not in the format; True where that holds an offset: then in UTC."""
+    zoned = "%z" in date_format
+    strings = pd.Series(text.to_pylist(), dtype=object)
+    parsed = pd.to_datetime(strings, format=date_format, errors="coerce", utc=zoned)
+    index = pd.DatetimeIndex(parsed).tz_localize(None)
+    times = index.as_unit("us").to_numpy().copy()
+    failed = np.flatnonzero(np.isnat(times) & strings.notna().to_numpy())
+    for i in failed[: _MOST_ONE_BY_ONE if len(failed) <= _MOST_ONE_BY_ONE else 0]:
+        times[i] = _parse_one(strings.iloc[i], date_format)
+    return times, zoned
+
+
+def _parse_one(text: str, date_format: str) -> np.datetime64:
+    try:
+        time = datetime.datetime.strptime(text, date_format)
+    except ValueError:
+        return np.datetime64("NaT")
+    if time.tzinfo is not None:
+        time = time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return np.datetime64(time, "us")
+
+
+def keep_where(where: Any, values: Any) -> Any:
+    """Return the values where the condition holds, else null."""
+    return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
+
+
+def to_mask(array: Any) -> Mask:
+    """Return a boolean Arrow array as a mask; null is False."""
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
 _READERS = {

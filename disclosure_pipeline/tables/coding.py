@@ -1,10 +1,13 @@
-"""Code a column of several tables over the levels of all of them, matched by value."""
+"""Code a column of several tables over the levels of all of them, matched by value, or over bins of these."""
 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +16,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.levels import (
+    ORDERED_KINDS,
     CodedColumn,
     IntArray,
     Kind,
@@ -247,3 +251,60 @@ def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any
     used = counts[:-1] > 0
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
     return StoredColumn(stored, lowest, position, counts), levels[used]
+
+
+def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:
+    """Group a column into bins of equal width over GT's range; missing stays a level of its own.
+
+    InputError where its values have no width, or are infinite.
+    """
+    if column.kind not in ORDERED_KINDS:
+        raise InputError(
+            f"Column {column.name!r} holds {column.kind.value}: only numbers, dates and durations can be "
+            "continuous. Leave it out of continuous, or convert it in both tables."
+        )
+    _check_finite(column, table_names)
+    levels_in_GT = np.flatnonzero(column.counts[0][:-1] > 0)
+    bin_of_level = _bin_levels(column.levels, levels_in_GT[0], levels_in_GT[-1], bins)
+    occupied, position = np.unique(bin_of_level, return_inverse=True)
+    return column.recoded(occupied, np.append(position, len(occupied)), Kind.NUMBER)
+
+
+def _bin_levels(levels: Values, lowest: int, highest: int, bins: int) -> IntArray:
+    """Return the bin of each level, closed on the right; GT's range is levels[lowest] to levels[highest].
+
+    For floats the edges are floats, those of pandas.cut, which SDMetrics calls. Whole numbers and dates are
+    held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin. Where
+    GT has one value only, its range is that value plus and minus a thousandth of it, or of 1, as there.
+    """
+    if levels.dtype.kind == "f":
+        low, high = float(levels[lowest]), float(levels[highest])
+        if low == high:
+            margin = 0.001 * abs(low) or 0.001
+            low, high = low - margin, high + margin
+        if math.isfinite(high - low):
+            return np.searchsorted(np.linspace(low, high, bins + 1)[1:-1], levels, side="left")
+    if levels.dtype.kind in "imM":
+        values = levels.astype(np.int64).astype(object)
+    else:
+        values = np.array([Fraction(level) for level in levels.tolist()], dtype=object)
+    first, last = values[lowest], values[highest]
+    if first == last:
+        margin = abs(first) or 1
+        values, first, last = 1000 * values, 1000 * first - margin, 1000 * last + margin
+    bin_of_level = -((first - values) * bins // (last - first)) - 1  # rounded up: closed on the right
+    return np.clip(bin_of_level, 0, bins - 1).astype(np.int64)
+
+
+def _check_finite(column: CodedColumn, table_names: Sequence[str]) -> None:
+    infinite = np.zeros(column.size, dtype=bool)
+    if column.levels.dtype.kind == "f":
+        infinite[:-1] = np.isinf(column.levels)
+    elif column.levels.dtype.kind == "O":
+        infinite[:-1] = [isinstance(value, (float, Decimal)) and math.isinf(value) for value in column.levels]
+    for counts, name in zip(column.counts, table_names, strict=True):
+        if counts[infinite].any():
+            raise InputError(
+                f"Column {column.name!r} of {name} holds infinite values, which have no bin of equal width: "
+                "make them missing, or leave the column out of continuous."
+            )

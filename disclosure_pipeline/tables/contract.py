@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.tables.canonical import Levels
+from disclosure_pipeline.tables.canonical import Levels, to_mask
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
-from disclosure_pipeline.tables.dates import to_mask
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column, Dictionary
 from disclosure_pipeline.tables.encoding import (
     RawColumn,

@@ -1,4 +1,4 @@
-"""Group numeric columns: the request, break points, and levels that are intervals."""
+"""Group numeric columns: the request, break points, levels that are intervals, and bands around amounts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,146 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, Literal
+from numbers import Integral, Rational, Real
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.band_counts import Band
-from disclosure_pipeline.tables.bands import Within, band_of
-from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind, level_label
+from disclosure_pipeline.tables.levels import (
+    CodedColumn,
+    IntArray,
+    Kind,
+    Mask,
+    Values,
+    level_label,
+)
 from disclosure_pipeline.tables.messages import describe_argument, listed
+
+_LARGEST = 2**62  # below, sums of two products fit into 64 bits
+
+
+@dataclass(frozen=True)
+class Within:
+    """The distance from a value within which it counts as told: a share of it, below 1, or an amount."""
+
+    size: Fraction
+    is_share: bool
+
+    @classmethod
+    def from_argument(cls, column: Any, size: Any) -> Within:
+        """Return what a number means: a share below 1, from 1 on an amount; {"amount": 0.5} says which.
+
+        InputError where it is neither.
+
+        >>> Within.from_argument("income", 0.02).is_share
+        True
+        """
+        kind, number = (None, size)
+        if isinstance(size, Mapping) and len(size) == 1 and set(size) <= {"share", "amount"}:
+            [(kind, number)] = size.items()
+        if (
+            not _is_number(number)
+            or not math.isfinite(number)
+            or number < 0
+            or (kind == "share" and number >= 1)
+        ):
+            raise InputError(
+                f"within of column {column!r} must be a share of the value from 0 and below 1, such as 0.02, "
+                "an amount from 1 on, such as 100, or one of {'share': 0.02} and {'amount': 0.5}, not "
+                f"{describe_argument(size)}."
+            )
+        return cls(_as_written(number), kind == "share" or (kind is None and number < 1))
+
+    def __str__(self) -> str:
+        """Return the band in words: "2 %" or "100".
+
+        >>> str(Within.from_argument("income", 0.025))
+        '2.5 %'
+        """
+        return f"{float(100 * self.size):g} %" if self.is_share else f"{float(self.size):g}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
+
+
+def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Band:
+    """Return whose band each level of numbers lies in; special values and missing are in none but their own.
+
+    InputError where it holds no numbers, or infinite ones.
+    """
+    if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
+        raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers have a band.")
+    is_special = np.isin(column.levels, list(special))
+    codes = np.flatnonzero(~is_special)
+    levels = column.levels[codes]
+    if not all(map(math.isfinite, levels[[0, -1]] if len(levels) else ())):
+        raise InputError(
+            f"Column {column.name!r} holds infinite values, which have no band: make them special values."
+        )
+    codes_of_special = np.flatnonzero(is_special)
+    # Where they are in order no record has to be sorted again.
+    below = codes_of_special[codes_of_special < (codes[0] if len(codes) else 0)]
+    order = np.concatenate((below, codes, codes_of_special[len(below) :], [column.missing]))
+    amounts = range(len(below), len(below) + len(codes))
+    low = np.arange(len(order))
+    high, reach = low + 1, low + 1
+    for ends, of_amounts in zip((low, high, reach), _find_ends(levels, within), strict=True):
+        ends[amounts.start : amounts.stop] = amounts.start + of_amounts
+    return Band(order, low, high, reach, amounts)
+
+
+def _find_ends(levels: Values, within: Within) -> tuple[IntArray, IntArray, IntArray]:
+    """Return `low`, `high` and `reach` of `Band`, of ascending numbers."""
+    values, unit = _in_whole_numbers(levels)
+    a, b = within.size.numerator, within.size.denominator
+    largest = max((abs(int(value)) for value in values[[0, -1]]), default=0) if len(values) else 0
+    if largest * (a + b) >= _LARGEST or (not within.is_share and largest + 2 * a * unit // b >= _LARGEST):
+        values = values.astype(object)
+    if within.is_share:
+        reached = abs(values) * a
+        smallest, highest = -((reached - values * b) // b), (values * b + reached) // b
+        negative = values < 0
+        farthest = np.where(negative, values * (b - a) // (b + a), values * (b + a) // (b - a))
+    else:
+        reach = a * unit // b
+        smallest, highest, farthest = values - reach, values + reach, values + 2 * a * unit // b
+    return (
+        np.searchsorted(values, smallest, side="left"),
+        np.searchsorted(values, highest, side="right"),
+        np.searchsorted(values, farthest, side="right"),
+    )
+
+
+def _in_whole_numbers(levels: Values) -> tuple[Values, int]:
+    """Return numbers exactly as they are written, in so many parts of 1, as integers."""
+    if levels.dtype.kind in "iu" and (not len(levels) or int(levels[-1]) < _LARGEST):
+        return levels.astype(np.int64), 1
+    if levels.dtype.kind == "f" and len(levels):
+        is_single = bool((levels.astype(np.float32) == levels).all())
+        floats = levels.astype(np.float32 if is_single else np.float64)
+        most = np.finfo(floats.dtype).precision  # so many decimal digits every float keeps
+        largest = float(np.abs(levels[[0, -1]]).max())
+        for digits in range(most):
+            if largest * 10**digits >= 10**most:
+                break
+            scaled = np.rint(levels * 10.0**digits)
+            if ((scaled / 10.0**digits).astype(floats.dtype) == floats).all():  # as it is written shortest
+                return scaled.astype(np.int64), 10**digits
+    written = [_as_written(level) for level in levels.tolist()]
+    unit = math.lcm(*(level.denominator for level in written))
+    return np.array([int(level * unit) for level in written], dtype=object), unit
+
+
+def _as_written(number: Any) -> Fraction:
+    """Return a number as it is written: 0.1 is one tenth."""
+    if isinstance(number, (Rational, Decimal)):
+        return Fraction(number)
+    return Fraction(repr(float(number)))
+
 
 Edges = Literal["pooled", "ground_truth", "equal_width"] | Mapping[Any, Sequence[float]]
 Floats = npt.NDArray[np.float64]
@@ -64,10 +193,52 @@ class Grouping:
         return self.group_by(column, self.edges_of(column))
 
     def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
-        """Return the column, grouped by these interior edges and named as the grouping shows them."""
+        """Group a column into intervals closed on the left; special values and missing stay levels.
+
+        `edges` are interior: values below the first belong to the first group, those from the last on to the
+        last group. The levels are the groups as they are shown, then the special values.
+        """
         hidden = self.hides_edges and column.name not in self.explicit
         labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
-        return group(column, edges, labels, self.special_values.get(column.name, ()))
+        ordinary = ~self._mark_special(column)
+        special_levels = column.levels[~ordinary]
+        new_code = np.empty(column.size, dtype=np.int64)
+        numbers = column.levels[ordinary].astype(np.float64)
+        new_code[:-1][ordinary] = np.searchsorted(edges, numbers, side="right")
+        new_code[:-1][~ordinary] = len(labels) + np.arange(len(special_levels))
+        new_code[-1] = len(labels) + len(special_levels)
+        levels = np.array([*labels, *map(level_label, special_levels)], dtype=object)
+        return column.recoded(levels, new_code, Kind.TEXT)
+
+    def edges_of(self, column: CodedColumn) -> Floats:
+        """Return the edges between the groups of a numeric column, ascending, without the infinite ones.
+
+        "pooled": quantiles of all non-missing, non-special values of GT and of every synthesis, by linear
+        interpolation between order statistics (R's type 7), duplicates removed; where fewer than 3 groups
+        result, equal widths over the same range. "ground_truth": the same from GT alone. "equal_width":
+        equal widths over the pooled range. [R 3.3; synthpop]
+        """
+        if column.name in self.explicit:
+            return explicit_edges(column.name, self.explicit[column.name])
+        ordinary = ~self._mark_special(column)
+        tables = column.counts[:1] if self.edges == "ground_truth" else column.counts
+        counts = np.sum(tables, axis=0)[:-1][ordinary]
+        values = column.levels[ordinary].astype(np.float64)[counts > 0]
+        counts = counts[counts > 0]
+        if not len(values):
+            return np.empty(0)
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"Column {column.name!r} holds infinite values and cannot be grouped: make them special "
+                "values."
+            )
+        groups = self.groups[column.name]
+        if self.edges != "equal_width":
+            breaks = np.unique(_quantiles(values, counts, groups))
+            if len(breaks) - 1 >= _FEWEST_QUANTILE_GROUPS:
+                return breaks[1:-1]
+        width = values[-1] - values[0]
+        return np.unique([values[0] + width * k / groups for k in range(groups + 1)])[1:-1]
 
     def band_of(self, column: CodedColumn) -> Band | None:
         """Return whose band each level of a column lies in; None where no band was requested."""
@@ -75,13 +246,13 @@ class Grouping:
             return None
         return band_of(column, self.within[column.name], self.special_values.get(column.name, ()))
 
-    def edges_of(self, column: CodedColumn) -> Floats:
-        """Return the interior edges of a column that is grouped."""
-        if column.name in self.explicit:
-            return explicit_edges(column.name, self.explicit[column.name])
-        rule = "pooled" if isinstance(self.edges, Mapping) else self.edges
-        special = self.special_values.get(column.name, ())
-        return interior_edges(column, self.groups[column.name], special, rule)
+    def _mark_special(self, column: CodedColumn) -> Mask:
+        """Mark the levels that are special values. InputError where the column holds no numbers."""
+        if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
+            raise InputError(
+                f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped."
+            )
+        return np.isin(column.levels, list(self.special_values.get(column.name, ())))
 
 
 def grouping_of(
@@ -91,9 +262,14 @@ def grouping_of(
 
     InputError where one is not what it must be; whether the columns exist is not checked.
     """
-    grouping = Grouping(
-        _groups(groups), _special_values(special_values), _edges(edges), within=_within(within)
-    )
+    if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
+        raise InputError(
+            f"edges must be one of {listed(_EDGE_RULES)} or a mapping from column to edges, "
+            f"not {describe_argument(edges)}."
+        )
+    sizes = _items("within", within, "a share or an amount, such as {'income': 0.02}")
+    bands = {column: Within.from_argument(column, size) for column, size in sizes}
+    grouping = Grouping(_groups(groups), _special_values(special_values), cast("Edges", edges), within=bands)
     for column, of_column in grouping.explicit.items():
         if column in grouping.groups:
             raise InputError(
@@ -108,93 +284,38 @@ def grouping_of(
     return grouping
 
 
-def _within(within: Any) -> dict[Any, Within]:
-    if not isinstance(within, Mapping | None):
+def _items(argument: str, mapping: Any, of_columns: str) -> Iterable[tuple[Any, Any]]:
+    if not isinstance(mapping, Mapping | None):
         raise InputError(
-            "within must be a mapping from column to a share or an amount, such as {'income': 0.02}, "
-            f"not {describe_argument(within)}."
+            f"{argument} must be a mapping from column to {of_columns}, not {describe_argument(mapping)}."
         )
-    return {column: Within.from_argument(column, size) for column, size in (within or {}).items()}
-
-
-def _edges(edges: Any) -> Any:
-    if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
-        raise InputError(
-            f"edges must be one of {listed(_EDGE_RULES)} or a mapping from column to edges, "
-            f"not {describe_argument(edges)}."
-        )
-    return edges
+    return (mapping or {}).items()
 
 
 def _groups(groups: Any) -> dict[Any, int]:
-    if not isinstance(groups, Mapping | None):
-        raise InputError(
-            "groups must be a mapping from column to number of groups, such as {'income': 20}, "
-            f"not {describe_argument(groups)}."
-        )
-    for column, number in (groups or {}).items():
+    numbers = _items("groups", groups, "number of groups, such as {'income': 20}")
+    for column, number in numbers:
         whole = isinstance(number, Integral) and not isinstance(number, bool)
         if not whole or number < _FEWEST_GROUPS:
             raise InputError(
                 f"groups of column {column!r} must be a whole number from 2 on, "
                 f"not {describe_argument(number)}."
             )
-    return dict(groups or {})
+    return dict(numbers)
 
 
 def _special_values(special_values: Any) -> dict[Any, tuple[float, ...]]:
-    if not isinstance(special_values, Mapping | None):
-        raise InputError(
-            "special_values must be a mapping from column to a list of numbers, such as {'income': [-8]}, "
-            f"not {describe_argument(special_values)}."
-        )
     checked = {}
-    for column, values in (special_values or {}).items():
+    lists = _items("special_values", special_values, "a list of numbers, such as {'income': [-8]}")
+    for column, values in lists:
         sequence = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
         checked[column] = tuple(values) if sequence else ()
-        if not sequence or not all(map(_is_number, checked[column])):
+        if not sequence or not all(_is_number(value) and not math.isnan(value) for value in checked[column]):
             raise InputError(
                 f"special_values of column {column!r} must be a list of numbers, such as [-8], "
                 f"not {describe_argument(values)}."
             )
     return checked
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool) and not math.isnan(value)
-
-
-def interior_edges(
-    column: CodedColumn,
-    groups: int,
-    special: Iterable[float],
-    edges: Literal["pooled", "ground_truth", "equal_width"],
-) -> Floats:
-    """Return the edges between the groups of a numeric column, ascending, without the infinite ones.
-
-    "pooled": quantiles of all non-missing, non-special values of GT and of every synthesis, by linear
-    interpolation between order statistics (R's type 7), duplicates removed; where fewer than 3 groups
-    result, equal widths over the same range. "ground_truth": the same from GT alone. "equal_width":
-    equal widths over the pooled range. [R 3.3; synthpop]
-    """
-    _require_numbers(column)
-    ordinary = ~_is_special(column, special)
-    tables = column.counts[:1] if edges == "ground_truth" else column.counts
-    counts = np.sum(tables, axis=0)[:-1][ordinary]
-    values = column.levels[ordinary].astype(np.float64)[counts > 0]
-    counts = counts[counts > 0]
-    if not len(values):
-        return np.empty(0)
-    if not np.isfinite(values).all():
-        raise InputError(
-            f"Column {column.name!r} holds infinite values and cannot be grouped: make them special values."
-        )
-    if edges != "equal_width":
-        breaks = np.unique(_quantiles(values, counts, groups))
-        if len(breaks) - 1 >= _FEWEST_QUANTILE_GROUPS:
-            return breaks[1:-1]
-    width = values[-1] - values[0]
-    return np.unique([values[0] + width * k / groups for k in range(groups + 1)])[1:-1]
 
 
 def _quantiles(values: Floats, counts: IntArray, groups: int) -> list[float]:
@@ -228,24 +349,6 @@ def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
     return array[1:-1]
 
 
-def group(column: CodedColumn, edges: Floats, labels: Sequence[str], special: Iterable[float]) -> CodedColumn:
-    """Group a column into intervals closed on the left; special values and missing stay levels.
-
-    Values below the first interior edge belong to the first group, those from the last one on to the
-    last group. The levels are the `labels` of the groups, one more than `edges`, then those of the special
-    values.
-    """
-    _require_numbers(column)
-    special_levels = column.levels[_is_special(column, special)]
-    ordinary = ~_is_special(column, special)
-    new_code = np.empty(column.size, dtype=np.int64)
-    new_code[:-1][ordinary] = np.searchsorted(edges, column.levels[ordinary].astype(np.float64), side="right")
-    new_code[:-1][~ordinary] = len(labels) + np.arange(len(special_levels))
-    new_code[-1] = len(labels) + len(special_levels)
-    levels = np.array([*labels, *(level_label(value) for value in special_levels)], dtype=object)
-    return column.recoded(levels, new_code, Kind.TEXT)
-
-
 def group_labels(edges: Sequence[str]) -> list[str]:
     """Return the intervals between edges, closed on the left: no smallest or largest value.
 
@@ -269,75 +372,3 @@ def round_edges(edges: Iterable[float]) -> list[str]:
         f"{edge} ({rounded[:position].count(edge) + 1})" if rounded.count(edge) > 1 else edge
         for position, edge in enumerate(rounded)
     ]
-
-
-def _is_special(column: CodedColumn, special: Iterable[float]) -> npt.NDArray[np.bool_]:
-    return np.isin(column.levels, list(special))
-
-
-def _require_numbers(column: CodedColumn) -> None:
-    if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
-        raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped.")
-
-
-def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:
-    """Group a column into bins of equal width over GT's range; missing stays a level of its own.
-
-    InputError where its values have no width, or are infinite.
-    """
-    if column.kind not in ORDERED_KINDS:
-        raise InputError(
-            f"Column {column.name!r} holds {column.kind.value}: only numbers, dates and durations can be "
-            "continuous. Leave it out of continuous, or convert it in both tables."
-        )
-    _check_finite(column, table_names)
-    levels_in_GT = np.flatnonzero(column.counts[0][:-1] > 0)
-    bin_of_level = _bin_levels(column.levels, levels_in_GT[0], levels_in_GT[-1], bins)
-    occupied, position = np.unique(bin_of_level, return_inverse=True)
-    return column.recoded(occupied, np.append(position, len(occupied)), Kind.NUMBER)
-
-
-def _bin_levels(levels: npt.NDArray[Any], lowest: int, highest: int, bins: int) -> IntArray:
-    """Return the bin of each level, closed on the right; GT's range is levels[lowest] to levels[highest].
-
-    For floats the edges are floats, those of pandas.cut, which SDMetrics calls. Whole numbers and dates are
-    held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin. Where
-    GT has one value only, its range is that value plus and minus a thousandth of it, or of 1, as there.
-    """
-    if levels.dtype.kind == "f":
-        low, high = float(levels[lowest]), float(levels[highest])
-        if low == high:
-            margin = 0.001 * abs(low) or 0.001
-            low, high = low - margin, high + margin
-        if math.isfinite(high - low):
-            return np.searchsorted(np.linspace(low, high, bins + 1)[1:-1], levels, side="left")
-    values = _exact_numbers(levels)
-    first, last = values[lowest], values[highest]
-    if first == last:
-        margin = abs(first) or 1
-        values, first, last = 1000 * values, 1000 * first - margin, 1000 * last + margin
-    bin_of_level = -((first - values) * bins // (last - first)) - 1  # rounded up: closed on the right
-    return np.clip(bin_of_level, 0, bins - 1).astype(np.int64)
-
-
-def _exact_numbers(levels: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
-    """Return levels as Python integers, or as fractions where there are others."""
-    if levels.dtype.kind in "mM":
-        return levels.astype(np.int64).astype(object)
-    if levels.dtype.kind == "i":
-        return levels.astype(object)
-    return np.array([Fraction(level) for level in levels.tolist()], dtype=object)
-
-
-def _check_finite(column: CodedColumn, table_names: Sequence[str]) -> None:
-    infinite = np.zeros(column.size, dtype=bool)
-    if column.levels.dtype.kind == "f":
-        infinite[:-1] = np.isinf(column.levels)
-    elif column.levels.dtype.kind == "O":
-        infinite[:-1] = [isinstance(value, (float, Decimal)) and math.isinf(value) for value in column.levels]
-    for counts, name in zip(column.counts, table_names, strict=True):
-        if counts[infinite].any():
-            raise InputError(
-                f"Column {column.name!r} of {name} holds infinite values, which have no bin of equal width: "
-                "make them missing, or leave the column out of continuous."
-            )

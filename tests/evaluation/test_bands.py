@@ -21,8 +21,8 @@ from disclosure_pipeline.counting.memory.rare_bands import count_rare_bands
 from disclosure_pipeline.measures.band_counts import band_counts
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.bands import Within, band_of
 from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.grouping import Within, band_of
 
 pytestmark = FEW_SHARED_VALUES
 
