@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ Draw = Callable[[int, int], tuple[pd.DataFrame, pd.DataFrame]]
 
 _CHUNK = 1_000_000
 _EXAMPLE = 200_000  # records that show the levels of every column
+_EXAMPLE_SEED = 1_000_003
 _UNIFORM_POSTCODES = 500
 _BAND = 250
 _BANDS = 23
@@ -57,6 +59,35 @@ def uniform_tables(records: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFr
         for _ in range(2)
     )
     return ground_truth, synthetic
+
+
+def resampled_tables(records: int, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """GT and SD as `tables`, drawn faster: records of an example, with the postcode of another one.
+
+    Both are of the same region, so that keys are as many and as rare as there.
+    """
+    random = np.random.default_rng(seed)
+    ground_truth, synthetic = (_resampled(example, records, random) for example in _examples())
+    return ground_truth, synthetic
+
+
+@cache
+def _examples() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """GT and SD by region, which says where in them the others of a region are."""
+    ground_truth, synthetic = (
+        table.sort_values("region", ignore_index=True) for table in tables(_CHUNK, _EXAMPLE_SEED)
+    )
+    return ground_truth, synthetic
+
+
+def _resampled(example: pd.DataFrame, records: int, random: np.random.Generator) -> pd.DataFrame:
+    drawn = example.take(random.integers(0, len(example), records)).reset_index(drop=True)
+    region = drawn["region"].cat.codes.to_numpy().astype(np.int64)
+    regions = example["region"].cat.codes.to_numpy()
+    assert region.min() >= 0, "every record has a region"
+    first, last = (np.searchsorted(regions, range(region.max() + 1), side) for side in ("left", "right"))
+    other = random.integers(first[region], last[region])
+    return drawn.assign(postcode=example["postcode"].to_numpy()[other])
 
 
 def _drawn(column: pd.Series, records: int, random: np.random.Generator) -> pd.Series:

@@ -16,7 +16,7 @@ from disclosure_pipeline.measures.baseline_counts import (
     lone_baseline_counts,
 )
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
-from disclosure_pipeline.measures.checks import large_cells
+from disclosure_pipeline.measures.checks import pairs_in_large_cells
 from disclosure_pipeline.measures.copies import HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude
@@ -33,7 +33,6 @@ from disclosure_pipeline.measures.totals import (
     CellTotals,
     DisclosureTables,
     KeySums,
-    LargeCells,
     Totals,
     cell_totals,
     disclosure_tables,
@@ -176,16 +175,23 @@ class Excluded:
 class TargetCounts:
     """Counts of one target in one synthesis. `excluded` is None where there are no exclusions.
 
-    `certainty` has an entry for each certainty that the target asks for. `bands` is None where it has none.
+    `large_pairs[k]` are the GT records of DiSCO cells of more than `list_cells_above`, by level of key k *
+    size of the target + its level. `certainty` has an entry for each certainty that the target asks for.
+    `bands` is None where it has none.
     """
 
     totals: Totals
     cells: CellTotals
-    large: LargeCells
+    large_pairs: tuple[Grouped, ...]
     excluded: Excluded | None
     baselines: BaselineCounts
     certainty: tuple[CertaintyCounts, ...]
     bands: BandCounts | None = None
+
+    @property
+    def has_large_cells(self) -> bool:
+        """Whether a DiSCO cell has more records than `list_cells_above`."""
+        return any(len(pairs.groups) for pairs in self.large_pairs)
 
 
 @dataclass(frozen=True)
@@ -253,7 +259,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
     return TargetCounts(
         totals_of_keys(sums),
         cells,
-        LargeCells.nothing(keys),
+        (nothing,) * keys,
         None,
         lone_baseline_counts(GT, target.sizes(synthesis)),
         tuple(CertaintyCounts(0, 0) for _ in target.certainties),
@@ -293,7 +299,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
     return TargetCounts(
         totals,
         cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis), guesses.named),
-        large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
+        pairs_in_large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
         excluded,
         baselines,
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),

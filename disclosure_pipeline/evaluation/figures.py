@@ -199,9 +199,9 @@ def _add_flags(
     row = {"target": index[0], "synthesis": index[1]}
     for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, plan.one_way):
         rows.one_way.append(row | row_of(level_flag) | {"level": target.label(level_flag.level)})
-    if not len(target_counts.large.t):
+    if not target_counts.has_large_cells:
         return
-    flags = two_way(target_counts.large, pairs_of_key, target.size, plan.two_way[1])
+    flags = two_way(target_counts.large_pairs, pairs_of_key, target.size, plan.two_way[1])
     labels = {t: target.label(t) for t in set(flags["target_level"])}
     key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
     key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.totals import Cells, LargeCells
+from disclosure_pipeline.measures.totals import Cells
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words
 
 TargetLevel = Annotated[
@@ -173,23 +173,22 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
 
 
 def two_way(
-    large: LargeCells, pairs_of_key: Sequence[Grouped], targets: int, more_than: float
+    large_pairs: Sequence[Grouped], pairs_of_key: Sequence[Grouped], targets: int, more_than: float
 ) -> dict[str, list[Any]]:
     """Return the pairs behind DiSCO cells of many records, where the key level nearly tells the target.
 
-    `large` are these cells, of what the exclusions leave. `pairs_of_key[k]` are all GT records, whatever is
-    excluded, by level of key k * `targets` + target level. A pair is flagged where more than so many percent
-    of the GT records with the key level have the target level. Returns the columns of `TwoWay`, an entry a
-    flag, in order of npairs, largest first.
+    `large_pairs[k]` are the GT records of these cells, of what the exclusions leave, by level of key k *
+    `targets` + target level; `pairs_of_key[k]` are all GT records so, whatever is excluded. A pair is flagged
+    where more than so many percent of the GT records with the key level have the target level. Returns the
+    columns of `TwoWay`, an entry a flag, in order of npairs, largest first.
 
     >>> pairs = Grouped(np.array([0, 1, 2]), np.array([9, 1, 5]))
-    >>> flags = two_way(LargeCells(np.array([[0, 1]]), np.array([0, 0]), np.array([3, 5])), [pairs], 2, 50)
+    >>> flags = two_way([Grouped(np.array([0, 2]), np.array([3, 5]))], [pairs], 2, 50)
     >>> flags["key_level"], flags["npairs"], flags["pct_target_key_level"]
     ([1, 0], [5, 3], [100.0, 90.0])
     """
     flags = []
-    for k, records in enumerate(pairs_of_key):
-        npairs = Grouped.sum_by_group(large.key_levels[k] * targets + large.t, large.d)
+    for k, (npairs, records) in enumerate(zip(large_pairs, pairs_of_key, strict=True)):
         key_total = Grouped.sum_by_group(records.groups // targets, records.sums)
         level, t = np.divmod(npairs.groups, targets)
         part = records.sums[np.searchsorted(records.groups, npairs.groups)]
@@ -202,12 +201,17 @@ def two_way(
     return {field.name: column[order].tolist() for field, column in zip(fields(TwoWay), columns, strict=True)}
 
 
-def large_cells(
+def pairs_in_large_cells(
     f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
-) -> LargeCells:
-    """Return the DiSCO cells of more than so many records.
+) -> tuple[Grouped, ...]:
+    """Return the records of DiSCO cells of more than so many, by the level of each key and of the target.
 
     `levels_of` gives the level of each key (shape: keys, q) in some of the q.
     """
     cells = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
-    return LargeCells(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells])
+    return sum_by_pair(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells], f.targets)
+
+
+def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
+    """Return, for each key, `d` by level of the key (shape: keys, cells) * targets + target level."""
+    return tuple(Grouped.sum_by_group(levels * targets + t, d) for levels in key_levels)

@@ -10,7 +10,6 @@ records that have the level of SD. Who counts (an engine) supplies these sums; t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -79,29 +78,6 @@ def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
         DiSCO=Cells(f.d, in_GT & ps_is_1),
         DiSDiO=Cells(f.d, pd_is_1 & ps_is_1),
     )
-
-
-@dataclass(frozen=True)
-class LargeCells:
-    """Some DiSCO cells: the level of each key (shape: keys, cells), the target level, and the GT records."""
-
-    key_levels: IntArray
-    t: IntArray
-    d: IntArray
-
-    @classmethod
-    def nothing(cls, keys: int) -> LargeCells:
-        """No cell at all."""
-        return cls(np.empty((keys, 0), np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
-
-    @classmethod
-    def joined(cls, parts: Sequence[LargeCells]) -> LargeCells:
-        """Return the cells of several parts."""
-        return cls(
-            np.concatenate([part.key_levels for part in parts], axis=1),
-            np.concatenate([part.t for part in parts]),
-            np.concatenate([part.d for part in parts]),
-        )
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def large_cells() -> Chosen:
         excluded = counts.targets[2][0].excluded
         assert counts.targets[0][0].excluded is None and excluded is not None
         assert (excluded.taken_out[0] > 0).tolist() == [True, False, True, True, True]
-        assert all(len(counts.targets[target][0].large.t) > 10 for target in (0, 2))
+        assert all(counts.targets[target][0].large_pairs[0].sums.sum() > 10 for target in (0, 2))
         return all(len(of_key.groups) for target in (0, 2) for of_key in counts.pairs_of_key[target])
 
     return Chosen(
@@ -112,7 +112,7 @@ def most_keys_of_one_record() -> Chosen:
     frames = [small_survey(n, seed, postcodes=400) for seed, n in enumerate((900, 1000, 150))]
 
     def shows(counts: DisclosureCounts) -> bool:
-        return counts.keys[0].uniques.in_GT > 800 and len(counts.targets[0][0].large.t) > 0
+        return counts.keys[0].uniques.in_GT > 800 and counts.targets[0][0].has_large_cells
 
     return Chosen(frames, ["postcode", "age"], ["work", "income"], shows)
 
@@ -200,7 +200,7 @@ def keys_of_few_records(levels: int, list_cells_above: int) -> Chosen:
         return pd.DataFrame({"k": k, "t": t, "u": np.where(rng.random(records) < 0.1, np.nan, t)})
 
     def shows(counts: DisclosureCounts) -> bool:
-        return list_cells_above > 4 or len(counts.targets[0][0].large.t) > 0
+        return list_cells_above > 4 or counts.targets[0][0].has_large_cells
 
     frames = [table(600), table(600), table(40)]
     return Chosen(frames, ["k"], ["t", "u"], shows, dp.Exclusions(), list_cells_above)

@@ -244,7 +244,7 @@ def measure_cells(
 ) -> TargetsMeasured:
     """Measure as `measure_targets`, from `cells`: the records with q * targets + t by target and table."""
     results = _measure_all(job, keys, counts, targets, cells)
-    listed = [any(len(counts.large.t) for counts in of_target) for of_target in results]
+    listed = [any(counts.has_large_cells for counts in of_target) for of_target in results]
     tasks = [
         partial(_pairs_of_key, keys, target, of_target[0] if has_listed_cells else None)
         for target, of_target, has_listed_cells in zip(targets, cells, listed, strict=True)

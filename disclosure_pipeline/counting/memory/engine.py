@@ -252,7 +252,7 @@ def count_in_memory(
             unique_in_any = of_group.unique_in_any
             by_all |= dict(zip(group, of_group.targets, strict=True))
         listed = [
-            j for j, of_target in enumerate(results) if any(len(counts.large.t) for counts in of_target)
+            j for j, of_target in enumerate(results) if any(counts.has_large_cells for counts in of_target)
         ]
         for j, target_pairs in zip(listed, pairs_of_key(job, packed, listed), strict=True):
             pairs[group[j]] = target_pairs

@@ -25,10 +25,11 @@ from disclosure_pipeline.measures.baseline_counts import (
     found_beyond,
     sum_of_squares,
 )
+from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, in_integers
-from disclosure_pipeline.measures.totals import CellTotals, KeySums, LargeCells, totals_of_keys
+from disclosure_pipeline.measures.totals import CellTotals, KeySums, totals_of_keys
 
 _RANGE = 8  # the numbers of records of a q, and 0
 _FEWEST_OTHERS = 2  # records of a q of which one has another
@@ -278,7 +279,7 @@ def count_rare_keys(
         smallest_d=0,
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
-    large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys)
+    large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys, size)
     bands = count_rare_bands(rare.of_SD, t, target.band, target.sizes(synthesis)) if target.band else None
     return TargetCounts(totals_of_keys(sums), cells, large, None, baselines, (), bands)
 
@@ -332,13 +333,14 @@ def _large_cells(
     list_cells_above: float,
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
-) -> LargeCells:
-    """Return the DiSCO cells of more than so many records."""
+    targets: int,
+) -> tuple[Grouped, ...]:
+    """Return the records of DiSCO cells of more than so many, as `pairs_in_large_cells`."""
     if len(t) <= list_cells_above + 1:  # one record at least is of SD
-        return LargeCells.nothing(keys)
+        return (Grouped.nothing(),) * keys
     large = disclosed & (d > list_cells_above)
     q = np.flatnonzero(np.bitwise_or.reduce(large, axis=0))
     if not len(q):
-        return LargeCells.nothing(keys)
+        return (Grouped.nothing(),) * keys
     i = large[:, q].argmax(axis=0)  # a q has one DiSCO cell
-    return LargeCells(key_levels_of(q), t[i, q].astype(np.int64), d[i, q].astype(np.int64))
+    return sum_by_pair(key_levels_of(q), t[i, q].astype(np.int64), d[i, q].astype(np.int64), targets)

@@ -6,9 +6,10 @@ parts by key, and each part is counted as if it were the whole table: everything
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -201,16 +202,13 @@ class RecordParts:
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """Return what the requests ask for, once all batches are spilled."""
-        counted: list[list[_PartCounts]] = [[] for _ in self.requests]
+        sums = [_Sums(request) for request in self.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
-            for of_request, of_part in zip(counted, counts, strict=True):
-                of_request.extend(of_part)
+            for of_request, of_part in zip(sums, counts, strict=True):
+                of_request.add(of_part)
             on_progress("Measuring", completed, self.parts)
-        return [
-            _add_up_parts(self, request, of_request, threads)
-            for request, of_request in zip(self.requests, counted, strict=True)
-        ]
+        return [of_request.counts(self, threads) for of_request in sums]
 
 
 def spill_in_parts(
@@ -315,54 +313,75 @@ def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
     return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
 
 
-def _add_up_parts(
-    parts: RecordParts, request: CountRequest, counted: Sequence[_PartCounts], threads: int
-) -> DisclosureCounts:
-    of_syntheses = [
-        [(counts, syntheses.index(i)) for syntheses, counts in counted if i in syntheses]
-        for i in parts.tables[1:]
-    ]
-    target_counts = tuple(
-        tuple(add_up([counts.targets[t][i] for counts, i in of_one]) for of_one in of_syntheses)
-        for t in range(len(request.targets))
-    )
-    with_large_cells = [
-        t for t, of_target in enumerate(target_counts) if any(len(counts.large.t) for counts in of_target)
-    ]
-    pairs = _pairs_of_key(parts, request.keys, [request.targets[t] for t in with_large_cells], threads)
-    by_target = dict(zip(with_large_cells, pairs, strict=True))
-    together = [counts.together for _, counts in counted if counts.together]
-    return DisclosureCounts(
-        tuple(add_up([counts.keys[i] for counts, i in of_one]) for of_one in of_syntheses),
-        target_counts,
-        tuple(by_target.get(t, ()) for t in range(len(request.targets))),
-        add_up(together) if request.together else None,
-        tuple(add_up([counts.levels[i] for counts, i in of_one]) for of_one in of_syntheses)
-        if request.by_level
-        else (),
-    )
+_WAITING = 8  # parts whose counts are added up at once: by group they take megabytes each
+
+
+@dataclass
+class _RunningSum:
+    """A sum of counts that come one after the other, few of which are held at a time."""
+
+    waiting: list[Any] = field(default_factory=list)
+
+    def add(self, counts: Any) -> None:
+        self.waiting.append(counts)
+        if len(self.waiting) == _WAITING:
+            self.waiting = [self.result()]
+
+    def result(self) -> Any:
+        return add_up(self.waiting)
+
+
+@dataclass
+class _Sums:
+    """What the parts counted so far add up to, of each synthesis and of all together."""
+
+    request: CountRequest
+    of_syntheses: dict[int, _RunningSum] = field(default_factory=lambda: defaultdict(_RunningSum))
+    together: _RunningSum = field(default_factory=_RunningSum)
+
+    def add(self, counted: Sequence[_PartCounts]) -> None:
+        for syntheses, counts in counted:
+            for i, synthesis in enumerate(syntheses):
+                targets = tuple(of_target[i] for of_target in counts.targets)
+                levels = counts.levels[i] if counts.levels else ()
+                self.of_syntheses[synthesis].add((counts.keys[i], targets, levels))
+            if counts.together:
+                self.together.add(counts.together)
+
+    def counts(self, parts: RecordParts, threads: int) -> DisclosureCounts:
+        request = self.request
+        of_syntheses = [self.of_syntheses[i].result() for i in parts.tables[1:]]
+        by_target = tuple(zip(*(targets for _, targets, _ in of_syntheses), strict=True))
+        listed = [t for t, of_target in enumerate(by_target) if any(c.has_large_cells for c in of_target)]
+        pairs = _pairs_of_key(parts, request.keys, [request.targets[t] for t in listed], threads)
+        pairs_of_target = dict(zip(listed, pairs, strict=True))
+        return DisclosureCounts(
+            tuple(keys for keys, _, _ in of_syntheses),
+            by_target,
+            tuple(pairs_of_target.get(t, ()) for t in range(len(request.targets))),
+            self.together.result() if request.together else None,
+            tuple(levels for _, _, levels in of_syntheses) if request.by_level else (),
+        )
 
 
 def _pairs_of_key(
     parts: RecordParts, keys: Sequence[CodedColumn], targets: Sequence[Target], threads: int
-) -> list[tuple[Grouped, ...]]:
+) -> Sequence[tuple[Grouped, ...]]:
     """For each target and key the GT records by level of the key * size of the target + target level."""
     if not targets:
         return []
 
-    def pairs_in_part(part: int) -> list[list[Grouped]]:
+    def pairs_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
         records = parts.spill_file.read((part, 0))
         ones = np.ones(len(records), dtype=np.int64)
         levels = [records[parts.field(key)].astype(np.int64) for key in keys]
         pairs = []
         for target in targets:
             t, size = records[parts.field(target.column)].astype(np.int64), target.column.size
-            pairs.append([Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels])
-        return pairs
+            pairs.append(tuple(Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels))
+        return tuple(pairs)
 
-    sums: list[list[list[Grouped]]] = [[[] for _ in keys] for _ in targets]
+    sums = _RunningSum()
     for pairs in map_in_threads(range(parts.parts), pairs_in_part, threads):
-        for of_target, of_part in zip(sums, pairs, strict=True):
-            for of_key, grouped in zip(of_target, of_part, strict=True):
-                of_key.append(grouped)
-    return [tuple(Grouped.joined(of_key) for of_key in of_target) for of_target in sums]
+        sums.add(pairs)
+    return sums.result()

@@ -49,6 +49,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, add_up, total
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
@@ -57,7 +58,6 @@ from disclosure_pipeline.measures.together import (
     chance_by_rest,
     chance_of_any,
 )
-from disclosure_pipeline.measures.totals import LargeCells
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 _STEP = "Counting in the database"
@@ -326,7 +326,7 @@ def count_target_levels(
             return target_counts, (), by_all
         large = _fetch_large_cells(rows, target_cells, target)
         target_counts = tuple(
-            replace(counts, large=listed) for counts, listed in zip(target_counts, large, strict=True)
+            replace(counts, large_pairs=listed) for counts, listed in zip(target_counts, large, strict=True)
         )
         all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
         return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), by_all
@@ -348,8 +348,8 @@ def _count_synthesis(
     return add_up([*parts, counts] if counts else parts)
 
 
-def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[LargeCells]:
-    """Return the DiSCO cells that are listed one by one, of each synthesis."""
+def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[tuple[Grouped, ...]]:
+    """Return the records of the DiSCO cells that are listed, of each synthesis: see `TargetCounts`."""
     left = target_cells
     if target.exclusions:
         left = cells.cells_left(target_cells, target.exclusions, rows.digits)
@@ -357,7 +357,10 @@ def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) ->
     large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
     levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)
     of_syntheses = [large[f"x{i}"] == 1 for i in rows.syntheses]
-    return [LargeCells(levels[:, where], large["t"][where], large["d"][where]) for where in of_syntheses]
+    return [
+        sum_by_pair(levels[:, where], large["t"][where], large["d"][where], target.column.size)
+        for where in of_syntheses
+    ]
 
 
 def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:
