@@ -98,9 +98,19 @@ def _drawn(column: pd.Series, records: int, random: np.random.Generator) -> pd.S
     return pd.Series(random.integers(column.min(), column.max() + 1, records).astype(column.dtype.type))
 
 
+def written(folder: Path, records: int, draw: Draw = tables) -> list[Path]:
+    """The files of `write`, which are only written where they are not there."""
+    paths = _paths(folder, records, draw)
+    return paths if all(path.exists() for path in paths) else write(folder, records, draw)
+
+
+def _paths(folder: Path, records: int, draw: Draw) -> list[Path]:
+    return [folder / f"{draw.__name__}_{name}_{records}.parquet" for name in ("gt", "sd")]
+
+
 def write(folder: Path, records: int, draw: Draw = tables) -> list[Path]:
     """GT and SD of so many records each, text in dictionaries; drawn in parts, for memory's sake."""
-    paths = [folder / f"{draw.__name__}_{name}_{records}.parquet" for name in ("gt", "sd")]
+    paths = _paths(folder, records, draw)
     schema = pa.Schema.from_pandas(tables(1)[0], preserve_index=False)
     with (
         pa.parquet.ParquetWriter(paths[0], schema) as gt,

@@ -2,15 +2,14 @@
 
 Run with `python benchmarks/gate_run.py`; `--records 4000000 --case "4 keys" --repeats 1` is one of its rows.
 A run is the job of a gate in this process, from the files that arrived to the published release. Every work
-has a process of its own, and ran once over few records before it is measured. What arrives is a new file each
-time, of the same records: a gate that knows a file does less.
+has a process of its own, and ran once over few records before it is measured. Every run is the first of its
+gate: one that has published something compares it with what arrives.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import itertools
 import os
 import tempfile
 import warnings
@@ -21,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow.parquet as pq
 import yaml
-from data import CASES, DICTIONARY, KEY_SETS, KEYS, TARGETS, Case, uniform_tables, write
+from data import CASES, DICTIONARY, KEY_SETS, KEYS, TARGETS, Case, uniform_tables, write, written
 from measuring import Measured, Prepare, StoppedError, run, worker
 
 import disclosure_pipeline as dp
@@ -53,7 +51,7 @@ MOST_TIMES, MOST_TIMES_WITHOUT_GUARDS, MOST_GIGABYTES, MOST_SECONDS = 5, 3, 0.5,
 MEASUREMENTS = 2  # of a run: one for the figures, and one by the release
 
 _FEW = 5_000  # records that are run first, so that no import is timed
-_NAME = "benchmark"
+_NAME, _CANDIDATE = "benchmark", "benchmarked"
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def disclosure_of_files(paths: Sequence[Path], keys: Sequence[str], few: Sequenc
 
 
 def _disclosure(paths: Sequence[Path], keys: Sequence[str]) -> dp.Disclosure:
-    ground_truth, synthetic, *_ = paths
+    ground_truth, synthetic = paths
     return dp.disclosure(ground_truth, synthetic, list(keys), list(TARGETS))
 
 
@@ -117,40 +115,68 @@ def _guards_over(paths: Sequence[Path], keys: Sequence[str]) -> Callable[[], Non
 
 
 def gate_over_files(
-    paths: Sequence[Path], keys: Sequence[str], few: Sequence[Path], folder: Path
+    paths: Sequence[Path],
+    keys: Sequence[str],
+    few: Sequence[Path],
+    folder: Path,
+    repeats: int,
+    engine: str | None = None,
 ) -> Callable[[], Any]:
-    """A run of a gate over GT and SD that ends in a release; every run has a candidate of its own.
-
-    `paths`: GT, and the files of SD that arrive one after the other.
-    """
-    _gate_runs(few, keys, folder / "few")()
-    return _gate_runs(paths, keys, folder / "all")
+    """A run of a gate over GT and SD that ends in a release."""
+    _prepare_gate(few, keys, folder / "few", engine)()
+    return _in_turn([_prepare_gate(paths, keys, folder / f"{number}", engine) for number in range(repeats)])
 
 
-def survey_gate(folder: Path, records: int) -> Callable[[], Any]:
+def survey_gate(folder: Path, records: int, repeats: int) -> Callable[[], Any]:
     """A run of the demo's gate over the demo's tables."""
     import dagster as dg
 
     from disclosure_pipeline.definitions import defs
 
     warnings.simplefilter("ignore")  # Dagster warns of its own previews
-    make_data(folder / "demo", records, seed=0)
-    os.environ["DAGSTER_HOME"] = str(folder)
-    sign_with(folder / "demo" / "keys")
-    source = folder / "demo" / "incoming" / HONEST / "synthetic.csv"
-    work = _runs(defs(), SURVEY, [source], folder / "demo" / "incoming", dg.DagsterInstance.ephemeral())
-    work()
-    return work
+
+    def prepare(home: Path) -> Callable[[], float]:
+        make_data(home / "demo", records, seed=0)
+        incoming = home / "demo" / "incoming"
+        source = incoming / HONEST / "synthetic.csv"
+
+        def enter() -> None:
+            os.environ["DAGSTER_HOME"] = str(home)
+            sign_with(home / "demo" / "keys")
+
+        enter()
+        run = _run_of_gate(defs(), SURVEY, source, incoming, dg.DagsterInstance.ephemeral())
+
+        def work() -> float:
+            enter()
+            return run()
+
+        return work
+
+    prepare(folder / "first")()
+    return _in_turn([prepare(folder / f"{number}") for number in range(repeats)])
 
 
-def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Callable[[], float]:
+def _in_turn(runs: Sequence[Callable[[], float]]) -> Callable[[], float]:
+    remaining = iter(runs)
+
+    def run_next() -> float:
+        return next(remaining)()
+
+    return run_next
+
+
+def _prepare_gate(
+    paths: Sequence[Path], keys: Sequence[str], folder: Path, engine: str | None
+) -> Callable[[], float]:
     import dagster as dg
     from dagster.components.testing import create_defs_folder_sandbox
 
+    ground_truth, synthetic = paths
     sign_with(folder / "keys")
     attributes = {
         "name": _NAME,
-        "ground_truth": str(paths[0]),
+        "ground_truth": str(ground_truth),
         **{name: str(folder / name) for name in ("incoming", "store", "releases")},
         "trusted_keys": str(folder / "keys" / "public-key.pem"),
         "columns": {name: {"type": column.type} for name, column in DICTIONARY.items()},
@@ -159,6 +185,7 @@ def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Call
         "warnings": "warn",  # of whole keys that are hardly shared, as those with a postcode are
         "policy": {"repU": 100, "DiSCO": 100, "key_overlap": 1, "whole_key_overlap": 0},
         "power_seconds": 0,
+        **({"engine": engine} if engine else {}),
     }
     body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": attributes}
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), create_defs_folder_sandbox() as sandbox:
@@ -166,25 +193,26 @@ def _gate_runs(paths: Sequence[Path], keys: Sequence[str], folder: Path) -> Call
         place = sandbox.scaffold_component(dp.DisclosureGate)
         (place / "defs.yaml").write_text(yaml.safe_dump(body, sort_keys=False))
         with sandbox.load_component_and_build_defs(place) as (_, defs):
-            return _runs(defs, _NAME, paths[1:], folder / "incoming", dg.DagsterInstance.ephemeral())
-
-
-def _runs(
-    defs: Any, gate: str, sources: Sequence[Path], incoming: Path, instance: Any
-) -> Callable[[], float]:
-    """GT is recorded now; every call of what is returned runs the gate over a candidate of its own."""
-    assert run_job(defs, f"{gate}_ground_truth", instance).success
-    arriving = enumerate(itertools.cycle(sources), start=1)
+            run = _run_of_gate(defs, _NAME, synthetic, folder / "incoming", dg.DagsterInstance.ephemeral())
 
     def work() -> float:
-        number, source = next(arriving)
-        candidate = f"candidate-{number}"
-        folder = incoming / candidate
+        sign_with(folder / "keys")
+        return run()
+
+    return work
+
+
+def _run_of_gate(defs: Any, gate: str, source: Path, incoming: Path, instance: Any) -> Callable[[], float]:
+    """GT is recorded now; what is returned runs the gate once over a candidate."""
+    assert run_job(defs, f"{gate}_ground_truth", instance).success
+
+    def work() -> float:
+        folder = incoming / _CANDIDATE
         folder.mkdir(parents=True)
         (folder / source.name).hardlink_to(source)
         (folder / MARKER).touch()
-        instance.add_dynamic_partitions(f"{gate}_candidates", [candidate])
-        ran = run_job(defs, f"{gate}_gate", instance, candidate)
+        instance.add_dynamic_partitions(f"{gate}_candidates", [_CANDIDATE])
+        ran = run_job(defs, f"{gate}_gate", instance, _CANDIDATE)
         assert ran.success, sorted(ran.get_failed_step_keys())
         made = ran.asset_materializations_for_node(f"{gate}__disclosure")
         repU: Any = made[0].metadata["repU"].value
@@ -202,16 +230,13 @@ def sort_in_use() -> Callable[[], str]:
 def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateCost:
     """One measurement and a run of the gate over the same files, which are written into the folder."""
     keys, draw = RUN_CASES[case].keys, RUN_CASES[case].draw
-    paths = [folder / f"{draw.__name__}_{name}_{records}.parquet" for name in ("gt", "sd")]
-    if not all(path.exists() for path in paths):
-        write(folder, records, draw)
-    paths += [_write_again(paths[1], number) for number in range(2, repeats + 1)]
+    paths = written(folder, records, draw)
     (folder / "few").mkdir(exist_ok=True)
     few = write(folder / "few", _FEW, draw)
     with tempfile.TemporaryDirectory(dir=folder) as home:
         works: Mapping[str, tuple[Prepare, Sequence[Any]]] = {
             DISCLOSURE: (disclosure_of_files, (paths, keys, few)),
-            GATE_RUN: (gate_over_files, (paths, keys, few, Path(home))),
+            GATE_RUN: (gate_over_files, (paths, keys, few, Path(home), repeats)),
             GUARDS: (guards_over_tables, (paths, keys, few)),
         }
         costs_by_name = {name: _repeated(*work, repeats=repeats) for name, work in works.items()}
@@ -220,18 +245,10 @@ def cost(case: str, records: int, folder: Path, repeats: int = REPEATS) -> GateC
     return GateCost(case, records, *(costs_by_name[name] for name in (DISCLOSURE, GATE_RUN, GUARDS)))
 
 
-def _write_again(path: Path, number: int) -> Path:
-    """Another file of the same table."""
-    another, table = path.with_stem(f"{path.stem}_{number}"), pq.read_table(path)
-    metadata = {**(table.schema.metadata or {}), b"file": str(number).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), another)
-    return another
-
-
 def small_cost(folder: Path, records: int = SMALL, repeats: int = 2 * REPEATS) -> Measured:
     """A run of the demo's gate in a process that ran it before."""
     with tempfile.TemporaryDirectory(dir=folder) as home:
-        return _repeated(survey_gate, (Path(home), records), repeats=repeats)
+        return _repeated(survey_gate, (Path(home), records, repeats), repeats=repeats)
 
 
 def _repeated(prepare: Prepare, arguments: Sequence[Any], repeats: int) -> Measured:

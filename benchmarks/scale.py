@@ -3,24 +3,29 @@
 Run with `python benchmarks/scale.py`; `--largest 100000000` takes an hour, 24 GB of memory and 20 GB of disk.
 Without `--output docs/scale.md` it only prints. Every measurement has a process of its own, on two cores,
 from Parquet to the result; all engines have to find the same figures. What takes longer than `--minutes` is
-stopped. `--engines spark` measures Spark instead.
+stopped. `--engines spark` measures Spark instead, `--engines gate` whole runs of a gate. Tables of more than
+100 million records are drawn in a faster way (`data.resampled_tables`), and only `partitioned` measures them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import urlencode
 
-from data import KEY_SETS, TARGETS, write
+from data import KEY_SETS, TARGETS, Draw, resampled_tables, tables, write, written
+from gate_run import gate_over_files
 from measuring import run
 
 import disclosure_pipeline as dp
@@ -30,8 +35,12 @@ SIZES = (1_000_000, 10_000_000, 100_000_000)
 LARGEST = 10_000_000
 ENGINES = {"memory": "memory", "partitioned": "partitioned", "duckdb": "duckdb://"}
 PARTITIONS = {1_000_000: (1, 2, 8, 64), 10_000_000: (8,)}  # shuffle partitions of Spark, by records
+GATE_SIZES = (10_000_000, 100_000_000)
+FASTER_DRAWN = 100_000_000  # records: larger tables are drawn in a faster way
 MINUTES = 30  # what takes longer is stopped
 WARM_UP = 1_000  # records that are measured first, so that no import is timed
+_WATCHED_EVERY = 1  # seconds
+_SMALLEST_DISK = 0.1  # gigabytes: less may be anybody's
 
 _SPARK = {
     "spark.ui.enabled": "false",
@@ -44,11 +53,15 @@ _SPARK = {
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock and of all cores; gigabytes of memory over what was held before; the figures."""
+    """Seconds on the clock and of all cores; the figures.
+
+    `memory`: gigabytes over what was held before; `disk`: of temporary files at their largest.
+    """
 
     seconds: float
     cpu: float
-    gigabytes: float
+    memory: float
+    disk: float
     figures: str
 
 
@@ -56,16 +69,52 @@ def measure(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[str], e
     """Measure tables in this process, and those that it started."""
     ask = partial(dp.disclosure, keys=list(keys), targets=list(TARGETS), engine=engine)
     ask(*small)
+
+    def figures() -> str:
+        result = ask(*paths)
+        return result.identity.to_csv() + result.attribute.to_csv() + result.cap.to_csv()
+
+    return _cost(figures)
+
+
+def measure_gate(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[str], engine: str) -> Cost:
+    """Measure a run of a gate in this process, from the files that arrive to the published release."""
+    with tempfile.TemporaryDirectory(dir=paths[0].parent) as home:
+        work = gate_over_files(paths, keys, small, Path(home), repeats=1, engine=engine)
+        return _cost(lambda: str(work()))
+
+
+def _cost(work: Callable[[], str]) -> Cost:
     cpu_before, held = _of_children()
-    measurement = run(lambda: ask(*paths))
+    with _watched_disk() as disk:
+        measurement = run(work)
     cpu, peak = _of_children()
-    result = measurement.result
     return Cost(
         measurement.seconds,
         measurement.cpu + cpu - cpu_before,
         (measurement.peak + max(0, peak - held)) / 1e9,
-        result.identity.to_csv() + result.attribute.to_csv() + result.cap.to_csv(),
+        max(disk) / 1e9,
+        measurement.result,
     )
+
+
+@contextmanager
+def _watched_disk() -> Iterator[list[int]]:
+    """Bytes by which the disk of temporary files is fuller than before, again and again during the block."""
+    taken, ended = [0], Event()
+    free = shutil.disk_usage(tempfile.gettempdir()).free
+
+    def watch() -> None:
+        while not ended.wait(_WATCHED_EVERY):
+            taken.append(free - shutil.disk_usage(tempfile.gettempdir()).free)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield taken
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def _of_children() -> tuple[float, int]:
@@ -123,15 +172,18 @@ def spark(partitions: int, folder: Path, master: str = f"local[{CORES}]") -> str
 
 
 def compare(
-    engines: Mapping[int, Mapping[str, str]], cases: Sequence[str], folder: Path, minutes: float
+    engines: Mapping[int, Mapping[str, str]],
+    cases: Sequence[str],
+    folder: Path,
+    minutes: float,
+    measure: Callable[..., Cost] = measure,
 ) -> list[list[str]]:
     """A row for each size, case and engine; `engines` are those of each size."""
     rows = []
     small = write(folder, WARM_UP)
     for records, of_size in engines.items():
-        paths = [folder / f"{name}_{records}.parquet" for name in ("gt", "sd")]
-        if not all(path.exists() for path in paths):
-            paths = in_fresh_process(write, folder, records)
+        draw: Draw = resampled_tables if records > FASTER_DRAWN else tables
+        paths = in_fresh_process(written, folder, records, draw)
         for case in cases:
             figures: dict[str, str] = {}
             for name, engine in of_size.items():
@@ -145,12 +197,13 @@ def compare(
 
 def _cells(cost: Cost | Exception) -> list[str]:
     if isinstance(cost, Exception):
-        return [str(cost), "", ""]
-    return [f"{cost.seconds:.3g}", f"{cost.cpu:.3g}", f"{cost.gigabytes:.2f}"]
+        return [str(cost), "", "", ""]
+    disk = f"{cost.disk:.1f}" if cost.disk > _SMALLEST_DISK else ""
+    return [f"{cost.seconds:.3g}", f"{cost.cpu:.3g}", f"{cost.memory:.2f}", disk]
 
 
 def table(first: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    header = [*first, "seconds", "CPU seconds", "peak GB"]
+    header = [*first, "seconds", "CPU seconds", "peak GB", "disk GB"]
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -166,7 +219,7 @@ def between(text: str, marker: str, new: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--largest", type=int, default=LARGEST, help="records of GT and of SD, at most")
-    parser.add_argument("--engines", nargs="*", choices=[*ENGINES, "spark"], default=[*ENGINES])
+    parser.add_argument("--engines", nargs="*", choices=[*ENGINES, "spark", "gate"], default=[*ENGINES])
     parser.add_argument("--cases", nargs="*", choices=[*KEY_SETS], default=[*KEY_SETS])
     parser.add_argument("--smallest", type=int, default=0, help="records of GT and of SD, at least")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="what takes longer is stopped")
@@ -175,26 +228,31 @@ def main() -> None:
     arguments = parser.parse_args()
     # Also of the processes that are started.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
-    tables = {}
+    tables_by_marker = {}
     with tempfile.TemporaryDirectory() as name:
         folder = arguments.data or Path(name)
 
-        def rows(engines: Mapping[int, Mapping[str, str]]) -> list[list[str]]:
+        def rows(
+            engines: Mapping[int, Mapping[str, str]], measure: Callable[..., Cost] = measure
+        ) -> list[list[str]]:
             wanted = range(arguments.smallest, arguments.largest + 1)
             by_size = {size: of_size for size, of_size in engines.items() if size in wanted}
-            return compare(by_size, arguments.cases, folder, arguments.minutes)
+            return compare(by_size, arguments.cases, folder, arguments.minutes, measure)
 
         engines = {name: url for name, url in ENGINES.items() if name in arguments.engines}
         if engines:
             of_sizes = dict.fromkeys([*SIZES, arguments.largest], engines)
-            tables["growth"] = table(["records", "keys", "engine"], rows(of_sizes))
+            tables_by_marker["growth"] = table(["records", "keys", "engine"], rows(of_sizes))
+        if "gate" in arguments.engines:
+            gates = rows({size: {"partitioned": "partitioned"} for size in GATE_SIZES}, measure_gate)
+            tables_by_marker["gate"] = table(["records", "keys", "engine"], gates)
         if "spark" in arguments.engines:
             of_sizes = {
                 size: {str(number): spark(number, Path(name)) for number in partitions}
                 for size, partitions in PARTITIONS.items()
             }
-            tables["spark"] = table(["records", "keys", "shuffle partitions"], rows(of_sizes))
-    for marker, text in tables.items():
+            tables_by_marker["spark"] = table(["records", "keys", "shuffle partitions"], rows(of_sizes))
+    for marker, text in tables_by_marker.items():
         print(f"\n{text}")
         if arguments.output:
             document = arguments.output.read_text(encoding="utf-8")

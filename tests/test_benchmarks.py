@@ -168,17 +168,10 @@ def test_a_run_of_the_gate_measures_what_a_measurement_does(
         monkeypatch.setenv(variable, "")
     expected = gate_run.disclosure_of_files(paths, KEYS, paths)()
     assert 0 < expected < 100
-    assert gate_run.gate_over_files(paths, KEYS, paths, tmp_path)() == expected
+    run = gate_run.gate_over_files(paths, KEYS, paths, tmp_path, repeats=2)
+    assert [run(), run()] == [expected, expected]
+    assert {place.parent.name for place in tmp_path.glob("*/releases")} == {"few", "0", "1"}
     gate_run.guards_over_tables(paths, KEYS, paths)()
-
-
-def test_each_run_of_the_gate_has_a_file_of_its_own(paths: list[Path], tmp_path: Path) -> None:
-    """Of the same records: what a gate has seen it does not look at as closely again."""
-    copied = tmp_path / "sd.parquet"
-    copied.write_bytes(paths[1].read_bytes())
-    again = gate_run._write_again(copied, 2)
-    assert again.read_bytes() != copied.read_bytes()
-    pd.testing.assert_frame_equal(pd.read_parquet(again), pd.read_parquet(copied))
 
 
 def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
