@@ -5,8 +5,6 @@ room, by the tests that reach their line: those that end soonest first. What tak
 without a mutant counts as noticed.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import compileall

@@ -3,8 +3,6 @@
 It takes the home of the demo as its argument (`make demo` makes dagster_home), and a Chromium.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The benchmarks compare like with like, and write what they found."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

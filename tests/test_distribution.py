@@ -1,7 +1,5 @@
 """What is published can be made again, and a forge checks it as CI does."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from zipfile import ZipFile

@@ -1,7 +1,5 @@
 """The public names: how many, how their arguments stand, what their annotations say, what they take."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable

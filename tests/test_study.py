@@ -1,7 +1,5 @@
 """The page of the study follows from its table, and the study can be made again in parts."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the suite promises of itself: no test leans on the module of another, nor asks where it runs."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

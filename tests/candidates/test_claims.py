@@ -1,7 +1,5 @@
 """A claim of privacy that comes with a candidate: held against a holdout, in nothing that is published."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

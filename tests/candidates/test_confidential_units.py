@@ -1,7 +1,5 @@
 """Further confidential tables of a gate with a unit, and groups within them; its holdout by units."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The survey of living conditions of laeken, for R: other households are approved, copied people are not."""
 
-from __future__ import annotations
-
 import shutil
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How often a ground truth may be asked: each new content is a question, the same one asked again is none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

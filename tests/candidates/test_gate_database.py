@@ -1,7 +1,5 @@
 """A gate whose tables a database counts decides what it decides in memory, and leaves nothing there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -3,8 +3,6 @@
 Nothing of a decision may depend on whether a table fits into memory. Batches and parts are made tiny here.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

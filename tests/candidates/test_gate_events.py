@@ -1,7 +1,5 @@
 """A gate of persons and events: both contracts, what is published of both, and copied histories."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import ExitStack

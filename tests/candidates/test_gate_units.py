@@ -1,7 +1,5 @@
 """A gate with a unit: the same decision with every engine, and nothing of the unit leaves it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +47,15 @@ def in_memory(arrived: Path) -> dict[str, Any]:
 
 def measured(arrived: Path, engine: str, candidate: str) -> dict[str, Any]:
     """As the arrival measures fresh people, and as a release measures copied ones anew."""
-    return compared(steps(gate_at(arrived, engine), candidate, measured_anew=candidate == "copied"))
+    # What was found, without who counted and what is invented where records stay in a database.
+    found = steps(gate_at(arrived, engine), candidate, measured_anew=candidate == "copied")
+    frames = {name: text for name, text in found["frames"].items() if not name.startswith("control")}
+    return {
+        "frames": frames,
+        "overlap": found["overlap"],
+        "decision": json.loads(found["dossier"])["decision"],
+        "clauses": {row["name"]: row["outcome"] for row in json.loads(found["dossier"])["clauses"]},
+    }
 
 
 @pytest.mark.parametrize("engine", ["partitioned", "duckdb://"])
@@ -58,17 +64,6 @@ def test_every_engine_decides_the_same(engine: str, arrived: Path, in_memory: di
         assert measured(arrived, engine, candidate) == expected
         assert (expected["decision"] == "refused") == (candidate == "copied")
         assert (expected["clauses"]["people_copied_beyond"] == "exceeded") == (candidate == "copied")
-
-
-def compared(found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, without who counted and what is invented where records stay in a database."""
-    frames = {name: text for name, text in found["frames"].items() if not name.startswith("control")}
-    return {
-        "frames": frames,
-        "overlap": found["overlap"],
-        "decision": json.loads(found["dossier"])["decision"],
-        "clauses": {row["name"]: row["outcome"] for row in json.loads(found["dossier"])["clauses"]},
-    }
 
 
 def test_a_record_without_an_owner_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A gate of a survey with weights: the same decision with every engine, and no weight leaves it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from io import StringIO

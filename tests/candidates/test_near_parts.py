@@ -1,7 +1,5 @@
 """Who changes one column everywhere asks about one person in the figures that do not read it: refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables that are near to a measured one are not measured: nobody asks about single people."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

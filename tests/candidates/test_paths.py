@@ -4,8 +4,6 @@ Around the home of the gate lies what is nobody else's business. Whatever a cand
 everything outside the store stays as it was, to the byte.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

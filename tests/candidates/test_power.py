@@ -1,7 +1,5 @@
 """How often a gate refuses honest tables, and which share of copies it notices."""
 
-from __future__ import annotations
-
 import json
 import math
 import time

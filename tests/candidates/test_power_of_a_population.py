@@ -1,7 +1,5 @@
 """What halves of a ground truth tell of a policy, against fresh draws from a known population."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is published counts for a candidate, or nothing is determined; without Dagster, by every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

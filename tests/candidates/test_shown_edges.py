@@ -1,7 +1,5 @@
 """Edges of groups that are found in the tables are shown rounded wherever a gate shows them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

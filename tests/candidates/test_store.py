@@ -1,7 +1,5 @@
 """The snapshot of a candidate: files that change under its hands, and records of it that are damaged."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

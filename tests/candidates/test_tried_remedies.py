@@ -1,7 +1,5 @@
 """What remedies would do for a refused candidate, tried on its own tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

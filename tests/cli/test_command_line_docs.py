@@ -1,7 +1,5 @@
 """docs/command_line.md and the help texts are of the commands as they are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

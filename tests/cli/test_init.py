@@ -1,7 +1,5 @@
 """`init` and `dg scaffold`: a gate that is ready at once, from a table that is not confidential."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

@@ -3,8 +3,6 @@
 The package is installed from its wheel: nothing of the checkout runs.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`measure --unit`: the figures of the library, and the page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`policy draft`: bounds that follow from the ground truth, and from no candidate."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

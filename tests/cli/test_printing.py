@@ -1,7 +1,5 @@
 """What commands print: tables that fit, JSON and CSV with all digits, and a page without requests."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

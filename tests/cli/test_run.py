@@ -1,7 +1,5 @@
 """`disclosure-pipeline run`: a whole run from the command line, in the instance that the daemon uses."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`evaluate`, `report`, `status`, `check`: verdicts as of a run, and nothing kept but the question."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ They are held against memory that sorts all records in one go, which test_agains
 the papers' formulas.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -78,15 +76,6 @@ def assert_same_outcome(actual: dp.Disclosure | str, expected: dp.Disclosure | s
         assert sorted(actual.ledger, key=str) == sorted(expected.ledger, key=str)
 
 
-def bands_of(case: Case) -> dict[str, float]:
-    """A band for each target of numbers that is not grouped."""
-    return {
-        column.name: band
-        for column, band in zip(case.columns, cycle((0.1, 1, 0)))
-        if column.name in case.targets and "teger" in column.kind and not column.grouped
-    }
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_tables(engine: str, databases: Databases) -> None:
     """In files values are what their text means: those are compared with the same files in memory."""
@@ -99,7 +88,14 @@ def test_random_tables(engine: str, databases: Databases) -> None:
         frames = [case.ground_truth_frame, *case.synthetic_frames]
         assume(engine not in DATABASES or "" not in frames[0].columns)  # no name in a database
         with given_to(engine, way, frames, databases) as (tables, name):
-            told = {"within": bands_of(case), "certainty": (0.5, 0.9)}
+            told = {
+                "within": {
+                    column.name: band
+                    for column, band in zip(case.columns, cycle((0.1, 1, 0)))
+                    if column.name in case.targets and "teger" in column.kind and not column.grouped
+                },
+                "certainty": (0.5, 0.9),
+            }
             actual = outcome(lambda: measured(case, tables, name, **told))
             expected = outcome(lambda: measured(case, tables if engine == "files" else (), "memory", **told))
         assert_same_outcome(actual, expected)

@@ -1,7 +1,5 @@
 """What COPY brings to PostgreSQL is what was sent, value by value."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Every engine finds the same guards, nearest records and drawn records, bit for bit: one body for all."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Records are coded and numbered once in a database for all that is asked of them, and do not stay there."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whatever way the records are counted, every figure is the same; and the work can be watched and stopped."""
 
-from __future__ import annotations
-
 import math
 import os
 import signal

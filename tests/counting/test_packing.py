@@ -1,7 +1,5 @@
 """The pieces of the engine in memory, each against what plain Python says of the same values."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import groupby, pairwise
 

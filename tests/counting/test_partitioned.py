@@ -1,7 +1,5 @@
 """What only the partitioned engine does: one pass over files and frames, and what it spills to disk."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

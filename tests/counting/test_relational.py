@@ -1,7 +1,5 @@
 """What only databases do: connections, what they refuse, what they leave behind, and queries for others."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Spark with executors in processes of their own: nothing leans on sharing a process with them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The example data of the demo: what it holds, and that one synthesis is honest and the other leaks."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd

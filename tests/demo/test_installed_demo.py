@@ -1,7 +1,5 @@
 """The demo from an installed wheel, in somebody else's project: it touches nothing but its own folder."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The second gate of the demo: weights and a band, from the files that arrive to the release."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import dagster as dg

@@ -1,7 +1,5 @@
 """Disguises of the ground truth, of which none may be published, and honest tables, of which all may."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

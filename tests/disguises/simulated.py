@@ -3,8 +3,6 @@
 `python -m disguises.simulated`, with `tests` on the path, judges all of them and writes `simulated.tsv`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@
 the table of docs/security.md is made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables that are honest, and ground truth in disguise, with the gate that each is held against."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache

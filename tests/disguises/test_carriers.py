@@ -1,7 +1,5 @@
 """What a file can carry beside its values: nothing of it is published, through real runs of the gate."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import json

@@ -3,8 +3,6 @@
 What decides are the guards: over all columns, whatever the keys, for each file and for all together.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Numeric tables that scikit-learn has: an honest half is approved with what `init` writes, a copy is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

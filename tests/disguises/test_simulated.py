@@ -1,7 +1,5 @@
 """Guards refuse at most one in a hundred of a thousand simulated honest candidates, as is recorded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A disguise is caught from the strength on that strengths.tsv, and docs/security.md by it, say."""
 
-from __future__ import annotations
-
 import measured_strengths
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """What has to be edited to add a figure: as many files as the architecture says, and no more."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

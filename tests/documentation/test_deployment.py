@@ -1,7 +1,5 @@
 """The files of `deployment/`: systemd takes the units, whose commands do what docs/how_to/deploy.md says."""
 
-from __future__ import annotations
-
 import configparser
 import os
 import re

@@ -1,7 +1,5 @@
 """The blocks of the pages: code runs and prints what is shown, definitions load, commands are there."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The reference names all that there is: attributes, commands, public names, extras."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

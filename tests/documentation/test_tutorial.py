@@ -1,7 +1,5 @@
 """The tutorial as a new user follows it: from a wheel, in a project that Dagster's own generator made."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tarfile

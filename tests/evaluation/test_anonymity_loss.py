@@ -17,7 +17,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.analyses.anonymity_loss import CERTAINTIES
 from disclosure_pipeline.measures.anonymity_loss import precision_recall_coefficient
 from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 
 pytestmark = FEW_SHARED_VALUES
 
@@ -25,17 +25,13 @@ LEVELS = ("a", "b", "c", None)
 NO_GUESS = np.array([level is None for level in LEVELS])
 
 
-def cells(gt: list[Record], sd: list[Record]) -> FrequencyTable:
-    quasi_identifiers = sorted({q for q, _ in [*gt, *sd]}, key=repr)
-    codes = [np.array([quasi_identifiers.index(q) for q, _ in table]) for table in (gt, sd)]
-    t = [np.array([LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
-    return frequency_tables(combine_keys([codes], [len(quasi_identifiers)]), t, len(LEVELS))[0]
-
-
 @given(tables(), tables(), st.fractions(Fraction(1, 20), 1, max_denominator=20))
 def test_counts_are_those_of_the_reference(gt: list[Record], sd: list[Record], c: Fraction) -> None:
     """Also at a half and below, where several levels can have the share; exact ties are enough."""
-    f = cells(gt, sd)
+    quasi_identifiers = sorted({q for q, _ in [*gt, *sd]}, key=repr)
+    codes = [np.array([quasi_identifiers.index(q) for q, _ in table]) for table in (gt, sd)]
+    t = [np.array([LEVELS.index(level) for _, level in table]) for table in (gt, sd)]
+    f = frequency_tables(combine_keys([codes], [len(quasi_identifiers)]), t, len(LEVELS))[0]
     from_SD = certainty_counts(f, f.d, c, NO_GUESS)
     from_others = certainty_counts_of_others(f, f.d, c, NO_GUESS)
     assert (from_SD.claimed, from_SD.right) == reference.counts(gt, sd, c)

@@ -1,7 +1,5 @@
 """The baselines in the frames of a result are those of the slow reference; certainty and bad shares too."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

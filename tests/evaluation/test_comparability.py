@@ -1,7 +1,5 @@
 """Tables that may not be coded alike: the doubt comes first, wherever the figures are shown."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -205,14 +203,12 @@ def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("gt.csv", "roundtrip.csv")]
     gt.to_csv(paths[0], index=False)
     pd.read_csv(paths[0]).to_csv(paths[1], index=False)
-    same, roundtrip = (measured_of(paths[0], sd, engine) for sd in paths)
+    same, roundtrip = (
+        dp.disclosure(paths[0], sd, ["region", "age", "height"], engine=engine) for sd in paths
+    )
     pd.testing.assert_frame_equal(roundtrip.attribute, same.attribute)
     assert roundtrip.warnings == same.warnings
     copies = ["of the people are in" in warning for warning in same.warnings]
     assert copies == ([True] if engine == "memory" else []), "whole records are counted in memory alone"
     assert same.attribute.loc[("work", 1), "DiSCO"] > 0
     assert [change.column for change in roundtrip.ledger] == ["height"] and same.ledger == ()
-
-
-def measured_of(gt: Path, sd: Path, engine: str) -> Any:
-    return dp.disclosure(gt, sd, ["region", "age", "height"], engine=engine)

@@ -1,7 +1,5 @@
 """The controls of a run: kept by a sound engine on any table, missed by one that can no longer see a leak."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Who bears a candidate's disclosure: the figures of `subgroups()`, for each column that has few levels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

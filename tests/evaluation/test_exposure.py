@@ -1,7 +1,5 @@
 """Every set of columns: against the reference, whatever way it is counted."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager

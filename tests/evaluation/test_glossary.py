@@ -1,7 +1,5 @@
 """Every column of every frame that the library returns has words, and all places take them from there."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A holdout beside GT: against the records one by one, on every engine, and what is refused or warned of."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace

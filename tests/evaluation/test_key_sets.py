@@ -1,7 +1,5 @@
 """Many key sets at once: the figures of `disclosure()` set by set, whatever way they are counted."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

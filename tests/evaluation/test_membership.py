@@ -1,7 +1,5 @@
 """Who took part, told with a holdout: planted copies, fresh tables, and every engine."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -27,14 +25,13 @@ pytestmark = [
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
 
 
-def people(records: int, rng: np.random.Generator) -> pd.DataFrame:
-    return pd.DataFrame({name: rng.integers(0, levels, records) for name, levels in LEVELS.items()})
-
-
 def planted(share: float, records: int = 4000) -> list[pd.DataFrame]:
     """GT, SD of which a share is copied from it, and a holdout."""
     rng = np.random.default_rng(1)
-    gt, fresh, others = (people(records, rng) for _ in range(3))
+    gt, fresh, others = (
+        pd.DataFrame({name: rng.integers(0, levels, records) for name, levels in LEVELS.items()})
+        for _ in range(3)
+    )
     copied = round(share * records)
     return [gt, pd.concat([gt.head(copied), fresh.head(records - copied)], ignore_index=True), others]
 

@@ -3,8 +3,6 @@
 It is never approved: a gate that compares "1" with "1.0" finds nobody, and everything looks safe.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NoReturn

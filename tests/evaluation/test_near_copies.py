@@ -1,7 +1,5 @@
 """Near copies among many more records than GT has: found at full size, by any order of the records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,16 +59,12 @@ CASES = [(name, times) for name in ("survey", "census", "measurements") for time
 def test_near_copies_are_found_among_many_records(name: str, times: int) -> None:
     for share in (0.0, 0.95):
         tables = near_table(name, times, share, 1)
-        found, by_chance = guard(tables)
+        opened = FramesInMemory(tables, "memory")
+        columns = opened.code(list(tables[0]), grouping_of(), ignore_progress)
+        _, records = count_record_sets(opened, [], columns, [])
+        guards = measure_guards(opened, columns, records).guards
+        found, by_chance = guards["much_nearer"].item(), guards["much_nearer_by_chance"].item()
         assert (found > max(20, by_chance)) == (share > 0)
-
-
-def guard(tables: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[float, float]:
-    opened = FramesInMemory(tables, "memory")
-    columns = opened.code(list(tables[0]), grouping_of(), ignore_progress)
-    _, records = count_record_sets(opened, [], columns, [])
-    guards = measure_guards(opened, columns, records).guards
-    return guards["much_nearer"].item(), guards["much_nearer_by_chance"].item()
 
 
 def test_neither_order_nor_units_of_one_record_matter() -> None:

@@ -45,12 +45,12 @@ def distributions(gt: Any, sd: Any, keys: Any, target: Any) -> Any:
     return dp.individual_attribution(gt, sd, keys, target).plot_distributions()
 
 
-def datasets(spec: dict[str, Any]) -> list[pd.DataFrame]:
-    return [pd.DataFrame(rows) for rows in spec["datasets"].values()]
-
-
 def with_columns(spec: dict[str, Any], *columns: str) -> list[pd.DataFrame]:
-    return [data for data in datasets(spec) if set(columns) <= set(data)]
+    return [
+        data
+        for data in [pd.DataFrame(rows) for rows in spec["datasets"].values()]
+        if set(columns) <= set(data)
+    ]
 
 
 @examples(5, 25)

@@ -1,7 +1,5 @@
 """What is said of a policy's power: rates, intervals, limits, sentences, and its picture."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -29,15 +29,6 @@ def assert_equal(left: dp.Disclosure, right: dp.Disclosure) -> None:
         assert_same_frame(getattr(left, name), getattr(right, name))
 
 
-def assert_equal_in_any_order(left: dp.Disclosure, right: dp.Disclosure) -> None:
-    """Every frame equal to the last bit, once its rows are put into one order."""
-    assert_same_frame(left.identity, right.identity)
-    for name in BY_TARGET:
-        assert_same_frame(getattr(left, name).sort_index(), getattr(right, name).sort_index())
-    for name in FLAGS:
-        assert_same_frame(in_order(getattr(left, name)), in_order(getattr(right, name)))
-
-
 def in_order(flags: pd.DataFrame) -> pd.DataFrame:
     """The rows of a frame of flags, sorted by what they are about."""
     by_text = flags.astype(object).map(repr)
@@ -47,16 +38,6 @@ def in_order(flags: pd.DataFrame) -> pd.DataFrame:
 def shuffled(data: DataObject, frame: pd.DataFrame) -> pd.DataFrame:
     """The rows in another order."""
     return frame.iloc[data.draw(st.permutations(range(len(frame))))]
-
-
-def with_records(case: Case, change: Callable[[Record], Record], columns: list[Column]) -> Case:
-    """The case with every record changed; its frames have to be made anew."""
-    return replace(
-        case,
-        columns=columns,
-        ground_truth=[change(record) for record in case.ground_truth],
-        synthetics=[[change(record) for record in records] for records in case.synthetics],
-    )
 
 
 def as_text(case: Case, name: str, rename: Callable[[Level], Level]) -> Case:
@@ -75,7 +56,12 @@ def as_text(case: Case, name: str, rename: Callable[[Level], Level]) -> Case:
             in_synthetic=[rename(reference.label(value)) for value in column.in_synthetic],
         )
 
-    return with_records(case, change, [change_column(column) for column in case.columns])
+    return replace(
+        case,
+        columns=[change_column(column) for column in case.columns],
+        ground_truth=[change(record) for record in case.ground_truth],
+        synthetics=[[change(record) for record in records] for records in case.synthetics],
+    )
 
 
 def with_fixed_groups(case: Case) -> Case:
@@ -85,37 +71,7 @@ def with_fixed_groups(case: Case) -> Case:
     return case
 
 
-def copy_of_ground_truth(case: Case) -> Case:
-    """The case with one SD, which is GT itself."""
-    return replace(case, synthetics=[case.ground_truth], synthetic_frames=[case.ground_truth_frame])
-
-
 # What holds for any tables and any options
-
-
-def assert_bounds(result: dp.Disclosure) -> None:
-    """What is a part of something is not larger, and no percentage leaves 0 to 100."""
-    attribute = result.attribute
-    assert (attribute["DiSDiO"] <= attribute["DiSCO"]).all()
-    assert (attribute["DiSCO"] <= attribute["DiS"]).all()
-    assert (attribute["DiS"] <= attribute["iS"]).all()
-    assert (attribute["DiSDiO"] <= attribute["Dorig"]).all()
-    assert (attribute["mean_denom"].fillna(0) <= attribute["max_denom"]).all()
-    for identity in (result.identity, result.identity_after_exclusions):
-        assert (identity["UiOiS"] <= identity["UiO"]).all()
-        assert (identity["repU"] <= identity["UiOiS"]).all()
-        percentages = identity.filter(regex="^(?!.*beyond)")  # a difference
-        assert percentages.ge(0).all(axis=None)
-        assert percentages.le(ALL).all(axis=None)
-    shares = pd.concat(
-        [
-            attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
-            result.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
-        ],
-        axis=1,
-    ).fillna(0)
-    assert shares.ge(0).all(axis=None)
-    assert shares.le(ALL).all(axis=None)
 
 
 def measured_without_a_trace(case: Case) -> dp.Disclosure:
@@ -144,15 +100,6 @@ def stored_otherwise(case: Case, data: DataObject) -> Case:
             shuffled(data, frame).assign(**{unused: range(len(frame))} if not in_gt else {})
             for frame in other.synthetic_frames
         ],
-    )
-
-
-def with_names_in_another_order(case: Case, data: DataObject) -> Case:
-    """Keys and targets may be named in any order."""
-    return replace(
-        case,
-        keys=data.draw(st.permutations(case.keys)),
-        targets=data.draw(st.permutations(case.targets)),
     )
 
 
@@ -207,7 +154,11 @@ def assert_each_synthesis_is_measured_by_itself(case: Case) -> None:
 
 def assert_an_exact_copy_gives_everything_away(plain_case: Case) -> None:
     """Where SD is GT, every unique is replicated, and every disclosive cell stays so."""
-    result = measured(copy_of_ground_truth(plain_case))
+    result = measured(
+        replace(
+            plain_case, synthetics=[plain_case.ground_truth], synthetic_frames=[plain_case.ground_truth_frame]
+        )
+    )
     identity = result.identity.loc[1]
     assert identity["repU"] == identity["UiO"] == identity["UiS"] == identity["UiOiS"]
     attribute = result.attribute
@@ -237,10 +188,43 @@ def assert_records_that_occur_twice_change_no_share(plain_case: Case, plain: dp.
 def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
     """Drawing tables and measuring them takes most of the time, so that all is asked of the same ones."""
     result = measured_without_a_trace(case)
-    assert_bounds(result)
+    # What is a part of something is not larger, and no percentage leaves 0 to 100.
+    attribute = result.attribute
+    assert (attribute["DiSDiO"] <= attribute["DiSCO"]).all()
+    assert (attribute["DiSCO"] <= attribute["DiS"]).all()
+    assert (attribute["DiS"] <= attribute["iS"]).all()
+    assert (attribute["DiSDiO"] <= attribute["Dorig"]).all()
+    assert (attribute["mean_denom"].fillna(0) <= attribute["max_denom"]).all()
+    for identity in (result.identity, result.identity_after_exclusions):
+        assert (identity["UiOiS"] <= identity["UiO"]).all()
+        assert (identity["repU"] <= identity["UiOiS"]).all()
+        percentages = identity.filter(regex="^(?!.*beyond)")  # a difference
+        assert percentages.ge(0).all(axis=None)
+        assert percentages.le(ALL).all(axis=None)
+    shares = pd.concat(
+        [
+            attribute[["Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO"]],
+            result.cap[["baseCAPd", "CAPd", "CAPs", "DCAP", "TCAP"]],
+        ],
+        axis=1,
+    ).fillna(0)
+    assert shares.ge(0).all(axis=None)
+    assert shares.le(ALL).all(axis=None)
     # The very same result, in the same order, whichever way the same records are stored and asked for again.
     assert_equal(measured(stored_otherwise(case, data)), result)
-    assert_equal_in_any_order(measured(with_names_in_another_order(case, data)), result)
+    # Every frame equal to the last bit, once its rows are put into one order.
+    left = measured(
+        replace(
+            case,
+            keys=data.draw(st.permutations(case.keys)),
+            targets=data.draw(st.permutations(case.targets)),
+        )
+    )
+    assert_same_frame(left.identity, result.identity)
+    for name in BY_TARGET:
+        assert_same_frame(getattr(left, name).sort_index(), getattr(result, name).sort_index())
+    for name in FLAGS:
+        assert_same_frame(in_order(getattr(left, name)), in_order(getattr(result, name)))
     plain_case = replace(case, exclusions=Exclusions())
     plain = measured(plain_case)
     assert_records_are_excluded_or_remain(case, result, plain)
@@ -251,44 +235,6 @@ def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
 
 
 # What holds where levels are renamed, merged or made apart, which groups of numbers do not allow
-
-
-def assert_names_of_levels_do_not_matter(case: Case, data: DataObject) -> None:
-    """Renaming the levels of both tables alike changes no number (a tie may flag another level)."""
-    new_names: dict[str, dict[Level, Level]] = {}
-    other = case
-    for column in case.columns:
-        values = [*column.in_ground_truth, *column.in_synthetic]
-        for table in [case.ground_truth, *case.synthetics]:
-            values += [record[column.name] for record in table]
-        levels = sorted({level for value in values if (level := reference.label(value)) is not None})
-        places = data.draw(st.permutations(range(len(levels))))
-        names: dict[Level, Level] = {None: None}
-        names |= {level: f"level {place}" for level, place in zip(levels, places, strict=True)}
-        new_names[column.name] = names
-        other = as_text(other, column.name, names.__getitem__)
-    target_levels = {
-        target: [new_names[target][reference.label(level)] for level in levels]
-        for target, levels in case.exclusions.target_levels.items()
-    }
-    pairs = [
-        replace(
-            pair,
-            key_level=new_names[pair.key][reference.label(pair.key_level)],
-            target_level=new_names[pair.target][reference.label(pair.target_level)],
-        )
-        for pair in case.exclusions.pairs
-    ]
-    exclusions = replace(case.exclusions, target_levels=target_levels, pairs=pairs)
-    before = measured(case)
-    after = measured(data.draw(converted(replace(other, exclusions=exclusions))))
-    for name in ("identity", "attribute", "identity_after_exclusions", "excluded"):
-        assert_same_frame(getattr(after, name), getattr(before, name))
-    assert_same_frame(after.cap, before.cap)
-    of_any_level = ["target", "synthesis", "level_records", "total_disclosive", "n_level_disclosive"]
-    assert_same_frame(after.one_way[of_any_level], before.one_way[of_any_level])
-    numbers = [name for name in before.two_way.columns if name not in ("target_level", "key_level")]
-    assert_same_frame(in_order(after.two_way[numbers]), in_order(before.two_way[numbers]))
 
 
 def assert_merging_levels_of_a_key_makes_nobody_unique(plain_case: Case, data: DataObject) -> None:
@@ -337,7 +283,41 @@ def assert_tables_without_a_common_key_give_nothing_away(plain_case: Case, data:
 @examples(5, 50)
 @given(cases(with_groups=False), st.data())
 def test_what_holds_for_levels_of_other_names(case: Case, data: DataObject) -> None:
-    assert_names_of_levels_do_not_matter(case, data)
+    # Renaming the levels of both tables alike changes no number (a tie may flag another level).
+    new_names: dict[str, dict[Level, Level]] = {}
+    other = case
+    for column in case.columns:
+        values = [*column.in_ground_truth, *column.in_synthetic]
+        for table in [case.ground_truth, *case.synthetics]:
+            values += [record[column.name] for record in table]
+        levels = sorted({level for value in values if (level := reference.label(value)) is not None})
+        places = data.draw(st.permutations(range(len(levels))))
+        names: dict[Level, Level] = {None: None}
+        names |= {level: f"level {place}" for level, place in zip(levels, places, strict=True)}
+        new_names[column.name] = names
+        other = as_text(other, column.name, names.__getitem__)
+    target_levels = {
+        target: [new_names[target][reference.label(level)] for level in levels]
+        for target, levels in case.exclusions.target_levels.items()
+    }
+    pairs = [
+        replace(
+            pair,
+            key_level=new_names[pair.key][reference.label(pair.key_level)],
+            target_level=new_names[pair.target][reference.label(pair.target_level)],
+        )
+        for pair in case.exclusions.pairs
+    ]
+    exclusions = replace(case.exclusions, target_levels=target_levels, pairs=pairs)
+    before = measured(case)
+    after = measured(data.draw(converted(replace(other, exclusions=exclusions))))
+    for name in ("identity", "attribute", "identity_after_exclusions", "excluded"):
+        assert_same_frame(getattr(after, name), getattr(before, name))
+    assert_same_frame(after.cap, before.cap)
+    of_any_level = ["target", "synthesis", "level_records", "total_disclosive", "n_level_disclosive"]
+    assert_same_frame(after.one_way[of_any_level], before.one_way[of_any_level])
+    numbers = [name for name in before.two_way.columns if name not in ("target_level", "key_level")]
+    assert_same_frame(in_order(after.two_way[numbers]), in_order(before.two_way[numbers]))
     plain_case = replace(case, exclusions=Exclusions())
     assert_merging_levels_of_a_key_makes_nobody_unique(plain_case, data)
     assert_tables_without_a_common_key_give_nothing_away(plain_case, data)

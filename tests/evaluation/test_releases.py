@@ -1,7 +1,5 @@
 """A candidate beside what is published: against the records one by one, simulated, and under attack."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

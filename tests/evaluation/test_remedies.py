@@ -1,7 +1,5 @@
 """Remedies change only what they say, and are measured again."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

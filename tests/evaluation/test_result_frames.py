@@ -1,7 +1,5 @@
 """The frames of a result: their types with and without rows, and that each is its own."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

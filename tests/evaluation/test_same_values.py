@@ -15,20 +15,6 @@ import disclosure_pipeline as dp
 # Values
 
 
-def figures(result: dp.Disclosure) -> dict[str, Any]:
-    """Every frame of a result as plain rows."""
-    names = (
-        "identity",
-        "attribute",
-        "cap",
-        "identity_after_exclusions",
-        "one_way",
-        "two_way",
-        "excluded",
-    )
-    return {name: getattr(result, name).reset_index().to_dict("list") for name in names}
-
-
 def pair_of_tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     """GT and a synthesis of every kind of column, with gaps, that share some of their levels."""
     random = np.random.default_rng(3)
@@ -62,19 +48,28 @@ def all_figures(gt: pd.DataFrame, sd: Any) -> dict[str, Any]:
         missing_keys=["sex"],
         pairs=[dp.Pair("age", 18, "work", "office")],
     )
-    return figures(
-        dp.disclosure(
-            gt,
-            sd,
-            ALL_KEYS,
-            ALL_TARGETS,
-            groups={"income": 3},
-            special_values={"income": [-8]},
-            exclude=exclude,
-            one_way=(0, 0),
-            two_way=(0, 0),
-        )
+    # Every frame of a result as plain rows.
+    result = dp.disclosure(
+        gt,
+        sd,
+        ALL_KEYS,
+        ALL_TARGETS,
+        groups={"income": 3},
+        special_values={"income": [-8]},
+        exclude=exclude,
+        one_way=(0, 0),
+        two_way=(0, 0),
     )
+    names = (
+        "identity",
+        "attribute",
+        "cap",
+        "identity_after_exclusions",
+        "one_way",
+        "two_way",
+        "excluded",
+    )
+    return {name: getattr(result, name).reset_index().to_dict("list") for name in names}
 
 
 def as_objects(missing: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:

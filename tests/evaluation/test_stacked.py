@@ -1,7 +1,5 @@
 """All syntheses as one table: what they tell together is what their records in one frame tell."""
 
-from __future__ import annotations
-
 import pandas as pd
 from hypothesis import given
 from support.sampling import examples

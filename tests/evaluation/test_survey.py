@@ -1,7 +1,5 @@
 """A survey with weights: risk in the population, and shares of its people, on every engine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """A column that says whose record each is: the others are other units, on every engine."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

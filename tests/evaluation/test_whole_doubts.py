@@ -1,7 +1,5 @@
 """A doubt where the table tells no one apart, or where a synthetic table holds people, whatever the keys."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

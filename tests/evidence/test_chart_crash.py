@@ -1,7 +1,5 @@
 """A chart that kills the process that draws it does not take the dossier along."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

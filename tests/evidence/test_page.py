@@ -1,7 +1,5 @@
 """The dossier as a page: the verdict first, nothing that loads or runs, and an edition to be published."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -30,8 +30,10 @@ MILLIMETRE = 96 / 25.4  # pixels
 PAPER_WIDTH = int((210 - 2 * 14) * MILLIMETRE)
 
 
-def write_pages(folder: Path) -> Mapping[str, Path]:
-    """Pages of a refused and an approved candidate in both editions, and of two tables without a gate."""
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    # Pages of a refused and an approved candidate in both editions, and of two tables without a gate.
+    folder = tmp_path_factory.mktemp("pages")
     documented = {"purpose": "Teaching", "generator": {"name": "synthpop"}}
     gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=documented))
     tables = {"refused": gates.ground_truth(), "approved": gates.honest()}
@@ -51,11 +53,6 @@ def write_pages(folder: Path) -> Mapping[str, Path]:
         paths[name] = folder / f"{name}.html"
         paths[name].write_text(text, encoding="utf-8")
     return paths
-
-
-@pytest.fixture(scope="module")
-def paths(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    return write_pages(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")

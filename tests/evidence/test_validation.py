@@ -1,7 +1,5 @@
 """The policy as expectation suites: the same verdict by another path, and nothing leaves the process."""
 
-from __future__ import annotations
-
 import gc
 import json
 import math

@@ -6,8 +6,6 @@ change that is meant, make the files anew, read the difference, and say in CHANG
     PYTHONPATH=.:tests python tests/golden/test_golden.py
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache

@@ -4,8 +4,6 @@
 people are invented. It is never made anew: a version that signs otherwise adds a file of its own beside it.
 """
 
-from __future__ import annotations
-
 import json
 import zipfile
 from base64 import b64decode

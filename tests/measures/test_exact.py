@@ -1,7 +1,5 @@
 """Sums that do not depend on the order of what is added."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What chance adds to the figures of the guards: formulas, limits, and how often honest samples exceed it."""
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

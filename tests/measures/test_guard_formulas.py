@@ -1,7 +1,5 @@
 """Formulas of the guards against their definitions, record by record."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Membership: exact intervals, ties, and an ε that is ruled out only where it is false."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """People found in SD: counts, bounds of what a fresh table finds, and what chance adds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

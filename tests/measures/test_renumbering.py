@@ -1,7 +1,5 @@
 """Numbers that look renumbered: by hand, in the demo's survey, and not in honest or bad tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """The risk in the population, against closed forms, published figures and populations that are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Further confidential tables of a gate: copies of their records are refused, through real runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A gate whose tables a database counts has the guards of every other gate, through real runs."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 One test drives Dagster's own daemon, by names that are not its public interface; they are used nowhere else.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import os

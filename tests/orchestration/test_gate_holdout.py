@@ -1,7 +1,5 @@
 """The holdout of a gate: what a candidate tells of people who had no part in it stands beside its figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

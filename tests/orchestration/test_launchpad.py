@@ -4,8 +4,6 @@ Every field of a run's configuration is found in the schema that Dagster makes o
 is added some day is set here as well. The policy is in none of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path

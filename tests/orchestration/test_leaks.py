@@ -4,8 +4,6 @@ Canaries of every kind are planted in GT and nowhere else: text and numbers and 
 in a column that the gate does not read, and as identifiers. Then everything that was written is searched.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pickle
@@ -246,15 +244,6 @@ def functions() -> dict[CodeType, FunctionType]:
     return by_code
 
 
-def called_in_a_run(home: Home) -> list[FunctionType]:
-    known = list(functions().values())
-    numbers: list[int] = []
-    with at_first_calls(known, numbers.append):
-        assert home.run_ground_truth().success
-        assert home.run_gate(HONEST).success
-    return [known[number] for number in numbers]
-
-
 def broken(*_: Any, **__: Any) -> NoReturn:
     # Only constants: this code is put in the place of that of other functions.
     secret = "Xylophonist-4711"
@@ -305,7 +294,12 @@ def called(definitions: dg.Definitions, tmp_path_factory: pytest.TempPathFactory
     keys = tmp_path_factory.mktemp("called") / "keys"
     keygen(keys)
     with pytest.MonkeyPatch.context() as patch, fresh_home(keys, definitions, patch) as home:
-        return called_in_a_run(home)
+        known = list(functions().values())
+        numbers: list[int] = []
+        with at_first_calls(known, numbers.append):
+            assert home.run_ground_truth().success
+            assert home.run_gate(HONEST).success
+        return [known[number] for number in numbers]
 
 
 @dataclass(frozen=True)
@@ -343,10 +337,6 @@ class Crash:
     printed: str
 
 
-def both_runs(home: Home, logged: LoggedCanaries) -> Outcome:
-    return outcome(home, home.run_ground_truth().success and home.run_gate(HONEST).success, logged)
-
-
 def crash(function: FunctionType, ready: Any, capfd: pytest.CaptureFixture[str]) -> Crash:
     """In this process, where threads can be started and charts be drawn."""
     with drawing_anew(), breaking(function) as mend, ready() as home:
@@ -366,7 +356,12 @@ def crashes(chosen: Sequence[FunctionType], ready: Any, capfd: pytest.CaptureFix
     with ready() as home:
         logged = LoggedCanaries(home.instance)
         undisturbed = broken_at_first_calls(
-            forked, broken.__code__, home.path, lambda: both_runs(home, logged), note, logged.search
+            forked,
+            broken.__code__,
+            home.path,
+            lambda: outcome(home, home.run_ground_truth().success and home.run_gate(HONEST).success, logged),
+            note,
+            logged.search,
         )
         assert undisturbed == Outcome(True, {}, True, False)
     for function in chosen:

@@ -1,7 +1,5 @@
 """Two hundred candidates arrive at once: each has one run, one verdict and at most one publication."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import partial
 from pathlib import Path

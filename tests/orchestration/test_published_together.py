@@ -1,7 +1,5 @@
 """What a gate has published counts for the next candidate: through real runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

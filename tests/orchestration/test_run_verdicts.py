@@ -1,7 +1,5 @@
 """How a run tells its verdict: by its tag, by its last event without a stack, by the list of candidates."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
@@ -28,11 +26,6 @@ def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
     recorded = home.instance.get_run_by_id(run.run_id)
     assert recorded is not None
     return recorded.tags.get(VERDICT)
-
-
-def step_failure(run: dg.ExecuteInProcessResult) -> Any:
-    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
-    return failure
 
 
 def materialized(run: dg.ExecuteInProcessResult, asset: str) -> list[dict[str, Any]]:
@@ -71,7 +64,7 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
     ):
         run = home.run_gate(candidate)
         assert not run.success and verdict(home, run) == outcome
-        failure = step_failure(run)
+        (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
         assert failure.user_failure_data.description.startswith(words)
         assert failure.user_failure_data.metadata["outcome"].value == outcome
         reasons = failure.user_failure_data.metadata["reasons"].value

@@ -4,8 +4,6 @@ That the command finds it is shown by `dg check defs` in test_yaml.py, that `dg 
 the tutorial, and what its pages show by test_ui_pages.py.
 """
 
-from __future__ import annotations
-
 from support import gates
 from support.paths import ROOT
 

@@ -1,7 +1,5 @@
 """What people see of a refused and an approved candidate in Dagster's user interface, at 1,440 pixels."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

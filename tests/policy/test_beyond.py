@@ -1,7 +1,5 @@
 """Bounds of what goes beyond other people's records and beyond chance: one policy for every target."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

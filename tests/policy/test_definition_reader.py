@@ -1,7 +1,5 @@
 """The strict reader: what it takes is what every reader of YAML takes; the rest is refused with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A gate measures the families that its file switches on, shows them, and can bound every measure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

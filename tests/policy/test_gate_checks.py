@@ -1,7 +1,5 @@
 """A definition whose parts do not fit together is refused before anything is read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

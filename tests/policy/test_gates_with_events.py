@@ -1,7 +1,5 @@
 """A gate of persons and events: what its definition makes of both, and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """People found in one group, levels that one person has, and records that stand twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Guards: clauses of every gate, over all columns; loosened they say so, and nothing lets one pass."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What those read who may not see exact figures: nothing finer than so many records."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

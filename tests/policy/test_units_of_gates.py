@@ -1,7 +1,5 @@
 """A gate whose ground truth has several records of one person: what decides counts people."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 from pydantic import ValidationError

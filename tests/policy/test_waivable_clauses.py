@@ -76,7 +76,8 @@ def test_every_kind_of_clause(clause: Clause, figure: float, original: float | N
     assert (decide([judgement, hold(Clause("iS", None, 5), [1.0], 1)], refused) == "approved") is waivable
 
 
-def everything_bounded(consequence: str) -> tuple[Clause, ...]:
+@pytest.mark.parametrize("consequence", ["warn", "refuse"])
+def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
     bounds: dict[str, dict[str, Any]] = {
         name: {"at_least": 0.5} if measure.high_is_safe else {"at_most": min(5, measure.largest or 5)}
         for name, measure in MEASURES.items()
@@ -97,12 +98,7 @@ def everything_bounded(consequence: str) -> tuple[Clause, ...]:
         confidential={"others": "others.csv"},
         holdout="others",
     )
-    return Gate.model_validate(everything).clauses()
-
-
-@pytest.mark.parametrize("consequence", ["warn", "refuse"])
-def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
-    clauses = everything_bounded(consequence)
+    clauses = Gate.model_validate(everything).clauses()
     assert {clause.measure for clause in clauses if can_be_waived(clause)} == {
         *MEASURES,
         "DiSCO_beyond_both",

@@ -1,7 +1,5 @@
 """Which judgement is named first: the one that stands most against a release."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One bit of a large file is another, its size the same: every step that reads bytes notices it by itself."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

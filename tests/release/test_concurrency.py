@@ -4,8 +4,6 @@ The daemon of Dagster's queue and what stands for a code location in a run are n
 here only, to see dagster.yaml at work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -101,11 +99,6 @@ def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
 REFRESHED = gates.ground_truth().iloc[1:]
 
 
-def published_count(table: pd.DataFrame) -> int:
-    """The number of records that a statement tells of a ground truth: these two are told apart."""
-    return round_records(len(table), 10)
-
-
 def refresh(path: Path, defs: dg.Definitions, table: Any) -> None:
     with opened(path, defs) as home:
         home.write_ground_truth(table)
@@ -139,8 +132,8 @@ def test_nothing_is_measured_with_two_ground_truths(
         assert fork(run_gate, path, small_gate, candidate).result().published == "now"
     dossier = gates.read_json(path / "store" / GATE / "candidates" / candidate / "dossier.json")
     assert dossier["measured"]["ground_truth"] == recorded
-    assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == published_count(
-        REFRESHED
+    assert gates.stated(path / "releases" / GATE / candidate).ground_truth.records == round_records(
+        len(REFRESHED), 10
     )
     whole(path, candidate)
 

@@ -5,8 +5,6 @@ materialised. Here everybody's worst forgeries are in the log, and `release` run
 them as well.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ those. What was published before the kill is not touched again, and nothing is e
 that was half written stays behind in the store, under a name that nothing reads, until it is pruned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import shutil
@@ -336,7 +334,8 @@ def run_again(undisturbed: Undisturbed, candidate: str, path: Path, when: str) -
     if candidate == HONEST:
         assert again.published == ("before, with the same content" if before else "now"), f"killed {when}"
         assert not before or bytes_of(target) == before, f"published twice, killed {when}"
-        clean(path)
+        later = datetime.now(timezone.utc) + timedelta(days=2)
+        prune(Store(path / "store" / GATE), path / "releases" / GATE, timedelta(days=1), later)
         assert state(path) == expected, f"not clean, killed {when}"
 
 
@@ -356,11 +355,6 @@ def run_and_note_logs(path: Path, defs: dg.Definitions, candidate: str) -> tuple
 def is_log_of_a_run(path: Path) -> bool:
     """The database of one run's events; what later runs ask for is in the index beside it."""
     return path.match("history/runs/*.db*") and path.stem != "index"
-
-
-def clean(home: Path) -> None:
-    later = datetime.now(timezone.utc) + timedelta(days=2)
-    prune(Store(home / "store" / GATE), home / "releases" / GATE, timedelta(days=1), later)
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:

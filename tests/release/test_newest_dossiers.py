@@ -1,7 +1,5 @@
 """Which dossiers are the newest."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

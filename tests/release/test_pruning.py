@@ -1,7 +1,5 @@
 """Pruning the store: old bytes that nobody needs go, what is published or approved and the evidence stays."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

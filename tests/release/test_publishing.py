@@ -1,7 +1,5 @@
 """What is published can be read by everybody and written by its owner alone; names and formulas are right."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

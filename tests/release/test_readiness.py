@@ -1,7 +1,5 @@
 """What is said of a gate before a candidate comes: its folders, its environment, its packages."""
 
-from __future__ import annotations
-
 import os
 from datetime import datetime, timezone
 from pathlib import Path

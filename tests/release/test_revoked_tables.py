@@ -1,7 +1,5 @@
 """A revoked table is the same table in whatever order, format, file or release it comes again."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

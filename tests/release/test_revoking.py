@@ -1,7 +1,5 @@
 """A release that is taken back: signed, believed only if it is signed, and honoured by whoever verifies."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a policy would notice: measured once with the ground truth, kept under a seal, stated by a release."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

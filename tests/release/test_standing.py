@@ -1,7 +1,5 @@
 """What stands after a release: asked for or not, refused today, staged elsewhere, and the clock."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Mapping

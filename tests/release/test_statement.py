@@ -1,7 +1,5 @@
 """The statement of a release: what it says, in which form, and what is never stated or signed."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

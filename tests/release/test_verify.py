@@ -1,7 +1,5 @@
 """Verifying a published folder: whatever was done to it is found, offline, by the public key alone."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """A figure that the catalogue does not mark as public stands in nothing that leaves a gate."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

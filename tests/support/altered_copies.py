@@ -1,7 +1,5 @@
 """A ground truth with a column of every type, and exact copies of it that are written in some other way."""
 
-from __future__ import annotations
-
 import csv as csv_module
 import gzip
 import io

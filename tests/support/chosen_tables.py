@@ -1,7 +1,5 @@
 """Tables that an engine may count wrongly, and what is to be counted of them."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Callable, Sequence

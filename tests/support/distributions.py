@@ -1,7 +1,5 @@
 """The package as it is distributed, environments in which it is installed, and a project that uses it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import site

@@ -1,7 +1,5 @@
 """Every engine, and one of the tests, with tables as it takes them and records cut up in many ways."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Databases for the tests of the relational engine: Spark in this process, and PostgreSQL on this machine."""
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import shutil

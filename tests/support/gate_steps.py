@@ -1,7 +1,5 @@
 """The steps of a gate without Dagster, and confidential tables that an engine counts where they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass

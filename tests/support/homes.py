@@ -1,7 +1,5 @@
 """Homes on disk that several processes share, runs in them, and what became of those."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

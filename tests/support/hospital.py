@@ -1,7 +1,5 @@
 """People and their stays in a hospital: two tables, joined by the person."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

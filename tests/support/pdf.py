@@ -1,7 +1,5 @@
 """The pages of a PDF that Chromium printed, as text: in the order in which they are drawn."""
 
-from __future__ import annotations
-
 import re
 import zlib
 

@@ -1,7 +1,5 @@
 """A published folder as the small gate would make it, without a run: measured, judged, stated and signed."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

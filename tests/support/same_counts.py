@@ -1,7 +1,5 @@
 """Counts of two engines of the same tables, compared integer by integer."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass
 from typing import Any
 

@@ -4,8 +4,6 @@ Set SAMPLE_SEED to try the cases of another day. Tests that take long and have s
 CI only.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """Servers of this machine, stopped with the tests: PostgreSQL, S3, and those that notices are sent to."""
 
-from __future__ import annotations
-
 import base64
 import itertools
 import json

@@ -4,8 +4,6 @@ Queries are planned and compiled as Spark does it where nobody asks for anything
 Run as `python -m support.spark_cluster folder`, with SPARK_HOME the folder of a distribution.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Survey-like tables of thousands of records, and tables in which people have several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An engine of a few lines, which has memory count, and takes the records in another order."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a synthetic table may not add to the ground truth, column by column."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """Two tables without a dictionary: what they share, what is warned of, and what is never compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +33,6 @@ def table(records: int = 200, seed: int = 1) -> pd.DataFrame:
 
 KEYS = ["sex", "age", "city"]
 GT = table()
-
-
-def warned(synthetic: Any, keys: Sequence[str] = KEYS, targets: Any = "work") -> tuple[str, ...]:
-    return dp.disclosure(GT, synthetic, list(keys), targets).warnings
 
 
 def row(frame: Any, name: str) -> list[float]:
@@ -114,7 +108,9 @@ def test_copies_need_a_shared_column() -> None:
 def test_a_column_that_is_written_otherwise_is_warned_of(
     altered: pd.DataFrame, column: str, hint: str
 ) -> None:
-    actual = [text for text in warned([GT, altered]) if repr(column) in text]
+    actual = [
+        text for text in dp.disclosure(GT, [GT, altered], list(KEYS), "work").warnings if repr(column) in text
+    ]
     assert len(actual) == 1
     assert "synthetic table 2" in actual[0]
     assert hint in actual[0]

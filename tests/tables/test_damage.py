@@ -1,7 +1,5 @@
 """A file that cannot be read: which of damaged, empty, encoding, separator it is, and under which name."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import pickle

@@ -1,7 +1,5 @@
 """The data dictionary: what it declares, what its declarations make of values, and its first draft."""
 
-from __future__ import annotations
-
 import json
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal

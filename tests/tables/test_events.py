@@ -1,7 +1,5 @@
 """Events that are joined to their people: against the slow reference, in any order, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables of Polars and Arrow are taken as they are: every figure is that of the same table of pandas."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

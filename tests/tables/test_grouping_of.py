@@ -1,7 +1,5 @@
 """What the arguments `groups`, `special_values` and `edges` of the public functions may be."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

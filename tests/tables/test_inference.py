@@ -1,7 +1,5 @@
 """Tables without a dictionary: a column is compared as what it reads as in all tables, or not at all."""
 
-from __future__ import annotations
-
 import datetime
 from typing import Any
 

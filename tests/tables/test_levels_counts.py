@@ -1,7 +1,5 @@
 """Codes are counted as the table stores them, whatever the type."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

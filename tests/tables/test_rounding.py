@@ -1,7 +1,5 @@
 """Floats that differ by rounding noise are one level, and the ledger says of how many records."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every source gives the same table; none gives away a record or a password when it cannot be read."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import pickle
@@ -219,15 +217,12 @@ def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     assert list(read_raw(tmp_path / "t.parquet", "T", ["b"])["b"]) == [1, 2]
 
 
-def sqlite(path: Path) -> str:
+def test_sqlite(tmp_path: Path) -> None:
+    path = tmp_path / "t.db"
     with sqlite3.connect(path) as connection:
         member: list[Any] = ["true", "false", None, "true", "true"]
         text(example()).assign(member=member).to_sql("people", connection, index=False)
-    return f"sqlite:///{path}"
-
-
-def test_sqlite(tmp_path: Path) -> None:
-    url = sqlite(tmp_path / "t.db")
+    url = f"sqlite:///{path}"
     assert_is_example(read_raw(SqlSource(url=url, table="people"), "T"))
     query = SqlSource(url=url, query="SELECT * FROM people WHERE age = 34;")
     assert len(read_raw(query, "T", ["age"])) == 2

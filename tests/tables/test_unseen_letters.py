@@ -1,7 +1,5 @@
 """Letters that cannot be seen are shown as escapes; names format nothing."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
