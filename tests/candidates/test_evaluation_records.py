@@ -1,12 +1,18 @@
 """How often a ground truth may be asked: each new content is a question, the same one asked again is none."""
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import gate_steps, gates
+from support.sampling import examples
 
 from disclosure_pipeline.candidates import filing
 from disclosure_pipeline.candidates.evaluation import evaluate
@@ -16,11 +22,20 @@ from disclosure_pipeline.candidates.evaluation_records import (
     count_recorded,
     record_evaluation,
 )
-from disclosure_pipeline.candidates.files import write_json
+from disclosure_pipeline.candidates.files import StoreError, copy_hashed, read_json, to_json, write_json
 from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable, list_figure_inputs
 from disclosure_pipeline.candidates.recording import read_groups, read_measured
-from disclosure_pipeline.candidates.store import GateFolders, RefusedError, Snapshot, Store, StoredFile
+from disclosure_pipeline.candidates.store import (
+    GateFolders,
+    RefusedError,
+    Snapshot,
+    Store,
+    StoredFile,
+    read_snapshot,
+    take_snapshot,
+)
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.hashing import HashedStream
 from disclosure_pipeline.tables.additions import GT_IDENTIFIER
 from disclosure_pipeline.tables.record_hashes import RecordSketch
 
@@ -157,3 +172,91 @@ def test_other_candidates_stand_on_a_page_where_their_dossiers_can(tmp_path: Pat
         folder.mkdir(parents=True)
         (folder / "dossier.json").write_text(content)
     assert [dossier["candidate"] for dossier in filing._read_others(gate, "own")] == ["other"]
+
+
+# The snapshot of a candidate: files that change under its hands, and records of it that are damaged
+
+
+CANDIDATE = "first"
+CONTENT = b"sex,age\nF,30\n"
+
+
+@pytest.fixture
+def arrived(tmp_path: Path) -> Path:
+    folder = tmp_path / "incoming" / CANDIDATE
+    folder.mkdir(parents=True)
+    (folder / "synthetic.csv").write_bytes(CONTENT)
+    return folder
+
+
+def change_size(file: Path) -> None:
+    times = file.stat()
+    with file.open("ab") as opened:
+        opened.write(b"M,40\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def change_time(file: Path) -> None:
+    changed = file.stat().st_mtime_ns + 1
+    file.write_bytes(CONTENT.replace(b"30", b"31"))
+    os.utime(file, ns=(changed, changed))
+
+
+@pytest.mark.parametrize("change", [change_size, change_time])
+def test_a_file_that_changes_while_it_is_copied_is_not_taken(
+    arrived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    """Each sign of a change alone; nothing of it stays in the store."""
+    copy = copy_hashed
+
+    def copy_while_it_is_written(original: IO[bytes], target: IO[bytes]) -> HashedStream:
+        copied = copy(original, target)
+        change(arrived / "synthetic.csv")
+        return copied
+
+    monkeypatch.setattr("disclosure_pipeline.candidates.store.copy_hashed", copy_while_it_is_written)
+    store = Store(tmp_path / "store")
+    with pytest.raises(StoreError, match="changed while it was read"):
+        take_snapshot(arrived, CANDIDATE, store, (".csv",), needs_marker=False)
+    assert not list((store.root / "objects").iterdir())
+    assert not store.candidate_folder(CANDIDATE).exists()
+
+
+def test_a_record_that_names_a_file_twice_is_damaged(arrived: Path, tmp_path: Path) -> None:
+    """Otherwise one synthesis would be counted as two."""
+    store = Store(tmp_path / "store")
+    snapshot = take_snapshot(arrived, CANDIDATE, store, (".csv",), needs_marker=False)
+    assert read_snapshot(CANDIDATE, store) == snapshot
+    place = store.candidate_folder(CANDIDATE) / "snapshot.json"
+    record = read_json(place, "synthetic")
+    write_json(place, record | {"files": record["files"] * 2})
+    with pytest.raises(StoreError, match="is damaged"):
+        read_snapshot(CANDIDATE, store)
+
+
+# The bytes of the store's JSON files
+
+
+_SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
+_NAMES = (
+    st.text() | st.integers() | st.booleans() | st.none() | st.floats(allow_nan=False, allow_infinity=False)
+)
+_VALUES = st.recursive(
+    _SCALARS,
+    lambda values: (
+        st.lists(values, max_size=4)
+        | st.lists(values, max_size=4).map(tuple)
+        | st.dictionaries(_NAMES, values, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(_NAMES, _VALUES, max_size=4))
+@examples(20, 100)
+def test_a_file_has_the_bytes_of_json_with_an_indent(content: dict[Any, Any]) -> None:
+    """Also where a name is no text, or comes twice once it is."""
+    expected = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    assert to_json(content) == expected.encode()

@@ -14,6 +14,7 @@ import yaml
 from click.testing import CliRunner
 from support import gates
 from support.gate_steps import folders, write
+from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import power
@@ -22,10 +23,22 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, SHARES, GatePower
+from disclosure_pipeline.evaluation.plots.pictures import specify_power, title_power
+from disclosure_pipeline.evaluation.power import (
+    COPIES,
+    DILUTED,
+    KINDS,
+    NEAR_COPIES,
+    SHARES,
+    GatePower,
+    Refusals,
+    summarize_power,
+)
+from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import listen
+from disclosure_pipeline.tables.canonical_tables import canonical_table
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
 A_MOMENT = 0.001  # one try of each kind
@@ -242,3 +255,158 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     content["content"]["policy_digest"] = "another"
     kept.write_text(json.dumps(content))
     assert "is not measured" in CliRunner().invoke(main, ["check", str(folder)]).output
+
+
+# What halves of a ground truth tell of a policy, against fresh draws from a known population
+
+
+PEOPLE = 600  # of a ground truth
+GROUND_TRUTHS, TRIES = 6, 10
+COLUMNS: dict[str, Any] = {
+    "keys": ["sex", "age", "region"],
+    "targets": ["health", "work", "income"],
+    "groups": {"age": 10, "income": 10},
+    "special_values": {"income": [-8]},
+}
+
+
+def draw_anew(people: pd.DataFrame, tries: int) -> GatePower:
+    """Measure the same of ground truths and fresh tables, both drawn from the population anew each time."""
+    gate = power._write_gate(people, POLICY, **COLUMNS, unit=None)
+    records = canonical_table(people, gate.columns, "people", gate.published, only_known=False).frame
+    smallest = []
+    for number in range(tries):
+        drawn = records.sample(PEOPLE, random_state=20_000 + number)
+        known, fresh = drawn[: PEOPLE // 2], drawn[PEOPLE // 2 :]
+        rng = np.random.default_rng((7, number))
+        smallest.append(power._find_smallest(gate, *power._prepare(gate, COPIES, known, fresh, rng)))
+    return GatePower(PEOPLE // 2, {COPIES: tuple(smallest)})
+
+
+@only_in_ci("judges 600 tables")
+def test_fresh_draws_and_halves_are_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves of several ground truths: in one of its own, copies may be easier to notice than in another."""
+    monkeypatch.setattr(power, "KINDS", (COPIES,))
+    monkeypatch.setattr(power, "_MOST_TRIES", TRIES)
+    people = population(60_000, 5)[[*COLUMNS["keys"], *COLUMNS["targets"]]]
+    found = [
+        dp.power(people.sample(PEOPLE, random_state=10 + number), POLICY, **COLUMNS, seconds=1e9)
+        for number in range(GROUND_TRUTHS)
+    ]
+    smallest = tuple(share for of_one in found for share in of_one.noticed[COPIES])
+    halves = GatePower(PEOPLE // 2, {COPIES: smallest})
+    anew = draw_anew(people, GROUND_TRUTHS * TRIES)
+    for share in SHARES:
+        of_halves, of_fresh = halves.count_refused(COPIES, share), anew.count_refused(COPIES, share)
+        low, high = newcombe(of_halves.refused, of_halves.tries, of_fresh.refused, of_fresh.tries, 0.99)
+        assert low <= 0 <= high, share
+    few, some, many = [anew.count_refused(COPIES, share).percent for share in (3, 7, 15)]
+    assert few < 10
+    assert 30 < some < 80
+    assert many > 95
+
+
+# What is said of a policy's power: rates, intervals, limits, sentences, and its picture
+
+
+def power_of(
+    *copies: float, near: tuple[float, ...] = (50.0,), diluted: tuple[float, ...] = (5.0,)
+) -> GatePower:
+    return GatePower(100, {COPIES: copies, NEAR_COPIES: near, DILUTED: diluted})
+
+
+def test_rates_and_limits() -> None:
+    found = power_of(*(3.0,) * 19, 30.0)
+    assert found.detection_limit() == 3
+    refusals = found.count_refused(COPIES, 3)
+    assert (refusals, refusals.percent) == (Refusals(19, 20), 95)
+    assert refusals.interval == pytest.approx((76.39, 99.11), abs=0.01)  # Wilson
+    assert found.count_refused(COPIES, 2).refused == 0
+    assert power_of(*(3.0,) * 18, *(30.0,) * 2).detection_limit() == 30
+    frame = found.to_frame()
+    of_copies = frame[frame["planted"] == COPIES]
+    assert of_copies["percent"].is_monotonic_increasing
+    assert of_copies["share"].tolist() == list(SHARES)
+    assert set(of_copies["tries"]) == {20}
+    assert set(frame["planted"]) == set(KINDS)
+
+
+def test_honest_tables_are_those_of_both_kinds_without_a_copy() -> None:
+    assert power_of(0.0, 3.0, near=(3.0, 0.0, 5.0), diluted=(0.0,)).false_refusals == Refusals(2, 5)
+
+
+def test_the_sentence_of_the_first_page() -> None:
+    assert power_of(*(3.0,) * 19, 30.0, near=(50.0,) * 80).summarize() == (
+        "This gate would have refused a table that repeats 3 % of the people (19 of 20 times); of honest "
+        "tables it refuses 0 of 100."
+    )
+    assert power_of(50.0, 50.0).summarize() == (
+        "This gate cannot notice that 30 % of the people are copied: it refuses a table that repeats 50 % "
+        "(2 of 2 times); of honest tables it refuses 0 of 3."
+    )
+    assert "repeats everybody only 1 of 2 times" in power_of(math.inf, 3.0).summarize()
+    refusing = power_of(0.0, 0.0)
+    assert (
+        refusing.summarize() == "This gate refuses honest tables (2 of 3), so what it notices cannot be told."
+    )
+
+
+@pytest.mark.parametrize(
+    ("smallest", "is_blind"), [((30.0,), False), ((50.0,), True), ((math.inf, 3.0), True), ((0.0,), False)]
+)
+def test_a_gate_that_does_not_notice_a_third_is_blind(smallest: tuple[float, ...], is_blind: bool) -> None:
+    assert power_of(*smallest).is_blind == is_blind
+
+
+def test_every_kind_of_copy_has_a_sentence() -> None:
+    found = power_of(2.0, 3.0, near=(math.inf, 30.0), diluted=(0.0, 7.0, 7.0))
+    assert found.describe() == [
+        "Of honest tables it refuses 0 of 4 (with 95 % certainty 0 to 49 %).",
+        "It refuses copies of 3 % of the people: 2 of 2 tries.",
+        "It does not notice near copies reliably, whatever their share.",
+        "It refuses copies among ten times as many records of 7 % of the people: 3 of 3 tries, and 1 of 3 "
+        "without any.",
+    ]
+    assert "nothing can be said" in power_of(0.0).describe()[1]
+    assert str(found).splitlines()[0] == found.summarize()
+    assert "100 records" in str(found)
+
+
+def test_a_record_is_read_as_it_was_written() -> None:
+    found = power_of(2.0, math.inf, near=(0.0,))
+    assert GatePower.from_record(json.loads(json.dumps(found.to_record(), allow_nan=False))) == found
+    record = found.to_record()
+    damaged: list[Any] = [{}, [], {"records": 1}, record | {"records": None}]
+    of_no_try: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    damaged += [record | {"noticed": noticed} for noticed in ({}, {COPIES: [1]}, of_no_try)]
+    damaged += [record | {"noticed": {kind: [share] for kind in KINDS}} for share in (4, -1, math.nan, "x")]
+    for broken in damaged:
+        with pytest.raises((KeyError, TypeError, ValueError)):
+            GatePower.from_record(broken)
+
+
+def test_the_picture_has_a_line_and_intervals_for_each_kind() -> None:
+    found = power_of(2.0, 3.0, 3.0)
+    chart = found.plot().to_dict()
+    assert chart["title"]["text"] == title_power(found)
+    assert (
+        title_power(found) == "Copies of 3 % of the people are noticed; of honest tables 0 of 4 are refused"
+    )
+    assert title_power(power_of(50.0)).startswith("Copies are not noticed reliably")
+    assert title_power(power_of(0.0)).startswith("Copies are not noticed reliably")
+    bars, lines, points = specify_power(found)["layer"]
+    assert (bars["encoding"]["y"]["field"], bars["encoding"]["y2"]["field"]) == ("low", "high")
+    assert lines["encoding"]["strokeDash"]["scale"]["domain"] == list(KINDS)
+    assert points["encoding"]["shape"]["scale"]["domain"] == list(KINDS)
+    rows = specify_power(found)["data"]["values"]
+    assert len(rows) == len(KINDS) * len(SHARES)
+
+
+def test_the_picture_can_be_saved(tmp_path: Any) -> None:
+    dp.save_plot(power_of(2.0, 3.0).plot(), tmp_path / "power.svg")
+    assert "who are copied" in (tmp_path / "power.svg").read_text()
+
+
+def test_limits_are_told_as_they_are() -> None:
+    told = summarize_power(1, Refusals(2, 2), Refusals(1, 200))
+    assert "repeats 1 % of the people" in told and told.endswith("it refuses 1 of 200.")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import xml.etree.ElementTree as ET
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
@@ -14,6 +15,7 @@ from support.processes import fork
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
@@ -572,3 +574,33 @@ def test_a_forked_process_draws_the_same() -> None:
     """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
     drawn(1.0)
     assert fork(drawn, 2.0).result() == drawn(2.0)
+
+
+# A chart that kills the process that draws it does not take the dossier along
+
+
+MARKS = {"figure": charts.SYNTHETIC}
+
+
+def test_only_the_chart_that_crashes_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control character aborts vl-convert."""
+    fine = charts.draw_rows([("fine", "figure", 50.0)], MARKS, "%")
+    with monkeypatch.context() as unescaped:
+        unescaped.setattr(drawing, "escape_unseen_in_lines", str)
+        broken = charts.draw_rows([("\x1b broken", "figure", 50.0)], MARKS, "%")
+    assert "could not be drawn" in broken
+    again = charts.draw_rows([("fine too", "figure", 50.0)], MARKS, "%")
+    assert ET.fromstring(again).tag == "svg"
+    assert ET.fromstring(fine).tag == "svg"
+
+
+def test_a_fork_draws_with_a_process_of_its_own() -> None:
+    specification = {"data": {"values": [{"a": 1}]}, "mark": "point"}
+    drawn = drawing.convert(specification)
+    assert fork(drawing.convert, specification).result() == drawn
+    assert drawing.convert(specification) == drawn
+
+
+def test_what_is_no_chart_is_an_error() -> None:
+    with pytest.raises(drawing.DrawingError):
+        drawing.convert({"mark": 7})

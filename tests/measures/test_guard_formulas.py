@@ -2,22 +2,59 @@
 
 import math
 from collections import Counter
+from collections.abc import Callable
+from statistics import NormalDist
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pytest
+from disguises import tables
+from disguises.cases import mirrored
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sampling import examples
+from support.sampling import examples, some_of
+from support.small_tables import sd2011
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.counts import count_keys
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.evaluation.resemblance import find_renumbered
 from disclosure_pipeline.measures.copies import (
+    HitCounts,
     WholeRecordCounts,
     chances_of_columns_apart,
     has_equal_content,
+    hit_counts,
     hits_of_columns_apart,
+    unique_hits,
 )
-from disclosure_pipeline.measures.people import found_by_columns_apart
-from disclosure_pipeline.measures.resemblance import relabelling
+from disclosure_pipeline.measures.guard_chance import (
+    beyond_chance,
+    distance_by_chance,
+    guesses_by_chance,
+    hits_by_chance,
+    nearness_by_chance,
+)
+from disclosure_pipeline.measures.people import (
+    ONCE_IN,
+    PeopleCopied,
+    PeopleCounts,
+    found_by_columns_apart,
+    people_copied,
+)
+from disclosure_pipeline.measures.resemblance import (
+    RANK_GROUPS,
+    JointTables,
+    RankGroups,
+    find_heaps,
+    looks_renumbered,
+    relabelling,
+    resemblance,
+)
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.tables.grouping import grouping_of
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=30)
 
@@ -71,3 +108,334 @@ def counts(d: list[int], s: list[int]) -> WholeRecordCounts:
 )
 def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
     assert has_equal_content(counts(d, s), Sizes(sum(d), sum(s))) is equal
+
+
+# What chance adds to the figures of the guards: formulas, limits, and how often honest samples exceed it
+
+
+Z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
+
+
+def test_what_is_within_chance_is_as_expected() -> None:
+    assert beyond_chance(3.0, 3.0) == 0
+    assert beyond_chance(3.0, 2.9) == 3
+    assert beyond_chance(-1.0, 5.0) == -1
+    assert beyond_chance(60.0, 65.0, 50) == 50
+    assert beyond_chance(40.0, 65.0, 50) == 40
+
+
+@pytest.mark.parametrize(("figure", "by_chance"), [(math.nan, 3.0), (3.0, math.nan), (math.nan, math.nan)])
+def test_no_figure_is_no_chance(figure: float, by_chance: float) -> None:
+    """Without a figure nothing is bounded; without what chance adds the figure is bounded as it is."""
+    assert beyond_chance(figure, by_chance) is figure
+
+
+def test_hits_by_hand() -> None:
+    """Arcsines of roots of both shares, apart by z standard errors; 3/8 and 3/4 as Anscombe has them."""
+    actual = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=0)
+    expected = math.asin(math.sqrt(8.75 / 1000))
+    error = math.sqrt(1 / (4 * 500 + 2) + (1 + 1.5 * 2 / 4) / (2 * 1000))
+    share = math.sin(expected + Z * error) ** 2
+    assert actual == pytest.approx(100 * (share * 500.75 - 0.375) / 500)
+    apart = math.asin(math.sqrt(0.2)) + Z * math.sqrt(1 / (4 * 500 + 2))
+    of_apart = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=20)
+    assert of_apart == pytest.approx(100 * (math.sin(apart) ** 2 * 500.75 - 0.375) / 500)
+
+
+@examples(50)
+@given(
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.integers(0, 400),
+    st.integers(0, 200),
+    st.floats(0, 100),
+    st.integers(1, 30),
+)
+def test_limits_of_hits(N_d: int, N_s: int, pairs: int, triples: int, apart: float, sets: int) -> None:
+    """Never below what is expected, nor above all; more sets or fewer records leave more to chance."""
+    pairs, triples = min(pairs, N_d // 4), min(triples, N_d // 6)
+    counts, sizes = HitCounts(0, pairs, triples), Sizes(N_d, N_s)
+    actual = hits_by_chance(counts, sizes, apart, sets)
+    assert max(apart, 200 * pairs / N_d) <= actual + 1e-9
+    assert actual <= 100 + 1e-9
+    assert actual <= hits_by_chance(counts, sizes, apart, sets + 1) + 1e-9
+    assert hits_by_chance(counts, Sizes(N_d, 4 * N_s), apart, sets) <= actual + 1e-9
+
+
+@pytest.mark.parametrize("records", [3, 20, 200])
+def test_a_few_verbatim_records_are_beyond_chance(records: int) -> None:
+    """Where other people's records hardly ever show a unique one."""
+    assert hits_by_chance(HitCounts(records, 5, 0), Sizes(2000, records), apart=0.1) < 100
+
+
+def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
+    """How often, among samples of a population, more SD records hit a single GT record than chance allows."""
+    rng = np.random.default_rng([N, cells])
+    shares = np.arange(1.0, cells + 1) ** -skewed
+    population = rng.multinomial(N, shares / shares.sum(), size=(samples, 2))
+    beyond = 0
+    for d, s in population:
+        counts, sizes = hit_counts(d, s), Sizes(N, N)
+        by_chance = hits_by_chance(counts, sizes, apart=0)
+        beyond += unique_hits(counts, sizes).unique_hits > by_chance
+    return beyond / samples
+
+
+@pytest.mark.parametrize(
+    ("N", "cells", "skewed"), [(100, 400, 0.0), (100, 100, 1.0), (300, 2000, 1.0), (300, 90, 0.0)]
+)
+def test_fresh_samples_are_hardly_ever_beyond_chance(N: int, cells: int, skewed: float) -> None:
+    """Once in 10,000; among 2,000 at most once, be the combinations about as frequent or not at all."""
+    assert fresh_pairs(N, cells, skewed, 2_000) <= 1 / 2_000
+
+
+def test_the_variance_of_what_other_people_show() -> None:
+    """(4 f2 + 6 f3) / N² is the mean square of 2 f2 / N less the true chance of a hit."""
+    rng = np.random.default_rng(3)
+    shares = rng.dirichlet(np.full(300, 0.5))
+    d = rng.multinomial(400, shares, size=4_000)
+    true = (shares * (d == 1)).sum(axis=1)
+    pairs, triples = (d == 2).sum(axis=1), (d == 3).sum(axis=1)
+    squares = (2 * pairs / 400 - true) ** 2
+    assert squares.mean() == pytest.approx(((4 * pairs + 6 * triples) / 400**2).mean(), rel=0.1)
+
+
+def test_guesses() -> None:
+    """Independent guesses, and the most frequent level where the others' records tell it no more."""
+    error = 100 * Z * math.sqrt((0.3 * 0.75 + 0.25 * 0.7) / 400)
+    assert guesses_by_chance(30, 25, 20, Sizes(1000, 400)) == pytest.approx(error)
+    assert guesses_by_chance(30, 25, 45, Sizes(1000, 400)) == pytest.approx(20 + error)
+    assert guesses_by_chance(30, 25, 20, Sizes(1000, 4000)) < error
+    assert guesses_by_chance(30, 25, 20, Sizes(1000, 400), comparisons=5) > error
+
+
+def test_nearness() -> None:
+    assert nearness_by_chance(2000, Sizes(5000, 5000)) == pytest.approx(
+        50 + 50 * Z * math.sqrt(1 / 4999 + 1 / 2000)
+    )
+    assert nearness_by_chance(100, Sizes(100, 3)) == 100
+    assert nearness_by_chance(2000, Sizes(5000, 5000)) < 56
+
+
+@pytest.mark.parametrize(("N_d", "N_s"), [(100, 10), (300, 300)])
+def test_distances_of_fresh_samples_are_within_chance(N_d: int, N_s: int) -> None:
+    rng = np.random.default_rng(5)
+    shares = [0.4, 0.3, 0.2, 0.1]
+    limit = distance_by_chance(Sizes(N_d, N_s))
+    assert limit == pytest.approx(math.sqrt(math.log(ONCE_IN) / 2 * (1 / N_d + 1 / N_s)))
+    for _ in range(500):
+        distances = resemblance(rng.multinomial(N_d, shares), rng.multinomial(N_s, shares))
+        assert distances.TVD - distances.TVD_expected <= limit
+
+
+# People found in SD: counts, bounds of what a fresh table finds, and what chance adds
+
+
+Codes = npt.NDArray[np.int64]
+Draw = Callable[[np.random.Generator, int], Codes]
+
+COUNTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@examples(100)
+@given(COUNTS)
+def test_counts(numbers: list[tuple[int, int]]) -> None:
+    """As the engines count them, whether combinations of a single record are listed or only counted."""
+    listed = [(d, s) for d, s in numbers if d + s]
+    d, s = (np.array([pair[k] for pair in listed], dtype=np.int64) for k in range(2))
+    expected = PeopleCounts(
+        alone=sum(d == 1 for d, _ in listed),
+        pairs=sum(d == 2 for d, _ in listed),
+        found=sum(d == 1 and s > 0 for d, s in listed),
+        alone_in_SD=sum(s == 1 for _, s in listed),
+    )
+    assert PeopleCounts.from_combinations(d, s) == expected
+    assert count_keys(d, s).people == expected
+    several = d + s > 1
+    single = (int(((d == 1) & ~several).sum()), int(((s == 1) & ~several).sum()))
+    assert PeopleCounts.from_combinations(d[several], s[several], single) == expected
+
+
+def test_bounds_by_hand() -> None:
+    """The smaller of both bounds of a fresh table, or what columns drawn apart find where that is more."""
+    counts, sizes = PeopleCounts(alone=800, pairs=50, found=200, alone_in_SD=1500), Sizes(1000, 2000)
+    by_GT = 80 * (1 - np.exp(-2000 * 100 / (1000 * 800)))
+    by_SD = 80 * (1 - 1500 / 2000)
+    figures = people_copied(counts, sizes)
+    assert figures.people_copied == 20
+    assert figures.people_copied_expected == pytest.approx(min(by_GT, by_SD))
+    assert figures.people_copied_beyond == pytest.approx(20 - min(by_GT, by_SD))
+    doubled = people_copied(PeopleCounts(800, 50, 200, alone_in_SD=100), sizes)
+    assert doubled.people_copied_expected == pytest.approx(by_GT)
+    apart = people_copied(counts, sizes, apart=30)
+    assert apart.people_copied_expected == 30
+    assert apart.people_copied_by_chance >= 0
+    assert (
+        people_copied(counts, sizes, comparisons=9).people_copied_by_chance > figures.people_copied_by_chance
+    )
+
+
+def test_nobody_is_alone() -> None:
+    figures = people_copied(PeopleCounts(alone=0, pairs=5, found=0, alone_in_SD=3), Sizes(10, 10))
+    assert figures == PeopleCopied(0, 0, 0, 10, 0)  # the error of one record
+
+
+def independent(sizes: list[int]) -> Draw:
+    def draw(random: np.random.Generator, n: int) -> Codes:
+        codes = [random.choice(k, n, p=np.arange(1.0, k + 1) / (k * (k + 1) / 2)) for k in sizes]
+        return np.ravel_multi_index(codes, sizes).astype(np.int64)
+
+    return draw
+
+
+def dependent(random: np.random.Generator, n: int) -> Codes:
+    first = random.integers(0, 40, n)
+    second = (first // 4 + random.integers(0, 3, n)) % 12
+    return ((first * 12 + second) * 40 + (first + random.integers(0, 6, n)) % 40) * 50 + random.integers(
+        0, 50, n
+    )
+
+
+POPULATIONS: dict[str, Draw] = {
+    "few columns": independent([6, 5, 4, 4]),
+    "some columns": independent([20, 10, 10, 8, 6]),
+    "many columns": independent([60, 50, 40, 30, 20, 10]),
+    "dependent columns": dependent,
+    "nearly all different": lambda random, n: random.integers(0, 10**9, n),
+}
+
+
+def figures_of(draw: Draw, seed: list[int], N: int, times: int, share: float) -> PeopleCopied:
+    """The figures of N people and a table of `times` as many fresh records, which repeats a share of them."""
+    random = np.random.default_rng(seed)
+    people, table = draw(random, N), draw(random, times * N)
+    copied = int(share * N)
+    table[:copied] = random.permutation(people)[:copied]
+    combinations, numbers = np.unique(np.concatenate([people, table]), return_inverse=True)
+    d, s = (np.bincount(part, minlength=len(combinations)) for part in np.split(numbers, [N]))
+    return people_copied(PeopleCounts.from_combinations(d, s), Sizes(N, len(table)))
+
+
+def is_refused(figures: PeopleCopied) -> bool:
+    return figures.people_copied_beyond > max(2.5, figures.people_copied_by_chance)
+
+
+@pytest.mark.parametrize("population", POPULATIONS)
+@pytest.mark.parametrize(("N", "times"), some_of([(200, 1), (200, 60), (2000, 1), (2000, 10), (20_000, 1)]))
+def test_fresh_tables_are_not_refused(population: str, N: int, times: int) -> None:
+    runs = 40 if N * times <= 20_000 else 8
+    figures = [figures_of(POPULATIONS[population], [k, N, times], N, times, 0) for k in range(runs)]
+    assert not any(map(is_refused, figures))
+
+
+@pytest.mark.parametrize("times", [1, 10, 60])
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+def test_the_figure_is_the_share_of_people_copied(times: int, share: float) -> None:
+    """However many honest records stand beside them; as the share of SD's records it would be diluted."""
+    figures = figures_of(POPULATIONS["nearly all different"], [times], 4000, times, share)
+    assert figures.people_copied_beyond == pytest.approx(100 * share, abs=0.2)
+    assert is_refused(figures)
+
+
+@pytest.mark.parametrize("population", ["many columns", "some columns", "dependent columns"])
+def test_copies_among_sixty_times_as_many_records(population: str) -> None:
+    """Where a fresh table of that size would find nearly everybody, little is told by finding them."""
+    figures = figures_of(POPULATIONS[population], [7], 1000, 60, 0.95)
+    assert figures.people_copied > 94
+    assert is_refused(figures) or figures.people_copied_expected > 80
+
+
+def test_decoys_that_stand_twice_hide_nobody() -> None:
+    random = np.random.default_rng(3)
+    people = pd.DataFrame({f"x{k}": random.integers(0, 90, 1000) for k in range(6)})
+    decoys = pd.DataFrame({f"x{k}": random.integers(0, 90, 24_000) for k in range(6)})
+    published = pd.concat([people.head(980), decoys, decoys], ignore_index=True)
+    copies = dp.copies(people, published).iloc[0]
+    assert copies["unique_copies_beyond"] < 2.5
+    assert copies["people_copied_beyond"] > 60
+    assert copies["people_copied_beyond"] > copies["people_copied_by_chance"]
+
+
+# Numbers that look renumbered: by hand, in the demo's survey, and not in honest or bad tables
+
+
+HONEST = DEFAULTS["relabelled"] / 2
+
+
+def renumbered(ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str, float]:
+    opened = FramesInMemory((ground_truth, synthetic), "memory")
+    columns = opened.code(list(ground_truth.columns), grouping_of())
+    return {name: figure for (name, _), figure in find_renumbered(columns).items()}
+
+
+@examples(50)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=60).filter(any))
+def test_groups_hold_as_many_records_each(counts: list[int]) -> None:
+    """Those of a number that reaches over an end are dealt out, so that each is as large as the others."""
+    groups = RankGroups.from_counts(np.array(counts))
+    rows = np.bincount(groups.row, weights=counts, minlength=groups.shares.shape[1])[:, np.newaxis]
+    assert groups.add_up(rows)[:, 0] == pytest.approx([sum(counts) / RANK_GROUPS] * RANK_GROUPS)
+    assert groups.shares.sum(axis=0) == pytest.approx(np.ones(groups.shares.shape[1]))
+    order = [groups.shares[:, row] @ np.arange(RANK_GROUPS) for row in groups.row]
+    occurring = [place for place, records in zip(order, counts, strict=True) if records]
+    assert occurring == sorted(occurring)
+
+
+def test_heaps_and_missing_values_are_left_out() -> None:
+    marks = find_heaps(np.array([50, 5, 5, 40]), np.array([1, 30, 3, 0]))
+    assert marks.tolist() == [True, True, False, True]
+
+
+def test_a_turn_by_hand() -> None:
+    """A level for each half of the numbers; turned, the halves change places."""
+    d = np.repeat([[30.0, 0.0], [0.0, 30.0]], RANK_GROUPS // 2, axis=0)
+    turned = d[::-1]
+    assert looks_renumbered([JointTables(d, turned, turned)]) > 0.85
+    assert looks_renumbered([JointTables(d, d, d)]) == 0
+    flat = np.full_like(d, 15)
+    assert looks_renumbered([JointTables(d, flat, flat)]) == 0  # far, and no map brings it near
+    assert looks_renumbered([JointTables(flat, turned, turned)]) == 0  # GT has nothing to agree with
+    assert looks_renumbered([]) == 0
+
+
+def shifted(table: pd.DataFrame, column: str, share: float) -> pd.DataFrame:
+    """The numbers of a column moved up by a share of all ranks, the highest to the lowest places."""
+    values = table[column]
+    ordinary = values[(values != -8) & values.notna()]
+    ranks = ordinary.rank(method="first").astype(int).to_numpy() - 1
+    ascending = np.sort(ordinary.to_numpy())
+    moved = values.copy()
+    moved.loc[ordinary.index] = ascending[(ranks + int(share * len(ranks))) % len(ranks)]
+    return table.assign(**{column: moved})
+
+
+@pytest.mark.parametrize(
+    ("column", "share"), [("age", 0.1), ("age", 0.25), ("age", 0.5), ("income", 0.25), ("income", 0.75)]
+)
+def test_numbers_that_are_shifted_in_their_ranks(column: str, share: float) -> None:
+    figures = renumbered(tables.survey(), shifted(tables.survey(), column, share))
+    assert figures.pop(column) > DEFAULTS["relabelled"]
+    assert set(figures.values()) == {0.0}
+
+
+def test_numbers_that_are_mirrored_negated_or_scaled() -> None:
+    survey = tables.survey()
+    both = mirrored(mirrored(survey, "age"), "income")
+    assert min(renumbered(survey, both).values()) > 0.5
+    assert renumbered(survey, survey.assign(age=-survey["age"]))["age"] > 0.5
+    assert renumbered(survey, survey.assign(age=3 * survey["age"]))["age"] > 0.5
+
+
+@pytest.mark.parametrize("records", [0.1, 1, 5])
+def test_honest_tables_do_not_look_so(records: float) -> None:
+    survey = tables.survey()
+    for table in (tables.several_times(records), tables.fresh(records)):
+        assert max(renumbered(survey, table).values()) < HONEST
+    assert set(renumbered(survey, tables.apart(survey)).values()) == {0.0}
+
+
+@pytest.mark.parametrize("name", ["synthetic", "synthesizers/arf_2", "synthesizers/ctgan"])
+def test_nor_do_synthesizers(name: str) -> None:
+    """However far their numbers are from those of the example."""
+    ground_truth = sd2011("ground_truth")
+    assert max(renumbered(ground_truth, sd2011(name)).values()) < HONEST

@@ -64,6 +64,7 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
     ):
         run = home.run_gate(candidate)
         assert not run.success and verdict(home, run) == outcome
+        failure: Any
         (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
         assert failure.user_failure_data.description.startswith(words)
         assert failure.user_failure_data.metadata["outcome"].value == outcome

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pandas as pd
 import pytest
 from pydantic import ValidationError
 from support import gates
+from support.hospital import EVENTS, hospital_gate
+from support.surveys import TABLES, gate_of, leaked
 
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import judge
 
 NAME = "last_year"
 
@@ -122,3 +126,145 @@ def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
 def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         Gate.model_validate(gates.definition(**changes))
+
+
+# A gate of persons and events: what its definition makes of both, and what it refuses
+
+
+COLUMNS = EVENTS["columns"]
+
+
+def events(**changes: Any) -> dict[str, Any]:
+    return {"events": EVENTS | changes}
+
+
+def test_columns_are_made_of_the_events() -> None:
+    gate = Gate.model_validate(hospital_gate())
+    derived = [name for name in gate.columns if name not in gate.of_persons]
+    assert derived == [
+        "events.count",
+        *(f"events.diagnosis.{summary}" for summary in ("first", "last", "most_frequent")),
+        "events.month.first",
+        "events.days.most_frequent",
+        "events.multiset",
+    ]
+    assert gate.columns["events.month.first"].range == (1, 24)
+    assert {*derived, "sex"} < set(gate.published)
+    of_events = [f"events.{name}" for name in COLUMNS]
+    assert [*gate.as_arrived] == ["sex", "age", "region", "height", *of_events]
+    assert gate.only_in_memory == "events"
+
+
+def test_the_same_gate_is_read_again_and_events_decide() -> None:
+    gate = Gate.model_validate(hospital_gate())
+    again = Gate.model_validate(gate.model_dump())
+    assert (again, again.policy_digest()) == (gate, gate.policy_digest())
+    assert (
+        Gate.model_validate(hospital_gate(**events(ground_truth="b.csv"))).policy_digest()
+        == gate.policy_digest()
+    )
+    others = (
+        events(length=3),
+        events(multiset=["diagnosis"]),
+        events(columns=COLUMNS | {"days": {"type": "integer"}}),
+        events(summaries=EVENTS["summaries"] | {"days": ["last", "most_frequent"]}),
+    )
+    digests = {Gate.model_validate(hospital_gate(**other)).policy_digest() for other in others}
+    assert len(digests | {gate.policy_digest()}) == len(others) + 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"unit": None}, "events needs unit"),
+        ({"confidential": {"last_year": "b.csv"}}, "confidential names further tables"),
+        ({"engine": "partitioned"}, "engine partitioned cannot do events"),
+        ({"keys": ["sex", "events.ward.first"]}, "keys names events.ward.first"),
+        (
+            events(
+                columns=COLUMNS | {"person": {"type": "category"}},
+                summaries=EVENTS["summaries"] | {"person": ["first"]},
+            ),
+            "unit names person, which events.columns",
+        ),
+        (events(columns=COLUMNS | {"ward": {"type": "category"}}), "describes ward, which is released"),
+        (events(columns=COLUMNS | {"ward": {"type": "text identifier"}}), "ward is a text identifier"),
+        (events(order="ward"), "order names 'ward'"),
+        (events(order="diagnosis"), "order names diagnosis, which must be a number"),
+        (events(order=None), "summaries asks for the first or last 'diagnosis'"),
+        (
+            events(summaries=EVENTS["summaries"] | {"ward": ["first"]}),
+            "summaries names 'ward'",
+        ),
+        (events(summaries=EVENTS["summaries"] | {"days": []}), "summaries of 'days' must be some"),
+        (events(multiset=["ward"]), "multiset names 'ward'"),
+        (events(multiset=[], length=3), "length is of the multiset"),
+        (events(length=0), "greater than or equal to 1"),
+        ({"columns": {"events.count": {"type": "category"}}}, "columns describes events.count"),
+        ({"columns": {"events.mine": {"type": "category"}}}, "columns describes events.mine"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], problem: str) -> None:
+    own = hospital_gate()
+    columns = own["columns"] | changes.get("columns", {})
+    with pytest.raises(ValidationError, match=problem):
+        Gate.model_validate(own | changes | {"columns": columns})
+
+
+# A gate whose ground truth has several records of one person: what decides counts people
+
+
+def broken(name: str, sd: pd.DataFrame, *, with_unit: bool = True) -> set[str]:
+    gate = Gate.model_validate(gate_of(name, with_unit=with_unit))
+    make, unit, _, _ = TABLES[name]
+    gt = make(1) if with_unit else make(1).drop(columns=unit)
+    judgements = judge(gate.clauses(), gates.measured(gate, gt, [sd]))
+    return {
+        str(judgement.clause.measure)
+        for judgement in judgements
+        if judgement.outcome != "kept" and not judgement.clause.warns
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_fresh_people_pass_and_copied_ones_do_not(name: str) -> None:
+    make, unit, _, _ = TABLES[name]
+    assert broken(name, make(2).drop(columns=unit)) == set()
+    assert "people_copied_beyond" in broken(name, leaked(name, 0.1))
+    found = broken(name, leaked(name, 0.9))
+    assert {"people_copied_beyond", "partial_copies_beyond", "nearer", "guessed_beyond"} <= found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_near_copy_is_counted_no_more_often_than_it_stands(name: str) -> None:
+    """One synthetic record that equals several records of one person is one copy."""
+    candidate = leaked(name, 0.9).drop_duplicates()
+    result = gates.measured(Gate.model_validate(gate_of(name)), TABLES[name][0](1), [candidate])
+    by_records = result.frame("partial_copies")[["unique_copies_beyond", "people_copied_beyond"]]
+    assert result.frame("guards")["partial_copies_beyond"].item() <= by_records.to_numpy().max()
+
+
+def test_without_a_unit_records_that_stand_twice_hide_their_people() -> None:
+    assert broken("twice", leaked("twice", 0.3), with_unit=False) == {"alike"}
+    assert "people_copied_beyond" in broken("twice", leaked("twice", 0.3))
+
+
+def test_several_files_are_counted_together() -> None:
+    sd = leaked("couples", 0.3)
+    gate = Gate.model_validate(gate_of("couples"))
+    result = gates.measured(gate, TABLES["couples"][0](1), [sd.iloc[::2], sd.iloc[1::2]])
+    assert result.stacked is not None
+    assert result.stacked.frame("guards")["people_copied_beyond"].item() > 15
+    assert list(result.units.index) == [1, 2]
+    assert len(result.stacked.units) == 1
+
+
+def test_a_unit_is_no_column_of_the_dictionary() -> None:
+    columns = gate_of("couples")["columns"] | {"household": {"type": "integer"}}
+    with pytest.raises(ValidationError, match="take it out there"):
+        Gate.model_validate(gate_of("couples", columns=columns))
+
+
+def test_a_unit_decides() -> None:
+    definitions = (gate_of("couples"), gate_of("couples", unit="person"), gate_of("couples", with_unit=False))
+    assert len({Gate.model_validate(definition).policy_digest() for definition in definitions}) == 3

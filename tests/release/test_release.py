@@ -3,7 +3,9 @@
 import hashlib
 import json
 import math
+import os
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,16 +15,22 @@ from typing import Any, NoReturn
 
 import pandas as pd
 import pytest
-from support import gates
+from support import gate_steps, gates
 from support.gates import COPY, GATE, HONEST, Home, checks, edit_json, failures, read_json
 from support.sampling import some_of
+from support.surveys import TABLES, gate_of
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import measuring
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.release import readiness
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
+from disclosure_pipeline.release.readiness import Finding, check_readiness
+from disclosure_pipeline.release.releasing import publish
+from disclosure_pipeline.release.standing import read_newest_dossiers
 from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
@@ -380,3 +388,143 @@ def test_a_release_under_an_old_key_is_still_verified(
     keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
     signed = {name: verify(finished_home.published(name), keys).keyid for name in (HONEST, "third")}
     assert signed[HONEST] != signed["third"]
+
+
+# What is published can be read by everybody and written by its owner alone; names and formulas are right
+
+
+def test_everybody_may_read_and_nobody_else_may_write(tmp_path: Path) -> None:
+    stage, target = tmp_path / "stage", tmp_path / "published"
+    stage.mkdir(mode=0o700)
+    (stage / "table").touch(mode=0o600)
+    publish(stage, target)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    assert stat.S_IMODE((target / "table").stat().st_mode) == 0o644
+    assert not stage.exists()
+
+
+def test_every_table_is_written_under_a_name_of_its_own_and_formulas_are_quoted(tmp_path: Path) -> None:
+    delivered = [pd.DataFrame({"a": ["=1+1", "x", "y"], "b": [number, 5, 6]}) for number in range(3)]
+    with gate_steps.staged(tmp_path, gate_steps.definition_of_two_columns(), *delivered) as staged:
+        files = staged.write_tables()
+        tables = [pd.read_parquet(staged.stage.release / file.name) for file in files]
+    assert [file.name for file in files] == [f"synthetic_{number}.parquet" for number in (1, 2, 3)]
+    assert [file.records for file in files] == [3, 3, 3]
+    assert all(set(table["a"]) == {"'=1+1", "x", "y"} for table in tables)
+    assert {int(table["b"].min()) for table in tables} == {0, 1, 2}
+
+
+# Which dossiers are the newest
+
+
+def test_the_newest_dossiers_come_first_and_damaged_ones_not_at_all(tmp_path: Path) -> None:
+    folders = gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
+    for age, name in enumerate(("newest", "damaged", "older", "oldest")):
+        path = folders.store.candidate_folder(name) / "dossier.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{" if name == "damaged" else json.dumps({"candidate": name, "clauses": []}))
+        os.utime(path, (10**9 - age, 10**9 - age))
+    names = [dossier["candidate"] for dossier in read_newest_dossiers(folders, 2)]
+    assert names == ["newest", "older"]
+    assert len(read_newest_dossiers(folders, 9)) == 3
+
+
+# What is said of a gate before a candidate comes: its folders, its environment, its packages
+
+
+NOW = datetime(2024, 6, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> GateFolders:
+    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+    return gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
+
+
+def of_subject(folders: GateFolders, subject: str) -> list[Finding]:
+    return [finding for finding in check_readiness(folders, NOW) if finding.subject == subject]
+
+
+def test_the_home_is_said_to_be_set_up_where_it_is(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert finding.is_problem and "is not set" in finding.sentence
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert finding.is_problem and "no folder" in finding.sentence
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert not finding.is_problem and "no dagster.yaml" in finding.sentence
+    (tmp_path / "dagster.yaml").touch()
+    [finding] = of_subject(folders, "DAGSTER_HOME")
+    assert not finding.is_problem and finding.sentence.endswith("set up by dagster.yaml")
+
+
+def test_packages_are_asked_for_only_where_they_are_needed(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "find_spec", lambda package: None)
+    extras = ("measures", "notify", "engine")
+    assert not [finding for subject in extras for finding in of_subject(folders, subject)]
+    definition = gates.definition(measures={"prediction": True})
+    with_learner = gate_steps.folders(tmp_path, definition, "auto", "ground_truth.csv")
+    [finding] = of_subject(with_learner, "measures")
+    assert finding.is_problem and "disclosure-pipeline[prediction]" in finding.sentence
+    monkeypatch.setattr(readiness, "find_spec", lambda package: package)
+    assert of_subject(with_learner, "measures") == []
+
+
+@pytest.mark.parametrize("modes", [(True, False), (False, True)])
+def test_a_folder_must_be_one_that_can_be_entered_and_written(
+    modes: tuple[bool, bool], folders: GateFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a user who may do one of both; root may do everything."""
+    may_write, may_enter = modes
+
+    def access(path: object, mode: int) -> bool:
+        return (may_write or not mode & os.W_OK) and (may_enter or not mode & os.X_OK)
+
+    monkeypatch.setattr(os, "access", access)
+    assert [finding.is_problem for finding in of_subject(folders, "store")] == [True]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_records_that_repeat_are_asked_whose_they_are(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    make, unit, _, _ = TABLES[name]
+    make(1).to_csv(tmp_path / "gt.csv", index=False)
+    with_unit, without = (
+        gate_steps.folders(tmp_path, gate_of(name, with_unit=named), "memory", "gt.csv")
+        for named in (True, False)
+    )
+    [finding] = of_subject(with_unit, "unit")
+    assert f"of {make(1)[unit].nunique():,} units" in finding.sentence
+    assert not finding.is_doubt
+    [finding] = of_subject(without, "unit")
+    assert finding.is_doubt and not finding.is_problem
+    assert "Have people several records?" in finding.sentence
+
+
+def test_a_table_that_tells_no_one_apart_is_a_problem(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    [described] = of_subject(folders, "columns")
+    assert not described.is_problem
+    table = gates.ground_truth()
+    table.iloc[[0] * len(table)].to_csv(tmp_path / "ground_truth.csv", index=False)
+    [finding, *_] = of_subject(folders, "columns")
+    assert finding.is_problem
+    assert "100.0 % of the records equal another one in every column" in finding.sentence
+
+
+def test_nobody_asks_where_records_hardly_repeat(
+    folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.with_keys(tmp_path, monkeypatch)
+    assert not of_subject(folders, "ground_truth")[0].is_problem
+    assert of_subject(folders, "unit") == []

@@ -1,13 +1,29 @@
 """What the arguments `groups`, `special_values` and `edges` of the public functions may be."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.cli.printing import ExitCode, Report, Table, print_report, stop, to_html
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.plots.drawing import convert
+from disclosure_pipeline.evidence.dossier import to_markdown_table
+from disclosure_pipeline.evidence.page.rendering import render_result
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
+from disclosure_pipeline.tables.messages import escape_markdown, escape_unseen
 
 
 def test_nothing_is_grouped_unless_it_is_asked() -> None:
@@ -47,3 +63,100 @@ REFUSED: list[tuple[str, list[dict[str, Any]]]] = [
 def test_what_cannot_be_asked_is_refused(message: str, arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=message):
         grouping_of(**arguments)
+
+
+# Letters that cannot be seen are shown as escapes; names format nothing
+
+
+UNSEEN = "pay\u202eyap\u200b\x1b[31m"
+SHOWN = r"pay\u202eyap\u200b\u001b[31m"
+
+
+@given(st.text())
+def test_every_letter_of_an_escaped_text_is_seen(text: str) -> None:
+    assert escape_unseen(text).isprintable()
+
+
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), min_size=1))
+def test_markdown_shows_a_name_letter_by_letter(name: str) -> None:
+    cell = to_markdown_table([{"name": name, "after": 1}], {"name": "name", "after": "after"})
+    [_, _, shown, *rest] = [
+        token for token in MarkdownIt().enable("table").parse(cell) if token.type == "inline"
+    ]
+    assert [token.type for token in shown.children or ()] in ([], ["text"])
+    assert shown.content and "".join(token.content for token in shown.children or ()) == name
+    assert [token.content for token in rest] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["*age*", "_age_", "`age`", "[age](to)", "<b>age</b>", "a|b", "~~age~~", "https://age.org", "&lt;"],
+)
+def test_signs_of_markdown_are_escaped(name: str) -> None:
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(escape_markdown(name))
+    assert re.fullmatch(r"<p>[^<]+</p>\n", rendered)
+    assert not re.search(r"(?<!\\)https?://", escape_markdown(name))
+
+
+def test_names_that_format_nothing_stay_as_they_are() -> None:
+    for name in ("DiSCO[net_income]", "age 50+", "Größe"):
+        assert escape_markdown(name) == name
+
+
+@pytest.fixture(scope="module")
+def result() -> Any:
+    table = pd.DataFrame({UNSEEN: list("aabbccdd") * 10, "job": list("xxyyxxyz") * 10})
+    return dp.disclosure(table, table, [UNSEEN], "job")
+
+
+def test_a_page_and_a_printed_result(result: Any) -> None:
+    for text in (str(result), render_result(result)):
+        assert text.replace("\n", "").isprintable()
+    assert SHOWN in render_result(result)
+
+
+def test_a_chart() -> None:
+    drawn = convert(
+        {
+            "data": {"values": [{"people": UNSEEN}]},
+            "mark": "point",
+            "title": UNSEEN,
+            "encoding": {"x": {"field": "people", "type": "nominal"}},
+        }
+    )
+    assert drawn.count(SHOWN) >= 2  # in the title and beside the axis
+    assert drawn.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("shown_as", ["table", "json", "html"])
+def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table("clauses", UNSEEN, ("clause",), [{"clause": UNSEEN}])
+    print_report(Report(UNSEEN, {"gate": UNSEEN}, (table,)), shown_as)
+    printed = capsys.readouterr().out
+    # Control codes that style a terminal are not there in a pipe.
+    assert printed.replace("\n", "").isprintable()
+    assert r"\u202e" in printed
+    assert r"\u202e" in to_html(Report(UNSEEN, {}, ()))
+
+
+def test_an_error() -> None:
+    error = stop(f"Column {UNSEEN} is not there.\nIts columns are …", ExitCode.REFUSED)
+    assert isinstance(error, click.ClickException)
+    assert error.message == f"Column {SHOWN} is not there.\nIts columns are …"
+
+
+def test_columns_of_a_file_that_are_printed(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"age\u202e": ["young", "old"] * 20, "job": ["a", "b"] * 20}).to_csv(path, index=False)
+    arguments = ["measure", str(path), str(path), "--key", "age\u202e", "--target", "job"]
+    printed = CliRunner().invoke(main, arguments)
+    assert printed.output.replace("\n", "").isprintable()
+    assert r"age\u202e" in printed.output
+
+
+def test_a_dictionary_for_a_file_is_written_as_it_is(tmp_path: Path) -> None:
+    """An escape would be another level there."""
+    path = tmp_path / "table.csv"
+    pd.DataFrame({"job": ["a\u200b"] * 20 + ["b"] * 20}).to_csv(path, index=False)
+    printed = CliRunner().invoke(main, ["dictionary", "draft", "--synthetic", str(path)])
+    assert yaml.safe_load(printed.stdout)["columns"]["job"]["levels"] == ["a\u200b", "b"]
