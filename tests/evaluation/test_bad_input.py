@@ -6,6 +6,7 @@ either table: neither in its text, nor in its arguments, nor in an error behind 
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import Any, NoReturn
 
 import numpy as np
@@ -87,128 +88,21 @@ def test_the_tables_as_such_are_accepted() -> None:
     assert measured(targets=None).targets == ("weight", "work", "income")
 
 
-# Tables
+TABLE, EMPTY = table(), table().iloc[:0]
 
 
-@pytest.mark.usefixtures("no_work")
-class TestTables:
-    def test_empty_ground_truth(self) -> None:
-        refused(lambda: measured(gt=table().iloc[:0]), "ground truth", "no records")
-
-    def test_empty_synthetic_table(self) -> None:
-        refused(lambda: measured(sd=table().iloc[:0]), "synthetic table", "no records")
-
-    def test_one_empty_table_of_several(self) -> None:
-        refused(lambda: measured(sd=[table(), table().iloc[:0]]), "synthetic table 2", "no records")
-
-    def test_tables_without_columns(self) -> None:
-        refused(lambda: measured(gt=pd.DataFrame(index=range(3))))
-        refused(lambda: measured(gt=pd.DataFrame()))
-
-    @pytest.mark.parametrize("nothing", [[], ()])
-    def test_no_synthetic_table_at_all(self, nothing: Any) -> None:
-        refused(lambda: measured(sd=nothing), "empty", "at least one")
-
-    @pytest.mark.parametrize(
-        "wrong", [None, 3, {"sex": [1]}, table()["sex"], table().to_numpy(), [table(), None], [["a"]]]
-    )
-    def test_anything_but_data_frames(self, wrong: Any) -> None:
-        refused(lambda: dp.disclosure(table(), wrong, KEYS, "work"), "DataFrame")
-        if not isinstance(wrong, list):
-            refused(lambda: dp.disclosure(wrong, table(), KEYS, "work"), "DataFrame")
-
-    def test_text_is_the_path_of_a_file(self) -> None:
-        refused(lambda: dp.disclosure(table(), "x", KEYS, "work"), "synthetic", "format", ".parquet")
-        refused(lambda: dp.disclosure("x.csv", table(), KEYS, "work"), "ground truth", "no file 'x.csv'")
-
-    @pytest.mark.parametrize("engine", [None, 3, "", "spark", "Memory", ["memory"]])
-    def test_engines_that_do_not_exist(self, engine: Any) -> None:
-        refused(lambda: measured(engine=engine), "engine", "auto", "partitioned")
-
-    @pytest.mark.parametrize("place", [0, 1, 2])
-    def test_duplicate_column_names(self, place: int) -> None:
-        tables = [table(), table(), table()]
-        tables[place] = pd.concat([table(), table()[["income", "sex"]]], axis=1)
-        name = ("ground truth", "synthetic table 1", "synthetic table 2")[place]
-        refused(lambda: measured(gt=tables[0], sd=tables[1:]), name, "'income'", "'sex'", "unique")
-
-    def test_column_names_of_several_levels(self) -> None:
-        stacked = pd.concat({"a": table()}, axis=1)
-        refused(lambda: measured(gt=stacked), "ground truth", "several levels")
+def in_one_of_three(change: Callable[[pd.DataFrame], pd.DataFrame], place: int) -> dict[str, Any]:
+    """Arguments with one table changed: the ground truth, or one of two synthetic tables."""
+    tables = [change(TABLE) if number == place else TABLE for number in range(3)]
+    return {"gt": tables[0], "sd": tables[1:]}
 
 
-# Keys and targets
+def exclude(**exclusions: Any) -> dict[str, Any]:
+    return {"exclude": dp.Exclusions(**exclusions)}
 
 
-@pytest.mark.usefixtures("no_work")
-class TestKeysAndTargets:
-    @pytest.mark.parametrize("keys", [[], ()])
-    def test_no_keys(self, keys: Any) -> None:
-        refused(lambda: measured(keys=keys), "keys", "at least one")
-
-    @pytest.mark.parametrize("keys", ["sex", None, 3])
-    def test_keys_that_are_no_list(self, keys: Any) -> None:
-        refused(lambda: measured(keys=keys), "keys must be a list")
-
-    def test_duplicate_keys(self) -> None:
-        refused(lambda: measured(keys=["sex", "age", "sex"]), "'sex'", "more than once")
-
-    def test_duplicate_targets(self) -> None:
-        refused(lambda: measured(targets=["work", "work"]), "'work'", "more than once")
-
-    def test_no_targets(self) -> None:
-        refused(lambda: measured(targets=[]), "targets is empty")
-
-    def test_nothing_left_for_a_target(self) -> None:
-        only_keys = table()[KEYS]
-        refused(lambda: measured(gt=only_keys, sd=only_keys, targets=None), "target")
-        refused(lambda: measured(sd=only_keys, targets=None), "target")
-
-    @pytest.mark.parametrize("targets", ["sex", ["work", "age"]])
-    def test_a_key_that_is_a_target(self, targets: Any) -> None:
-        column = "'sex'" if targets == "sex" else "'age'"
-        refused(lambda: measured(targets=targets), column, "key and a target")
-
-    @pytest.mark.parametrize(
-        ("place", "name"),
-        [(0, "the ground truth"), (1, "synthetic table 1"), (2, "synthetic table 2")],
-    )
-    @pytest.mark.parametrize("column", ["age", "work"])
-    def test_a_column_that_is_missing_from_one_table(self, place: int, name: str, column: str) -> None:
-        tables = [table(), table(), table()]
-        tables[place] = table().rename(columns={column: f"{column}s"})
-        refused(
-            lambda: measured(gt=tables[0], sd=tables[1:]), f"{column!r}", name, f"Did you mean '{column}s'?"
-        )
-
-    def test_with_one_synthesis_it_has_no_number(self) -> None:
-        refused(lambda: measured(sd=table().drop(columns="age")), "'age' is not in the synthetic table")
-
-    def test_close_matches_of_a_misspelled_name(self) -> None:
-        refused(lambda: measured(keys=["sex", "agee"]), "'agee'", "the ground truth", "Did you mean 'age'?")
-        refused(lambda: measured(targets="incom"), "'incom'", "Did you mean 'income'?")
-
-    def test_a_name_that_is_like_none(self) -> None:
-        refused(lambda: measured(targets="xyzzy"), "'xyzzy'", "'weight'")
-
-    @pytest.mark.parametrize("name", [["sex"], {"sex"}, {"a": 1}])
-    def test_a_name_that_cannot_be_one(self, name: Any) -> None:
-        refused(lambda: measured(keys=[name]))
-        refused(lambda: measured(targets=[name]))
-
-    @pytest.mark.parametrize("column", ["sex", "age", "weight"])
-    def test_a_column_instead_of_its_name(self, column: str) -> None:
-        """Its values are no names, and are not told."""
-        refused(lambda: measured(keys=table()[column]), "keys")
-        refused(lambda: measured(keys=table()[column].drop_duplicates()), "keys")
-        refused(lambda: measured(targets=table()[column]), "targets")
-        refused(lambda: measured(targets=table()[column].drop_duplicates()), "targets")
-
-
-# Kinds
-
-
-TEXT_AND_NUMBERS: dict[str, Sequence[Any]] = {
+PLACES = ("the ground truth", "synthetic table 1", "synthetic table 2")
+KINDS: dict[str, Sequence[Any]] = {
     "integers": [1, 2, 3] * 4,
     "floats": [1.0, 2.0, 3.0] * 4,
     "text": ["1", "2", "3"] * 4,
@@ -216,172 +110,218 @@ TEXT_AND_NUMBERS: dict[str, Sequence[Any]] = {
     "dates": pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"] * 4).to_list(),
     "durations": pd.to_timedelta([1, 2, 3] * 4, unit="D").to_list(),
 }
-SAME_KIND = {frozenset({"integers", "floats"})}
+AS_TEXT = {column: TABLE.astype({column: str}) for column in ("age", "income")}
+ZONELESS = pd.Series(pd.date_range("2020-01-01", periods=12))
+NOTHING: list[Any] = [[], ()]
+MIXED: list[list[Any]] = [["Quetzalcoatl", 48151623], [42.108, "x"], [True, "Kwisatz"], [True, 48151623]]
+NO_LEVELS: list[Any] = [["Kwisatz"], {"a": 48151623}, ("Kwisatz", 1), {"Kwisatz"}, b"Kwisatz", 1 + 2j]
+NO_LIMITS = [(-1, 90), (50, -1), (50,), (1, 2, 3), (), 50, None, "ab", ("1", "2"), (True, 3), (np.nan, 3)]
+
+REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
+    "tables": [
+        ({"gt": EMPTY}, ("ground truth", "no records")),
+        ({"sd": EMPTY}, ("synthetic table", "no records")),
+        ({"sd": [TABLE, EMPTY]}, ("synthetic table 2", "no records")),
+        ({"gt": pd.DataFrame(index=range(3))}, ()),
+        ({"gt": pd.DataFrame()}, ()),
+        *(({"sd": nothing}, ("empty", "at least one")) for nothing in NOTHING),
+        *(
+            ({place: wrong}, ("DataFrame",))
+            for wrong in (3, {"sex": [1]}, TABLE["sex"], TABLE.to_numpy())
+            for place in ("gt", "sd")
+        ),
+        *(({"sd": wrong}, ("DataFrame",)) for wrong in ([TABLE, None], [["a"]])),
+        ({"sd": "x"}, ("synthetic", "format", ".parquet")),
+        ({"gt": "x.csv"}, ("ground truth", "no file 'x.csv'")),
+        *(
+            ({"engine": engine}, ("engine", "auto", "partitioned"))
+            for engine in (None, 3, "", "spark", "Memory", ["memory"])
+        ),
+        *(
+            (
+                in_one_of_three(lambda one: pd.concat([one, one[["income", "sex"]]], axis=1), place),
+                (name, "'income'", "'sex'", "unique"),
+            )
+            for place, name in enumerate(PLACES)
+        ),
+        ({"gt": pd.concat({"a": TABLE}, axis=1)}, ("ground truth", "several levels")),
+    ],
+    "keys and targets": [
+        *(({"keys": keys}, ("keys", "at least one")) for keys in NOTHING),
+        *(({"keys": keys}, ("keys must be a list",)) for keys in ("sex", None, 3)),
+        ({"keys": ["sex", "age", "sex"]}, ("'sex'", "more than once")),
+        ({"targets": ["work", "work"]}, ("'work'", "more than once")),
+        ({"targets": []}, ("targets is empty",)),
+        ({"gt": TABLE[KEYS], "sd": TABLE[KEYS], "targets": None}, ("target",)),
+        ({"sd": TABLE[KEYS], "targets": None}, ("target",)),
+        ({"targets": "sex"}, ("'sex'", "key and a target")),
+        ({"targets": ["work", "age"]}, ("'age'", "key and a target")),
+        *(
+            (
+                in_one_of_three(lambda one, column=column: one.rename(columns={column: f"{column}s"}), place),  # type: ignore[misc]
+                (repr(column), name, f"Did you mean '{column}s'?"),
+            )
+            for place, name in enumerate(PLACES)
+            for column in ("age", "work")
+        ),
+        ({"sd": TABLE.drop(columns="age")}, ("'age' is not in the synthetic table",)),  # which has no number
+        ({"keys": ["sex", "agee"]}, ("'agee'", "the ground truth", "Did you mean 'age'?")),
+        ({"targets": "incom"}, ("'incom'", "Did you mean 'income'?")),
+        ({"targets": "xyzzy"}, ("'xyzzy'", "'weight'")),
+        *(({place: [name]}, ()) for name in (["sex"], {"sex"}, {"a": 1}) for place in ("keys", "targets")),
+        *(
+            ({place: column}, (place,))  # the values of a column are no names, and are not told
+            for name in ("sex", "age", "weight")
+            for column in (TABLE[name], TABLE[name].drop_duplicates())
+            for place in ("keys", "targets")
+        ),
+    ],
+    "kinds": [
+        *(
+            (
+                {"gt": TABLE.assign(**{column: KINDS[in_gt]}), "sd": TABLE.assign(**{column: KINDS[in_sd]})}
+                | {"targets": ["work", "income"]},
+                (repr(column), "ground truth", "synthetic table"),
+            )
+            for in_gt, in_sd in permutations(KINDS, 2)
+            if {in_gt, in_sd} != {"integers", "floats"}
+            for column in ("age", "income")
+        ),
+        *(
+            case
+            for column, sd in AS_TEXT.items()
+            for case in (
+                ({"sd": sd, "targets": ["income"]}, (repr(column), "numbers", "text")),
+                ({"sd": sd.astype({column: "category"}), "targets": ["income"]}, (repr(column), "text")),
+                ({"sd": [TABLE, sd], "targets": ["income"]}, ("synthetic table 2",)),
+            )
+        ),
+        *(
+            case
+            for values in MIXED
+            for mixed in [TABLE.assign(work=pd.Series(values * 6, dtype=object))]
+            for case in (
+                ({"gt": mixed, "sd": mixed}, ("'work'", "ground truth")),
+                ({"sd": mixed}, ("'work'", "synthetic table")),
+            )
+        ),
+        *(
+            ({"gt": odd, "sd": odd}, ("'work'", "ground truth"))
+            for value in NO_LEVELS
+            for odd in [TABLE.assign(work=pd.Series([value] * 12, dtype=object))]
+        ),
+        (
+            {"gt": TABLE.assign(work=ZONELESS), "sd": TABLE.assign(work=ZONELESS.dt.tz_localize("UTC"))},
+            ("'work'", "time zone"),
+        ),
+    ],
+    "groups": [
+        *(
+            ({name: {"sex": value}}, ("'sex'", "text", "only numbers"))
+            for name, value in (("groups", 3), ("edges", [0, 1, 2]))
+        ),
+        *(
+            ({"gt": both, "sd": both, "groups": {"work": 3}}, ("'work'",))
+            for kind in ("dates", "true/false")
+            for both in [TABLE.assign(work=KINDS[kind])]
+        ),
+        *(
+            ({"groups": {"age": number}}, ("groups", "'age'", "whole number from 2 on"))
+            for number in (1, 0, -3, 2.0, 2.5, True, "5", None, np.nan)
+        ),
+        ({"groups": {"income": 3}}, ("'income'", "neither a key nor a target")),
+        ({"groups": {"incom": 3}}, ("'incom'", "Did you mean 'income'?")),
+        ({"special_values": {"incom": [3]}}, ("'incom'", "Did you mean 'income'?")),
+        ({"groups": {"age": 3}, "edges": {"age": [0, 1, 2]}}, ("'age'", "groups", "edges")),
+        *(
+            ({"edges": {"age": edges}}, ("edges", "'age'"))
+            for edges in ([], [1], [1, 2], [1, 3, 2], [1, 1, 2], [1, np.nan, 2], [1, 2, np.inf])
+        ),
+        *(
+            ({"groups": {"age": 3}, "edges": rule}, ("edges must be one of", "'pooled'"))
+            for rule in ("quantiles", "", None, 3, [1, 2, 3])
+        ),
+        ({"groups": {"age": TABLE["age"]}}, ("groups", "'age'")),
+        ({"groups": {"age": 3}, "edges": TABLE["age"]}, ("edges",)),
+        ({"edges": {"age": TABLE["sex"]}}, ("edges", "'age'")),
+        ({"edges": {"age": ["Kwisatz", "x", "y"]}}, ("edges", "'age'")),
+        (
+            {"gt": TABLE.assign(weight=np.inf), "targets": ["work", "weight"], "groups": {"weight": 3}},
+            ("'weight'", "infinite"),
+        ),
+    ],
+    "exclusions and limits": [
+        (exclude(target_levels={"work": ["nine to five"]}), ("nine to five", "'work'")),
+        # A level of the last target is looked for before the first one is measured.
+        (
+            exclude(target_levels={"income": [-1]}) | {"targets": ["work", "weight", "income"]},
+            ("-1", "'income'"),
+        ),
+        *(
+            (exclude(pairs=[dp.Pair(*pair)]), ("exclude.pairs", f"'{unknown}'"))
+            for pair, unknown in (
+                (("sex", "other", "work", "none"), "sex"),
+                (("sex", "Kwisatz", "work", "other"), "work"),
+                (("income", 1000, "work", "none"), "income"),
+                (("sex", "Kwisatz", "income", 1000), "income"),
+                (("sx", "Kwisatz", "work", "none"), "sx"),
+            )
+        ),
+        (exclude(target_levels={"income": [1000]}), ("exclude.",)),
+        (exclude(target_levels={"age": [1]}), ("exclude.",)),
+        (exclude(missing_targets=["income"]), ("exclude.",)),
+        (exclude(missing_keys=["work"]), ("exclude.",)),
+        (exclude(missing_keys=["sx"]), ("exclude.",)),
+        *((exclude(target_levels={"work": levels}), ("'work'", "list")) for levels in ("none", 3, None)),
+        *((exclude(missing_targets=columns), ("list of columns",)) for columns in ("work", 3, None)),
+        *(
+            (exclude(count_over=limit), ("count_over", "whole number from 0 on"))
+            for limit in (-1, 2.5, 2.0, True, "3", np.nan)
+        ),
+        *(
+            ({check: limits}, (check, "two numbers from 0 on"))
+            for check in ("one_way", "two_way")
+            for limits in NO_LIMITS
+        ),
+    ],
+    "arguments of another type": [
+        ({"groups": 5}, ("groups must be a mapping",)),
+        (
+            {"special_values": {"income": -8}},
+            ("special_values of column 'income' must be a list of numbers",),
+        ),
+        ({"exclude": {}}, ("exclude must be Exclusions",)),
+        ({"exclude": False}, ("exclude must be Exclusions",)),
+        (exclude(target_levels=[1]), ("exclude.target_levels must be a mapping",)),
+        (exclude(pairs=[("sex", "a", "work", "b")]), ("exclude.pairs must be a list",)),
+        (exclude(pairs=dp.Pair("sex", 1, "work", 2)), ("exclude.pairs must be a list",)),
+    ],
+}
 
 
 @pytest.mark.usefixtures("no_work")
-class TestKinds:
-    @pytest.mark.parametrize("in_gt", TEXT_AND_NUMBERS)
-    @pytest.mark.parametrize("in_sd", TEXT_AND_NUMBERS)
-    @pytest.mark.parametrize("column", ["age", "income"])
-    def test_columns_of_two_kinds_are_never_compared(self, in_gt: str, in_sd: str, column: str) -> None:
-        if in_gt == in_sd or frozenset({in_gt, in_sd}) in SAME_KIND:
-            return
-        gt, sd = table(), table()
-        gt[column], sd[column] = TEXT_AND_NUMBERS[in_gt], TEXT_AND_NUMBERS[in_sd]
-        error = refused(lambda: measured(gt=gt, sd=sd, targets=["work", "income"]), f"{column!r}")
-        assert "ground truth" in str(error) and "synthetic table" in str(error)
-
-    @pytest.mark.parametrize("column", ["age", "income"])
-    def test_numbers_against_numbers_as_text(self, column: str) -> None:
-        sd = table().astype({column: str})
-        refused(lambda: measured(sd=sd, targets=["income"]), f"{column!r}", "numbers", "text")
-        refused(
-            lambda: measured(sd=sd.astype({column: "category"}), targets=["income"]), f"{column!r}", "text"
-        )
-        refused(lambda: measured(sd=[table(), sd], targets=["income"]), "synthetic table 2")
-
-    @pytest.mark.parametrize(
-        "values",
-        [["Quetzalcoatl", 48151623], [42.108, "x"], [True, "Kwisatz"], [True, 48151623]],
-        ids=["text and integers", "floats and text", "true/false and text", "true/false and integers"],
-    )
-    def test_values_of_two_kinds_in_one_column(self, values: list[Any]) -> None:
-        mixed = table().assign(work=pd.Series(values * 6, dtype=object))
-        refused(lambda: measured(gt=mixed, sd=mixed), "'work'", "ground truth")
-        refused(lambda: measured(sd=mixed), "'work'", "synthetic table")
-
-    @pytest.mark.parametrize(
-        "values", [[["Kwisatz"]], [{"a": 48151623}], [("Kwisatz", 1)], [{"Kwisatz"}], [b"Kwisatz"], [1 + 2j]]
-    )
-    def test_values_that_are_no_levels(self, values: list[Any]) -> None:
-        odd = table().assign(work=pd.Series(values * 12, dtype=object))
-        refused(lambda: measured(gt=odd, sd=odd), "'work'", "ground truth")
-
-    def test_dates_with_and_without_a_zone(self) -> None:
-        naive = pd.Series(pd.date_range("2020-01-01", periods=12))
-        refused(
-            lambda: measured(
-                gt=table().assign(work=naive), sd=table().assign(work=naive.dt.tz_localize("UTC"))
-            ),
-            "'work'",
-            "time zone",
-        )
-
-    def test_a_kind_that_another_column_has(self) -> None:
-        """Only columns that are measured have to be of one kind."""
-        with pytest.raises(AssertionError, match="the work started"):
-            measured(sd=table().astype({"income": str}), targets="work")
-
-
-# Groups
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(*case, id=f"{subject} {number}")
+        for subject, cases in REFUSED.items()
+        for number, case in enumerate(cases)
+    ],
+)
+def test_refused_before_any_work(arguments: dict[str, Any], words: Sequence[str]) -> None:
+    refused(lambda: measured(**arguments), *words)
 
 
 @pytest.mark.usefixtures("no_work")
-class TestGroups:
-    @pytest.mark.parametrize("options", [{"groups": {"sex": 3}}, {"edges": {"sex": [0, 1, 2]}}])
-    def test_groups_for_text(self, options: Any) -> None:
-        refused(lambda: measured(**options), "'sex'", "text", "only numbers")
-
-    def test_groups_for_other_kinds(self) -> None:
-        for values in (TEXT_AND_NUMBERS["dates"], TEXT_AND_NUMBERS["true/false"]):
-            both = table().assign(work=values)
-            refused(lambda both=both: measured(gt=both, sd=both, groups={"work": 3}), "'work'")  # type: ignore[misc]
-
-    @pytest.mark.parametrize("number", [1, 0, -3, 2.0, 2.5, True, "5", None, np.nan])
-    def test_a_number_of_groups_that_is_none(self, number: Any) -> None:
-        refused(lambda: measured(groups={"age": number}), "groups", "'age'", "whole number from 2 on")
-
-    def test_groups_for_a_column_that_is_not_measured(self) -> None:
-        refused(lambda: measured(groups={"income": 3}), "'income'", "neither a key nor a target")
-        refused(lambda: measured(groups={"incom": 3}), "'incom'", "Did you mean 'income'?")
-        refused(lambda: measured(special_values={"incom": [3]}), "'incom'", "Did you mean 'income'?")
-
-    def test_groups_and_edges_for_one_column(self) -> None:
-        refused(lambda: measured(groups={"age": 3}, edges={"age": [0, 1, 2]}), "'age'", "groups", "edges")
-
-    @pytest.mark.parametrize("edges", [[], [1], [1, 2], [1, 3, 2], [1, 1, 2], [1, np.nan, 2], [1, 2, np.inf]])
-    def test_edges_that_are_none(self, edges: list[float]) -> None:
-        refused(lambda: measured(edges={"age": edges}), "edges", "'age'")
-
-    @pytest.mark.parametrize("rule", ["quantiles", "", None, 3, [1, 2, 3]])
-    def test_an_unknown_rule(self, rule: Any) -> None:
-        refused(lambda: measured(groups={"age": 3}, edges=rule), "edges must be one of", "'pooled'")
-
-    def test_a_column_instead_of_a_number(self) -> None:
-        refused(lambda: measured(groups={"age": table()["age"]}), "groups", "'age'")
-        refused(lambda: measured(groups={"age": 3}, edges=table()["age"]), "edges")
-        refused(lambda: measured(edges={"age": table()["sex"]}), "edges", "'age'")
-        refused(lambda: measured(edges={"age": ["Kwisatz", "x", "y"]}), "edges", "'age'")
-
-    def test_infinite_values(self) -> None:
-        gt = table().assign(weight=np.inf)
-        refused(
-            lambda: measured(gt=gt, targets=["work", "weight"], groups={"weight": 3}), "'weight'", "infinite"
-        )
-
-
-# Exclusions and limits
+def test_neither_table_may_be_none() -> None:
+    refused(lambda: dp.disclosure(TABLE, None, KEYS, "work"), "DataFrame")  # type: ignore[arg-type]
+    refused(lambda: dp.disclosure(None, TABLE, KEYS, "work"), "DataFrame")  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("no_work")
-class TestExclusions:
-    def test_an_unknown_target_level(self) -> None:
-        levels = {"work": ["nine to five"]}
-        refused(lambda: measured(exclude=dp.Exclusions(target_levels=levels)), "nine to five", "'work'")
-
-    def test_an_unknown_level_of_the_last_target(self) -> None:
-        """It is found before the first one is measured."""
-        exclude = dp.Exclusions(target_levels={"income": [-1]})
-        refused(lambda: measured(targets=["work", "weight", "income"], exclude=exclude), "-1", "'income'")
-
-    @pytest.mark.parametrize(
-        ("pair", "message"),
-        [
-            (dp.Pair("sex", "other", "work", "none"), "'sex'"),
-            (dp.Pair("sex", "Kwisatz", "work", "other"), "'work'"),
-            (dp.Pair("income", 1000, "work", "none"), "'income'"),
-            (dp.Pair("sex", "Kwisatz", "income", 1000), "'income'"),
-            (dp.Pair("sx", "Kwisatz", "work", "none"), "'sx'"),
-        ],
-    )
-    def test_an_unknown_pair(self, pair: dp.Pair, message: str) -> None:
-        refused(lambda: measured(exclude=dp.Exclusions(pairs=[pair])), "exclude.pairs", message)
-
-    @pytest.mark.parametrize(
-        "exclude",
-        [
-            dp.Exclusions(target_levels={"income": [1000]}),
-            dp.Exclusions(target_levels={"age": [1]}),
-            dp.Exclusions(missing_targets=["income"]),
-            dp.Exclusions(missing_keys=["work"]),
-            dp.Exclusions(missing_keys=["sx"]),
-        ],
-    )
-    def test_columns_that_are_no_key_or_target(self, exclude: dp.Exclusions) -> None:
-        refused(lambda: measured(exclude=exclude), "exclude.")
-
-    @pytest.mark.parametrize("levels", ["none", 3, None])
-    def test_levels_that_are_no_list(self, levels: Any) -> None:
-        refused(lambda: measured(exclude=dp.Exclusions(target_levels={"work": levels})), "'work'", "list")
-
-    @pytest.mark.parametrize("columns", ["work", 3, None])
-    def test_columns_that_are_no_list(self, columns: Any) -> None:
-        refused(lambda: measured(exclude=dp.Exclusions(missing_targets=columns)), "list of columns")
-
-    @pytest.mark.parametrize("limit", [-1, 2.5, 2.0, True, "3", np.nan])
-    def test_a_limit_that_is_none(self, limit: Any) -> None:
-        refused(
-            lambda: measured(exclude=dp.Exclusions(count_over=limit)), "count_over", "whole number from 0 on"
-        )
-
-    @pytest.mark.parametrize("check", ["one_way", "two_way"])
-    @pytest.mark.parametrize(
-        "limits",
-        [(-1, 90), (50, -1), (50,), (1, 2, 3), (), 50, None, "ab", ("1", "2"), (True, 3), (np.nan, 3)],
-    )
-    def test_limits_of_the_checks(self, check: str, limits: Any) -> None:
-        refused(lambda: measured(**{check: limits}), check, "two numbers from 0 on")
+def test_only_columns_that_are_measured_have_to_be_of_one_kind() -> None:
+    with pytest.raises(AssertionError, match="the work started"):
+        measured(sd=AS_TEXT["income"], targets="work")
 
 
 # The other functions
@@ -407,20 +347,3 @@ def test_whole_numbers_of_numpy_are_whole_numbers(number: Any) -> None:
     plain = measured(groups={"age": 3}, exclude=dp.Exclusions(count_over=3))
     result = measured(groups={"age": number}, exclude=dp.Exclusions(count_over=number))
     pd.testing.assert_frame_equal(result.attribute, plain.attribute)
-
-
-@pytest.mark.usefixtures("no_work")
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"groups": 5}, "groups must be a mapping"),
-        ({"special_values": {"income": -8}}, "special_values of column 'income' must be a list of numbers"),
-        ({"exclude": {}}, "exclude must be Exclusions"),
-        ({"exclude": False}, "exclude must be Exclusions"),
-        ({"exclude": dp.Exclusions(target_levels=[1])}, "exclude.target_levels must be a mapping"),  # type: ignore[arg-type]
-        ({"exclude": dp.Exclusions(pairs=[("sex", "a", "work", "b")])}, "exclude.pairs must be a list"),  # type: ignore[list-item]
-        ({"exclude": dp.Exclusions(pairs=dp.Pair("sex", 1, "work", 2))}, "exclude.pairs must be a list"),  # type: ignore[arg-type]
-    ],
-)
-def test_arguments_of_another_type(options: dict[str, Any], message: str) -> None:
-    refused(lambda: measured(**options), message)

@@ -28,7 +28,7 @@ TEXT = ("a", "b", "A", "a ", "", "nan", "None", "NA", "<NA>", "18", "18.0", "Tru
 WHOLE = (-8, -1, 0, 1, 2, 3, 18, 100)
 # The first two are one and the same number as floats.
 LARGE = (2**53, 2**53 + 1, 2**53 + 2, -(2**62), 7)
-# None of them differ by rounding noise alone: such are one level (tests/tables/test_rounding.py).
+# None of them differ by rounding noise alone: such are one level (tests/tables/test_frames.py).
 FRACTIONS = (-8.0, -0.0, 0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.5, 18.0, 1e10, math.inf)
 TO_GROUP = (-8, -3, 0, 1, 2, 3, 4, 5, 7, 10, 18, 50, 100)
 TO_GROUP_FRACTIONS = (-8.0, -0.5, 0.0, 0.1, 0.2, 0.7, 1.0, 1.1, 2.5, 3.3, 7.0, 18.0, 99.9)
