@@ -31,7 +31,7 @@ from disclosure_pipeline.demo.run import GATE as SURVEY
 from disclosure_pipeline.demo.run import HONEST, make_data, sign_with
 from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
-from disclosure_pipeline.orchestration.running import run_job
+from disclosure_pipeline.orchestration.component import run_job
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

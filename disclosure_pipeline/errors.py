@@ -1,5 +1,7 @@
 """The errors of this package. No message ever holds a value of the ground truth."""
 
+from __future__ import annotations
+
 import traceback
 from pathlib import Path
 
@@ -24,6 +26,18 @@ class UnitWarning(UserWarning):
 
 class InputError(DisclosurePipelineError, ValueError):
     """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""
+
+
+class StoreError(DisclosurePipelineError):
+    """Something in the store is missing, changed, or not what it was when it was measured."""
+
+
+class RefusedError(DisclosurePipelineError):
+    """The policy does not let the candidate pass; the message lists the reasons."""
+
+
+class UndeterminedError(DisclosurePipelineError):
+    """It could not be determined whether the candidate may be released; the message lists the reasons."""
 
 
 def describe_unexpected(error: BaseException) -> str:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from support.processes import run_program
@@ -80,12 +81,13 @@ def count_words() -> int:
 
 
 class Walk:
-    """Follow a call until it first reaches the function `ends_in`: modules on the way, and calls above it."""
+    """Follow a call, until it first reaches `ends_in` if given: modules on the way, and calls above it."""
 
-    def __init__(self, ends_in: str) -> None:
+    def __init__(self, ends_in: str = "") -> None:
         self.modules: set[str] = set()
         self.chain: list[str] = []
         self._ends_in = ends_in
+        self._seen: set[CodeType] = set()
 
     def __enter__(self) -> Walk:
         sys.setprofile(self._note)
@@ -95,14 +97,15 @@ class Walk:
         sys.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event != "call":
+        code = frame.f_code
+        if event != "call" or self.chain or code in self._seen:
             return
-        file = Path(frame.f_code.co_filename)
-        if PACKAGE not in file.parents or frame.f_code.co_name == "<module>":
-            return
-        if not self.chain:
-            self.modules.add(_module(file))
-        if not self.chain and frame.f_code.co_name == self._ends_in:
+        self._seen.add(code)
+        file = Path(code.co_filename)
+        if PACKAGE not in file.parents or file.suffix != ".py" or code.co_name == "<module>":
+            return  # a template is no module
+        self.modules.add(_module(file))
+        if code.co_name == self._ends_in:
             self.chain = list(_callers(frame))[::-1]
 
 
@@ -127,6 +130,24 @@ def walk_a_disclosure(ends_in: str = "totals_of_keys") -> Walk:
     return walk
 
 
+def walk_a_gate() -> tuple[Walk, Walk]:
+    """Follow two runs of a small gate: one to the release of its candidate, one to a refusal."""
+    from support import gates, homes
+
+    for file in count_lines(PACKAGE):  # what runs as it is imported is no way
+        importlib.import_module(_module(ROOT / file))
+    candidates = {"honest": gates.honest(), "leaky": gates.ground_truth()}
+    with homes.new_home() as path, homes.opened(path, homes.code_location()) as home:
+        home.prepare(candidates)
+        walks = []
+        for candidate in candidates:
+            with Walk() as walk:
+                run = home.run_gate(candidate)
+            assert run.success == (candidate == "honest")
+            walks.append(walk)
+    return walks[0], walks[1]
+
+
 def time_collection() -> float:
     """Return the seconds that pytest needs to collect the suite."""
     start = time.perf_counter()
@@ -140,7 +161,7 @@ def main() -> None:
     """Print the counts, a line each."""
     lines, tests = count_lines(PACKAGE), count_lines(ROOT / "tests")
     longest, most = max(lines.items(), key=lambda item: item[1])
-    walk = walk_a_disclosure()
+    walk, (released, refused) = walk_a_disclosure(), walk_a_gate()
     seconds = time_collection()
     stems = [f"{stem} {number}" for stem, number in find_repeated_stems().items()]
     for name, value in {
@@ -155,6 +176,8 @@ def main() -> None:
         "words of documents": count_words(),
         "seconds of collection": f"{seconds:.1f}",
         "from dp.disclosure to DiSCO": f"{len(walk.modules)} modules, {len(walk.chain) - 1} calls",
+        "from incoming to releases": f"{len(released.modules)} modules",
+        "from incoming to a refusal": f"{len(refused.modules)} modules",
     }.items():
         print(f"{name}: {value}")
 

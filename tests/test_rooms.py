@@ -42,7 +42,7 @@ RELATIONAL = "counting/relational/"
 # Library -> the places that may import it; a place ending in "/" is a folder.
 IMPORTERS = {
     "dagster": ("orchestration/", "definitions.py", "demo/"),
-    "dagster_slack": ("orchestration/notices.py",),
+    "dagster_slack": ("orchestration/failures.py",),
     "pandera": ("tables/contract.py",),
     "great_expectations": ("evidence/",),
     "altair": (
@@ -354,3 +354,10 @@ def test_a_stranger_can_follow_a_disclosure_to_its_integer() -> None:
     walk = house.walk_a_disclosure()
     assert len(walk.chain) - 1 == 8, walk.chain
     assert len(walk.modules) <= 25, walk.modules
+
+
+def test_a_stranger_can_follow_a_candidate_to_its_end() -> None:
+    """Through as many modules as docs/architecture.md says, to a release and to a refusal."""
+    released, refused = house.walk_a_gate()
+    assert len(released.modules) <= 113, sorted(released.modules)
+    assert len(refused.modules) <= 105, sorted(refused.modules)

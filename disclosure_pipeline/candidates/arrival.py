@@ -1,41 +1,47 @@
-"""A candidate as it arrives: taken in, checked against its contract, compared with GT."""
+"""GT and a candidate as they arrive: taken in, checked against their contract, recorded and compared."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
-from disclosure_pipeline.candidates.linked_tables import LINKED, list_syntheses
-from disclosure_pipeline.candidates.measuring import measure_candidate
-from disclosure_pipeline.candidates.near_tables import draw_seed
+from disclosure_pipeline.candidates.evaluation_records import (
+    draw_seed,
+)
+from disclosure_pipeline.candidates.measuring import measure_candidate, record_measured
 from disclosure_pipeline.candidates.reading import (
     choose_candidate_engine,
+    choose_engine_for,
     open_candidate,
+    read_confidential,
+    read_ground_truth,
     read_synthesis,
-    record_ground_truth,
 )
-from disclosure_pipeline.candidates.recording import read_recorded_tables, record_measured
 from disclosure_pipeline.candidates.store import (
+    LINKED,
     MARKER,
     GateFolders,
     Snapshot,
+    list_syntheses,
     require_safe_name,
     take_snapshot,
 )
 from disclosure_pipeline.counting.engines import Engine
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.measuring import measure_key_overlap
-from disclosure_pipeline.policy.registry import smallest_overlap
+from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
-from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.runtime.files import read_json, write_json
+from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.files import FORMATS
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 ARRIVAL = "arrival.json"
 """The record of why a candidate was not measured; there is none where it was."""
@@ -69,10 +75,7 @@ class Arrival:
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
-    """Put tables that were made in memory where `receive` takes them: one DataFrame, or a list of them.
-
-    Where people have events, each is a pair of DataFrames: persons, and events.
-    """
+    """Put tables made in memory, a DataFrame or a pair (persons, events) each, where `receive` takes them."""
     require_safe_name(candidate, "candidate")
     names = ("synthesis",) if folders.gate.events is None else LINKED
     is_one = isinstance(delivered, pd.DataFrame if len(names) == 1 else tuple)
@@ -169,3 +172,99 @@ def _measure_overlap(
             return measure_key_overlap(candidate.opened, gate.keys, gate.key_grouping)
     record_measured(folders, snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap
+
+
+def read_recorded_ground_truth(folders: GateFolders) -> str:
+    """Return the recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
+    recorded: str = read_json(folders.store.ground_truth, "ground_truth").get("sha256", "")
+    if folders.ground_truth.sha256() not in {None, recorded}:
+        raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+    return recorded
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """The record of GT: its hash and size, and where it breaks the data dictionary."""
+
+    sha256: str
+    records: int
+    violations: tuple[Violation, ...]
+
+
+def record_ground_truth(folders: GateFolders) -> GroundTruth:
+    """Check GT and record its hash, if it keeps its contract. StoreError where it is not there.
+
+    The hashes of the gate's further confidential tables are recorded beside it: a verdict is of all of them.
+    """
+    with ExitStack() as stack:
+        try:
+            engine = choose_engine_for(folders.gate, [folders.ground_truth])
+            table, digest = read_ground_truth(folders, engine, stack)
+        except ContractError as broken:
+            return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
+        gate = folders.gate
+        violations = find_naming_columns(gate.as_arrived, gate.released, table.count_levels, GROUND_TRUTH)
+        records: int = table.records
+    if violations:
+        return GroundTruth(digest, records, tuple(violations))
+    record = {
+        "sha256": digest,
+        "records": records,
+        "confidential": _hash_confidential(folders),
+        "recorded_at": datetime.now(timezone.utc).isoformat(),
+    }
+    write_json(folders.store.ground_truth, record)
+    return GroundTruth(digest, records, ())
+
+
+def _hash_confidential(folders: GateFolders) -> dict[str, str]:
+    """Return the sha256 of each further confidential table; empty where it cannot be read."""
+    hashes = {}
+    for name, source in folders.confidential.items():
+        hashes[name] = ""
+        with suppress(StoreError, InputError, ContractError), ExitStack() as stack:
+            hashes[name] = source.sha256() or ""
+            if not hashes[name]:  # a database has no bytes of its own
+                engine = choose_engine_for(folders.gate, [source])
+                hashes[name] = read_confidential(folders, name, engine, stack)[1]
+    return hashes
+
+
+@dataclass(frozen=True)
+class RecordedTables:
+    """The sha256 of each confidential table, named as in a dossier's `measured`, and when it was recorded."""
+
+    hashes: Mapping[str, str | None]
+    recorded_at: str | None
+
+    @property
+    def ground_truth(self) -> str | None:
+        """The sha256 of GT."""
+        return self.hashes["ground_truth"]
+
+    def were_measured(self, measured: Any) -> bool:
+        """Return whether a dossier's `measured` is of these tables, each of them recorded."""
+        return isinstance(measured, Mapping) and all(
+            digest and measured.get(name) == digest for name, digest in self.hashes.items()
+        )
+
+
+def read_recorded_tables(folders: GateFolders) -> RecordedTables:
+    """Return what is recorded of the tables of a gate; nothing where the record is missing or damaged."""
+    try:
+        record = read_json(folders.store.ground_truth, "ground_truth")
+    except StoreError:
+        record = {}
+    further = record.get("confidential")
+    further = further if isinstance(further, Mapping) else {}
+    hashes = {name_measured(name): further.get(name) for name in folders.confidential}
+    return RecordedTables({"ground_truth": record.get("sha256"), **hashes}, record.get("recorded_at"))
+
+
+def name_measured(confidential: str) -> str:
+    """Return what the hash of a further confidential table is called among those of what was measured.
+
+    >>> name_measured("last_year")
+    'confidential[last_year]'
+    """
+    return f"{CONFIDENTIAL}[{confidential}]"

@@ -7,33 +7,35 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.arrival import receive
-from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS
-from disclosure_pipeline.candidates.files import StoreError, write_json
-from disclosure_pipeline.candidates.measuring import Measured, measure_against, measure_candidate
-from disclosure_pipeline.candidates.near_tables import SKETCHES, draw_seed
+from disclosure_pipeline.candidates.arrival import (
+    name_measured,
+    read_recorded_ground_truth,
+    receive,
+    record_ground_truth,
+)
+from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES, draw_seed
+from disclosure_pipeline.candidates.measuring import (
+    Measured,
+    measure_against,
+    measure_candidate,
+    read_groups,
+    read_measured,
+    record_measured,
+    without_rare_levels,
+)
 from disclosure_pipeline.candidates.reading import (
     StagedTables,
     choose_candidate_engine,
     name_confidential,
     open_candidate,
     read_confidential,
-    read_recorded_ground_truth,
     read_syntheses,
-    record_ground_truth,
-)
-from disclosure_pipeline.candidates.recording import (
-    name_measured,
-    read_groups,
-    read_measured,
-    record_measured,
-    without_rare_levels,
 )
 from disclosure_pipeline.candidates.released import (
     RELEASED,
@@ -42,21 +44,14 @@ from disclosure_pipeline.candidates.released import (
     list_released_paths,
     name_releases,
 )
-from disclosure_pipeline.candidates.store import (
-    LAST_MOMENT,
-    GateFolders,
-    Snapshot,
-    Store,
-    UndeterminedError,
-    load_snapshot,
-    read_snapshot,
-    require_forward_clock,
-)
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, load_snapshot, read_snapshot
 from disclosure_pipeline.counting.engines import Engine
+from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, judge, publish, waive
+from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.messages import capitalized
 
 
@@ -115,10 +110,7 @@ def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of a candidate, the verdict on them, and the dossier that says both.
-
-    `public` are the same judgements for those who may not see exact figures.
-    """
+    """The figures of a candidate, its verdict (`public` without exact figures), and the dossier of both."""
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
@@ -128,10 +120,7 @@ class Evaluation:
 
 
 def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
-    """Return the groups of every grouped column and the records in each (see `evaluation.bins`).
-
-    Groups of too few GT records to be named are left out.
-    """
+    """Return the groups of each grouped column and their records, without those of too few GT records."""
     snapshot = read_snapshot(candidate, folders.store)
     groups = read_groups(folders, snapshot, read_recorded_ground_truth(folders))
     return _load_or_measure(folders, snapshot)[0].result.groups if groups is None else groups
@@ -149,11 +138,7 @@ def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
 def evaluate(
     folders: GateFolders, candidate: str, now: datetime, staged: StagedTables | None = None
 ) -> Evaluation:
-    """Measure the snapshot against GT, whatever is recorded, and judge the figures.
-
-    The tables are read from the store, unless they are read already from a copy of them. Raises
-    ContractError, InputError or StoreError where anything is not as it must be.
-    """
+    """Measure the snapshot against GT, or its tables that are read already, and judge the figures."""
     earlier = list_earlier(folders, candidate)
     # What is staged was compared with the snapshot when it was copied there.
     read = load_snapshot if staged is None else read_snapshot
@@ -296,3 +281,40 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
         if (root / LAST_MOMENT).is_file():
             shutil.copyfile(root / LAST_MOMENT, scratch / LAST_MOMENT)
         yield replace(folders, store=Store(scratch))
+
+
+# Clocks of several machines may differ by so much, and may be set right by so much.
+TOLERANCE = timedelta(minutes=5)
+
+LAST_MOMENT = "last_moment.json"
+"""The file of a store that records it."""
+
+
+def require_forward_clock(store: Store, now: datetime) -> None:
+    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
+
+    A clock that runs back would make waivers valid again that have expired, and date signatures into the
+    period of a key that is over. Five minutes are allowed between machines.
+    """
+    last = _read(store)
+    if last is not None and now < last - TOLERANCE:
+        raise UndeterminedError(
+            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
+            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
+            f"{LAST_MOMENT} from the store."
+        )
+    if last is None or now > last:
+        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
+
+
+def _read(store: Store) -> datetime | None:
+    path = store.root / LAST_MOMENT
+    if not path.exists():
+        return None
+    try:
+        moment = datetime.fromisoformat(read_json(path, "")["last_moment"])
+        if moment.tzinfo is not None:
+            return moment
+    except (StoreError, KeyError, TypeError, ValueError):
+        pass
+    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")

@@ -1,11 +1,16 @@
-"""A candidate measured as its gate defines: one coding of the columns, one pass over the records."""
+"""A candidate measured as its gate defines, and its figures, recorded for the steps that follow.
+
+They are believed only if GT, candidate and definition are those that were measured; and a release believes
+none of them, it measures again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from importlib.metadata import version
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -15,10 +20,10 @@ from disclosure_pipeline.candidates.reading import (
     choose_engine_for,
     read_ground_truth,
 )
-from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot
 from disclosure_pipeline.counting.engines import Engine, OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
 from disclosure_pipeline.evaluation.copied_groups import measure_groups
 from disclosure_pipeline.evaluation.counts import (
@@ -28,6 +33,7 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     plan_measures,
 )
+from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import (
     measure_copies,
 )
@@ -39,7 +45,10 @@ from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.units import count_sets_by_unit, find_repeats, read_units
+from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
+from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
@@ -247,3 +256,84 @@ def split(
     order = rng.permutation(len(records))
     middle = len(records) // 2
     return records.iloc[np.sort(order[:middle])], records.iloc[np.sort(order[middle : 2 * middle])]
+
+
+_Part = TypeVar("_Part")
+
+_FILE = "measured.json"
+
+
+def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str, measured: Measured) -> None:
+    """Record what was measured of GT (its sha256) and a candidate; levels of few records are withheld."""
+    measured = without_rare_levels(measured, folders.gate.policy.smallest_count)
+    content = {
+        **_identify_inputs(folders, snapshot, ground_truth),
+        "result": measured.result.to_record(),
+        "confidential": dict(measured.confidential),
+        "releases": measured.releases,
+    }
+    write_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, content)
+
+
+def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> Measured | None:
+    """Return the figures recorded for this GT, candidate and definition; None where there are none."""
+    return _read_record(
+        folders,
+        snapshot,
+        ground_truth,
+        lambda content: Measured(
+            Disclosure.from_record(content["result"]), content["confidential"], content["releases"]
+        ),
+    )
+
+
+def read_groups(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> pd.DataFrame | None:
+    """Return the groups of numbers alone, of what `read_measured` gives."""
+    return _read_record(
+        folders,
+        snapshot,
+        ground_truth,
+        lambda content: frame_from_record(content["result"]["frames"]["groups"]),
+    )
+
+
+def _read_record(
+    folders: GateFolders, snapshot: Snapshot, ground_truth: str, rebuild: Callable[[Mapping[str, Any]], _Part]
+) -> _Part | None:
+    """Return what `rebuild` makes of the record; None where it is of something else, or damaged."""
+    try:
+        content = read_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, "synthetic")
+        expected = _identify_inputs(folders, snapshot, ground_truth)
+        if {name: content.get(name) for name in expected} != expected:
+            return None
+        # What has no sha256 before it is read, a table in a database, is measured anew.
+        compared = bool(content["result"]["frames"][CONFIDENTIAL]["columns"])
+        names = [name for name in folders.confidential if compared or name == folders.gate.holdout]
+        if content["confidential"] != {name: folders.confidential[name].sha256() for name in names}:
+            return None
+        return rebuild(content)
+    except (StoreError, KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def without_rare_levels(measured: Measured, smallest_count: int) -> Measured:
+    """Return the same without the names of levels, or the groups, of fewer GT records than that."""
+    return replace(measured, result=_withhold_rare_levels(measured.result, smallest_count))
+
+
+def _withhold_rare_levels(result: Disclosure, smallest_count: int) -> Disclosure:
+    one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
+    groups = result.groups[result.groups["GT"] >= smallest_count].reset_index(drop=True)
+    stacked = None if result.stacked is None else _withhold_rare_levels(result.stacked, smallest_count)
+    return replace(result, one_way=one_way, two_way=two_way, groups=groups, stacked=stacked)
+
+
+def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:
+    """Name the GT, candidate, definition, holdout and version that the figures are of."""
+    return {
+        "ground_truth": ground_truth,
+        "snapshot": snapshot.sha256,
+        "policy_digest": folders.gate.policy_digest(),
+        "holdout": folders.gate.holdout or "",
+        "measured_by": version("disclosure-pipeline"),
+    }

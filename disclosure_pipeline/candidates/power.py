@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 from pydantic import ValidationError
 
-from disclosure_pipeline.candidates.files import StoreError, read_json, to_json, write_json
 from disclosure_pipeline.candidates.measuring import (
     COUNTED,
     measure_without_controls,
@@ -29,7 +28,7 @@ from disclosure_pipeline.candidates.measuring import (
 )
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -44,6 +43,7 @@ from disclosure_pipeline.policy.gate_reader import read_gate
 from disclosure_pipeline.policy.gate_template import describe_table
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
+from disclosure_pipeline.runtime.files import read_json, to_json, write_json
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
@@ -159,11 +159,7 @@ def _write_gate(
 
 
 def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:
-    """Measure what the policy of a gate would notice; return it and the sha256 of GT.
-
-    InputError where a database counts and for fewer than 40 records; StoreError or ContractError where GT is
-    not there or breaks its contract.
-    """
+    """Measure what the policy of a gate would notice; return it and GT's sha256. See `measure_baselines`."""
     records, digest = sample_ground_truth(folders, 2 * MOST)
     return measure_gate_power(folders.gate, records, seconds), digest
 
@@ -315,10 +311,7 @@ def record_power(
 def read_power(
     folders: GateFolders, ground_truth: str, is_sealed: Callable[[bytes, str], bool] = lambda *_: True
 ) -> GatePower | None:
-    """Return what is kept for the ground truth of this sha256 and the gate's policy; None where nothing is.
-
-    Without `is_sealed` it is as believable as the store.
-    """
+    """Return what is kept for this GT and policy, if any; only what `is_sealed` can be believed."""
     try:
         kept = read_json(folders.store.power, "policy power")
         content = kept["content"]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.evaluation_records import record_evaluation
-from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
-from disclosure_pipeline.candidates.linked_tables import list_syntheses, read_linked
-from disclosure_pipeline.candidates.near_tables import SketchedTable, sketch_candidate
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile
+from disclosure_pipeline.candidates.evaluation_records import (
+    SketchedTable,
+    record_evaluation,
+    sketch_candidate,
+)
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile, list_syntheses
 from disclosure_pipeline.counting.engines import Engine, OpenedTables, ReadTable, find_engine
 from disclosure_pipeline.counting.opening import choose_engine
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.files import read_json
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import (
     A_SYNTHETIC_TABLE,
@@ -29,7 +30,8 @@ from disclosure_pipeline.tables.additions import (
     list_new_texts,
 )
 from disclosure_pipeline.tables.alignment import WEIGHTS, find_weight_problem
-from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation, find_naming_columns
+from disclosure_pipeline.tables.canonical_tables import CanonicalTable, LinkedTable, read_canonical
+from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -110,14 +112,6 @@ def _read_source(
     if source.sha256() != before:
         raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
     return table, table.sha256 if before is None else before
-
-
-def read_recorded_ground_truth(folders: GateFolders) -> str:
-    """Return the recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
-    recorded: str = read_json(folders.store.ground_truth, "ground_truth").get("sha256", "")
-    if folders.ground_truth.sha256() not in {None, recorded}:
-        raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
-    return recorded
 
 
 def read_synthesis(
@@ -201,11 +195,7 @@ def _name_syntheses(gate: Gate, snapshot: Snapshot) -> list[str]:
 
 @dataclass(frozen=True)
 class OpenedCandidate:
-    """GT and the tables of a candidate, to be measured, and the sha256 of GT.
-
-    Where the gate has a holdout, `with_holdout` are the same tables and the holdout last, and
-    `holdout_digest` is its sha256. `claim`: the ε and δ that come with the candidate.
-    """
+    """GT and the tables of a candidate, alone and with the gate's holdout last; and what is claimed."""
 
     opened: OpenedTables
     ground_truth: str
@@ -228,6 +218,7 @@ def open_candidate(
     RefusedError where it was asked too often, or about single records (see `record_evaluation`),
     ContractError where a table breaks its contract, or holds identifiers of GT.
     """
+    gate = folders.gate
     recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
     with ExitStack() as stack:
         ground_truth, digest = read_ground_truth(folders, engine, stack)
@@ -237,49 +228,29 @@ def open_candidate(
             syntheses = read_syntheses(folders, engine, snapshot, stack, stage)
         tables = [ground_truth, *syntheses]
         opened = stack.enter_context(engine.open_read(tables))
-        record_evaluation(
-            folders,
-            snapshot,
-            digest,
-            lambda: _sketch(folders, snapshot, engine, syntheses, opened, stack, stage),
-        )
+
+        def sketch_tables() -> tuple[SketchedTable, ...]:
+            records = syntheses
+            if not engine.gives_records:  # a database gives none: they are read for it once more
+                local = _choose_local_engine(folders, snapshot, stage)
+                records = read_syntheses(folders, local, snapshot, stack, stage)
+            by_name = dict(zip(_name_syntheses(gate, snapshot), records, strict=True))
+            return sketch_candidate(folders.store, gate, by_name, _find_groups(gate, opened))
+
+        record_evaluation(folders, snapshot, digest, sketch_tables)
         violations = _find_additions(folders, snapshot, ground_truth, syntheses)
         if violations:
             raise ContractError(violations)
-        claim = snapshot.claims.as_pair if snapshot.claims else None
-        yield _open_holdout(folders, engine, tables, OpenedCandidate(opened, digest, claim=claim), stack)
+        claim = (snapshot.claims.epsilon, snapshot.claims.delta) if snapshot.claims else None
+        candidate = OpenedCandidate(opened, digest, claim=claim)
+        if gate.holdout is not None:
+            holdout, holdout_digest = read_confidential(folders, gate.holdout, engine, stack)
+            with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
+            candidate = replace(candidate, with_holdout=with_holdout, holdout_digest=holdout_digest)
+        yield candidate
         # A database reads its tables while they are measured.
         if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
             raise StoreError(CHANGED)
-
-
-def _open_holdout(
-    folders: GateFolders, engine: Engine, tables: Sequence[Any], candidate: OpenedCandidate, stack: ExitStack
-) -> OpenedCandidate:
-    """Return the same with the holdout, where the gate has one."""
-    name = folders.gate.holdout
-    if name is None:
-        return candidate
-    holdout, digest = read_confidential(folders, name, engine, stack)
-    with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
-    return replace(candidate, with_holdout=with_holdout, holdout_digest=digest)
-
-
-def _sketch(
-    folders: GateFolders,
-    snapshot: Snapshot,
-    engine: Engine,
-    syntheses: Sequence[Any],
-    opened: OpenedTables,
-    stack: ExitStack,
-    stage: Path | None,
-) -> tuple[SketchedTable, ...]:
-    """Return the tables of a candidate as `near_tables` compares them; a database gives no records."""
-    if not engine.gives_records:
-        local = _choose_local_engine(folders, snapshot, stage)
-        syntheses = read_syntheses(folders, local, snapshot, stack, stage)
-    tables = dict(zip(_name_syntheses(folders.gate, snapshot), syntheses, strict=True))
-    return sketch_candidate(folders.store, folders.gate, tables, _find_groups(folders.gate, opened))
 
 
 def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
@@ -320,53 +291,35 @@ def _find_additions(
     return violations
 
 
-@dataclass(frozen=True)
-class GroundTruth:
-    """The record of GT: its hash and size, and where it breaks the data dictionary."""
+def read_linked(
+    gate: Gate,
+    locations: Sequence[Location],
+    names: Sequence[str],
+    unpublished: Mapping[str, Column] | None = None,
+    *,
+    only_known: bool = False,
+) -> LinkedTable:
+    """Read a table of persons and one of their events in canonical form, and join them.
 
-    sha256: str
-    records: int
-    violations: tuple[Violation, ...]
-
-
-def record_ground_truth(folders: GateFolders) -> GroundTruth:
-    """Check GT and record its hash, if it keeps its contract. StoreError where it is not there.
-
-    The hashes of the gate's further confidential tables are recorded beside it: a verdict is of all of them.
+    `names`: of both, in messages. ContractError where one breaks its contract, an event is of nobody, or a
+    person is in several records.
     """
-    with ExitStack() as stack:
+    if gate.events is None or gate.unit is None:
+        raise InputError(f"{names[1]} are not described by the gate.")
+    of_unit = {gate.unit: Column(type="category")}
+    further = of_unit | dict(unpublished or {})
+    of_persons, of_events = gate.of_persons | further, {**gate.events.columns, **of_unit}
+    needed = [name for name in of_persons if name in gate.published or name in further]
+    read: list[CanonicalTable] = []
+    violations: list[Violation] = []
+    for arguments in zip(locations, (of_persons, of_events), names, (needed, [*of_events]), strict=True):
         try:
-            engine = choose_engine_for(folders.gate, [folders.ground_truth])
-            table, digest = read_ground_truth(folders, engine, stack)
+            read.append(read_canonical(*arguments, only_known))
         except ContractError as broken:
-            return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
-        gate = folders.gate
-        violations = find_naming_columns(gate.as_arrived, gate.released, table.count_levels, GROUND_TRUTH)
-        records: int = table.records
+            violations += broken.violations
     if violations:
-        return GroundTruth(digest, records, tuple(violations))
-    record = {
-        "sha256": digest,
-        "records": records,
-        "confidential": _hash_confidential(folders),
-        "recorded_at": datetime.now(timezone.utc).isoformat(),
-    }
-    write_json(folders.store.ground_truth, record)
-    return GroundTruth(digest, records, ())
-
-
-def _hash_confidential(folders: GateFolders) -> dict[str, str]:
-    """Return the sha256 of each further confidential table; empty where it cannot be read."""
-    hashes = {}
-    for name, source in folders.confidential.items():
-        hashes[name] = ""
-        with suppress(StoreError, InputError, ContractError):
-            hashes[name] = source.sha256() or _read_hash(folders, name)
-    return hashes
-
-
-def _read_hash(folders: GateFolders, name: str) -> str:
-    """Return the hash of what is read from a database, which has no bytes of its own."""
-    with ExitStack() as stack:
-        engine = choose_engine_for(folders.gate, [folders.confidential[name]])
-        return read_confidential(folders, name, engine, stack)[1]
+        raise ContractError(violations)
+    persons, events = read
+    joining = gate.events.joining(gate.unit)
+    frame, owners = joining.join(persons.frame, events.frame, (names[0], names[1]))
+    return LinkedTable(frame, (*persons.ledger, *events.ledger), events, gate.unit, owners)

@@ -13,10 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.files import StoreError, read_json, write_json
-from disclosure_pipeline.candidates.linked_tables import list_syntheses
+from disclosure_pipeline.candidates.evaluation_records import draw_seed, identify_records
 from disclosure_pipeline.candidates.measuring import Measured, plan_gate
-from disclosure_pipeline.candidates.near_tables import draw_seed, identify_records
 from disclosure_pipeline.candidates.reading import (
     CHANGED,
     choose_engine_for,
@@ -29,11 +27,13 @@ from disclosure_pipeline.candidates.store import (
     Store,
     StoredFile,
     is_stored,
+    list_syntheses,
 )
 from disclosure_pipeline.counting.engines import Engine
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.contract import ContractError
 
 RELEASED = "released"

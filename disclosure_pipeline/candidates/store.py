@@ -1,34 +1,91 @@
-"""A gate's store of snapshots and figures, and the snapshot of a candidate."""
+"""A gate's store, the snapshot of a candidate in it, and the privacy that may be claimed for that."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from disclosure_pipeline.candidates.claims import CLAIMS, MOST_BYTES, Claims, read_claims
-from disclosure_pipeline.candidates.files import (
-    StoreError,
-    copy_hashed,
-    hash_file,
-    read_json,
-    sync_folder,
-    write_json,
-)
-from disclosure_pipeline.errors import DisclosurePipelineError
+import yaml
+
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.runtime.files import copy_hashed, hash_file, read_json, sync_folder, write_json
 from disclosure_pipeline.tables.files import suffix_of
 from disclosure_pipeline.tables.sources import LinkedSource, Source
+
+CLAIMS = "claims.yaml"
+MOST_BYTES = 4096
+
+# YAML 1.1 takes 1e-6, which has no point, for text.
+_EXPONENT = re.compile(r"[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+
+
+@dataclass(frozen=True)
+class Claims:
+    """The ε and δ that what made the candidate is claimed to keep. ValueError where they are none."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1):
+            raise ValueError("An epsilon is above 0, a delta from 0 to below 1.")
+
+
+def read_claims(content: bytes) -> Claims:
+    """Return what the file claims, such as `claims: {epsilon: 1, delta: 1e-6}`. StoreError where it is none.
+
+    >>> read_claims(b"claims: {epsilon: 1, delta: 1e-6}")
+    Claims(epsilon=1.0, delta=1e-06)
+    """
+    written = _read_yaml(content)
+    claims = written.get("claims") if isinstance(written, Mapping) and set(written) == {"claims"} else None
+    if isinstance(claims, Mapping) and {"epsilon"} <= set(claims) <= {"epsilon", "delta"}:
+        with suppress(ValueError):
+            return Claims(_to_number(claims["epsilon"]), _to_number(claims.get("delta", 0)))
+    raise StoreError(
+        f"{CLAIMS} must hold nothing but a claim, such as claims: {{epsilon: 1, delta: 1e-6}}: an epsilon "
+        "above 0, and a delta from 0 to below 1."
+    )
+
+
+def _read_yaml(content: bytes) -> Any:
+    """Return the content of YAML; None where it is none, or names something twice."""
+    if len(content) > MOST_BYTES:
+        return None
+    try:
+        text = content.decode()
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        return None if _names_twice(node) else yaml.safe_load(text)
+    except (UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
+        return None
+
+
+def _names_twice(node: yaml.Node | None) -> bool:
+    if not isinstance(node, yaml.MappingNode):
+        return False
+    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    return len(set(names)) < len(names) or any(_names_twice(value) for _, value in node.value)
+
+
+def _to_number(value: Any) -> float:
+    """Return the number that is written, NaN where there is none."""
+    if isinstance(value, str) and _EXPONENT.fullmatch(value):
+        return float(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number else math.nan
+
 
 MARKER = "_SUCCESS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -124,7 +181,10 @@ def take_snapshot(
         has_marker = is_plain.pop(MARKER, False)
         if needs_marker and not has_marker:
             raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
-        claims = None if is_plain.pop(CLAIMS, None) is None else _take_claims(folder_handle)
+        claims = None
+        if is_plain.pop(CLAIMS, None) is not None:  # it is no table, and is never published
+            with _open_plain_file(CLAIMS, folder_handle) as file:
+                claims = read_claims(file.read(MOST_BYTES + 1))
         if not is_plain:
             raise StoreError(f"Candidate {candidate!r} holds no table.")
         for name, is_file in is_plain.items():
@@ -157,14 +217,7 @@ def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
         os.close(folder_handle)
 
 
-def _take_claims(folder_handle: int) -> Claims:
-    """Read what is claimed for a candidate; the file is no table, and is never published."""
-    with _open_plain_file(CLAIMS, folder_handle) as file:
-        return read_claims(file.read(MOST_BYTES + 1))
-
-
 def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
-    """Copy a file of an opened folder into the store."""
     objects = store.root / "objects"
     objects.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=objects, prefix=".partial-")
@@ -234,14 +287,6 @@ def is_stored(file: StoredFile, store: Store) -> bool:
     return path.is_file() and path.stat().st_size == file.bytes and hash_file(path) == file.sha256
 
 
-class RefusedError(DisclosurePipelineError):
-    """The policy does not let the candidate pass; the message lists the reasons."""
-
-
-class UndeterminedError(DisclosurePipelineError):
-    """It could not be determined whether the candidate may be released; the message lists the reasons."""
-
-
 @dataclass(frozen=True)
 class GateFolders:
     """A gate and where its tables, records and releases lie."""
@@ -262,39 +307,33 @@ class GateFolders:
         return releases.with_name(f"{releases.name}-staging") / self.releases.name
 
 
-# Clocks of several machines may differ by so much, and may be set right by so much.
-TOLERANCE = timedelta(minutes=5)
-
-LAST_MOMENT = "last_moment.json"
-"""The file of a store that records it."""
+LINKED = ("persons", "events")
+"""What the names of a candidate's files begin with, where people have events."""
 
 
-def require_forward_clock(store: Store, now: datetime) -> None:
-    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
+def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...]]:
+    """Return the files of each synthesis: one; where people have events two, of which the second holds these.
 
-    A clock that runs back would make waivers valid again that have expired, and date signatures into the
-    period of a key that is over. Five minutes are allowed between machines.
+    StoreError where a file is called otherwise, or came without the other one.
     """
-    last = _read(store)
-    if last is not None and now < last - TOLERANCE:
-        raise UndeterminedError(
-            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
-            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
-            f"{LAST_MOMENT} from the store."
-        )
-    if last is None or now > last:
-        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
-
-
-def _read(store: Store) -> datetime | None:
-    """Return the recorded moment; StoreError where the record is damaged."""
-    path = store.root / LAST_MOMENT
-    if not path.exists():
-        return None
-    try:
-        moment = datetime.fromisoformat(read_json(path, "")["last_moment"])
-        if moment.tzinfo is not None:
-            return moment
-    except (StoreError, KeyError, TypeError, ValueError):
-        pass
-    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")
+    if gate.events is None:
+        return [(file,) for file in snapshot.files]
+    halves: dict[str, dict[str, StoredFile]] = {}
+    for file in snapshot.files:
+        stem = file.name.removesuffix(suffix_of(file.name) or "")
+        kind = next((kind for kind in LINKED if stem.startswith(kind)), "")
+        of_synthesis = halves.setdefault(stem.removeprefix(kind), {})
+        if not kind or kind in of_synthesis:
+            raise StoreError(
+                f"Candidate {snapshot.candidate!r} holds {file.name!r}: its files are called persons and "
+                "events, or persons_2 and events_2 and so on, each once."
+            )
+        of_synthesis[kind] = file
+    for of_synthesis in halves.values():
+        if len(of_synthesis) < len(LINKED):
+            [file] = of_synthesis.values()
+            raise StoreError(
+                f"Candidate {snapshot.candidate!r} holds {file.name!r} alone: persons and events come "
+                "together, and their names end alike."
+            )
+    return [tuple(of_synthesis[kind] for kind in LINKED) for of_synthesis in halves.values()]

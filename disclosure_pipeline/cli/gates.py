@@ -133,7 +133,7 @@ def draft_policy(
     show_default=True,
     help="How long to try. More tries make the answer surer.",
 )
-@format_option("table", "json", "csv", "html")
+@format_option
 @report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     """Say how often GATE (its defs.yaml, or its folder) refuses honest tables, and which copies it notices.
@@ -145,7 +145,7 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     """
     from disclosure_pipeline.evidence.dossier import to_rows
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-    from disclosure_pipeline.release.sealed_power import keep_power
+    from disclosure_pipeline.release.readiness import keep_power
 
     folders = folders_of(load_gate(gate))
     with show_step("Reading the ground truth"):
@@ -169,7 +169,7 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
 
 @click.command(epilog=EXIT_CODES, short_help="Is a gate ready for a candidate, and what is in force?")
 @gate_argument
-@format_option("table", "json", "csv", "html")
+@format_option
 @report_errors(writes_files=False)
 def check(gate: Path, shown_as: Format | None) -> None:
     """Say whether GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and what is in force.
@@ -216,7 +216,7 @@ def check(gate: Path, shown_as: Format | None) -> None:
 
 @click.command(epilog=EXIT_CODES, short_help="List the candidates of a gate, and where each stands.")
 @gate_argument
-@format_option("table", "json", "csv", "html")
+@format_option
 @report_errors()
 def status(gate: Path, shown_as: Format | None) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and where each stands.

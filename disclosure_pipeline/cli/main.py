@@ -1,17 +1,179 @@
-"""The command line."""
+"""The command line, and what is needed before there is a gate: `init`, `dictionary`, `keygen` and `demo`."""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from disclosure_pipeline.cli.gates import check, policy, status
-from disclosure_pipeline.cli.init import dictionary, init, keygen
-from disclosure_pipeline.cli.measure import measure
+from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_number, measure
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
-from disclosure_pipeline.cli.releases import prune, revoke, verify
-from disclosure_pipeline.cli.verdicts import evaluate, report, run
+from disclosure_pipeline.cli.verdicts import evaluate, prune, report, revoke, run, verify
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.orchestration.gate_file import GateSetup
+
+
+@click.group(short_help="Draft a data dictionary; the JSON schema of a gate.")
+def dictionary() -> None:
+    """Write a data dictionary, and check the file of a gate in an editor."""
+
+
+@dictionary.command("draft", epilog=EXIT_CODES, short_help="Print a first data dictionary of a table.")
+@click.argument("table", type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--synthetic/--confidential", "synthetic", default=None, help="What the table is: one of them is needed."
+)
+@click.option(
+    "--smallest-count",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Levels that fewer records have are not written.",
+)
+@report_errors()
+def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -> None:
+    """Print a first data dictionary of TABLE, to be completed by hand.
+
+    No smallest or largest value and no rare level is written. All the same it tells of the table: it is
+    made from a confidential one only if you say so.
+    """
+    from disclosure_pipeline.tables.inference import SMALLEST_COUNT, draft
+    from disclosure_pipeline.tables.sources import read_raw
+
+    if synthetic is None:
+        raise click.UsageError(
+            "Say what the table is: --synthetic, or --confidential if it is the ground truth and a draft is "
+            "to be made from it all the same."
+        )
+    if not synthetic and smallest_count < SMALLEST_COUNT:
+        raise click.UsageError(
+            f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
+        )
+    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)  # as it is
+
+
+@dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")
+@report_errors()
+def dictionary_schema() -> None:
+    """Print the JSON schema of a gate's file: editors complete and check the file by it."""
+    import json
+
+    from disclosure_pipeline.policy.gate_template import file_schema
+
+    echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+
+
+@click.command(epilog=EXIT_CODES, short_help="Write new keys: to sign, to verify, and a salt.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@report_errors()
+def keygen(folder: Path) -> None:
+    """Write new keys into FOLDER: a private key that signs releases, its public key, and a salt."""
+    from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+    from disclosure_pipeline.release.keys import keygen as make_keys
+
+    keys = make_keys(folder.resolve())
+    echo(f"{keys.public_key} is for everyone who verifies a release.")
+    echo("The other two are secret. The gate finds them by its environment:")
+    echo(f"export {SIGNING_KEY}={shlex.quote(str(keys.signing_key))}")
+    echo(f"export {SALT}={shlex.quote(str(keys.salt))}")
+
+
+@click.command(epilog=EXIT_CODES, short_help="Set up a new gate: its file, keys and folders.")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
+@click.option("--name", help="What the gate is called, such as survey.")
+@click.option(
+    "--table",
+    type=click.Path(exists=True, path_type=Path),
+    help="A synthetic or an invented table with the columns of the confidential one: never that one itself.",
+)
+@click.option("--ground-truth", help="Where the confidential table is; it is not read.")
+@click.option("--key", "keys", multiple=True, help="A column that somebody may know; repeat for more.")
+@click.option(
+    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
+)
+@click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
+@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@report_errors()
+def init(
+    folder: Path,
+    name: str | None,
+    table: Path | None,
+    ground_truth: str | None,
+    keys: tuple[str, ...],
+    targets: tuple[str, ...],
+    groups: tuple[str, ...],
+    special: tuple[str, ...],
+) -> None:
+    """Set up a gate in FOLDER: a commented defs.yaml, keys that sign releases, and folders.
+
+    FOLDER is empty, or a project of Dagster. What is not given as an option is asked for on a terminal. The
+    folders and keys lie in DAGSTER_HOME, or in FOLDER/home; what the environment needs is written into
+    FOLDER/.env. At the end the new gate is ready for `check`, and for Dagster.
+    """
+    from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
+    from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
+    from disclosure_pipeline.tables.sources import read_raw
+
+    name = require_gate_name(name or _ask("Name of the gate (small letters, digits, _)", "--name", "survey"))
+    table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
+    raw = read_raw(table, "the table")
+    if not keys:
+        echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
+        keys = _ask_columns("Columns that somebody may know of a person (with commas)", "--key")
+        targets = targets or _ask_columns(
+            "Columns to protect (with commas; Enter: all others)", "--target", ""
+        )
+    ground_truth = ground_truth or _ask("Where the confidential table is", "--ground-truth")
+    require_other_table(table, ground_truth)
+    schema = describe_table(
+        raw, keys, targets, dict(map(column_and_whole_number, groups)), codes_by_column(special)
+    )
+    if "://" not in ground_truth and "$" not in ground_truth:
+        ground_truth = str(Path(ground_truth).resolve())
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    setup = set_up_gate(name, set_up_project(folder) / name, folder, ground_truth, schema)
+    _tell_next_steps(setup, folder, name)
+
+
+def _ask(question: str, option: str, default: str | None = None) -> str:
+    """Return the answer of a person. UsageError where nobody can be asked."""
+    if not _is_interactive():
+        raise click.UsageError(f"Give {option}: nobody can be asked here.")
+    answer: Any = click.prompt(question, default=default, err=True)
+    return str(answer)
+
+
+def _ask_columns(question: str, option: str, default: str | None = None) -> tuple[str, ...]:
+    if default is not None and not _is_interactive():
+        return ()
+    return tuple(part.strip() for part in _ask(question, option, default).split(",") if part.strip())
+
+
+def _is_interactive() -> bool:
+    return sys.stdin.isatty()
+
+
+def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
+    gate = shlex.quote(str(setup.file.parent))
+    variables = shlex.quote(str(setup.environment_file))
+    echo(f"The gate {name} is defined in {setup.file}: read it, every line has its comment.")
+    echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
+    echo("\nNext:")
+    for command, purpose in (
+        (f"set -a; . {variables}; set +a", "the environment, in every new shell"),
+        (f"disclosure-pipeline check {gate}", "whether everything is there"),
+        (f"disclosure-pipeline policy draft {gate}", "which bounds follow from the ground truth"),
+        (f"disclosure-pipeline evaluate {gate} FOLDER", "a verdict on synthetic tables, without a run"),
+        (f"cd {shlex.quote(str(folder))} && dg dev", "Dagster, which decides and publishes"),
+    ):
+        echo(f"  {command}\n      {purpose}")
+    echo(f"\nCandidates arrive in {setup.incoming}: a folder for each, with a file _SUCCESS at last.")
 
 
 @click.command(epilog=EXIT_CODES, short_help="Run a gate over two syntheses of an example survey.")

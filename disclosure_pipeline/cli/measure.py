@@ -148,7 +148,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     "chooses by their size and the memory that is free.",
 )
 @click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the figures may say too little.")
-@format_option("table", "json", "csv", "html")
+@format_option
 @click.option(
     "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
 )

@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 import click
 
-from disclosure_pipeline.errors import DisclosurePipelineError, describe_unexpected
+from disclosure_pipeline.errors import (
+    DisclosurePipelineError,
+    RefusedError,
+    UndeterminedError,
+    describe_unexpected,
+)
 from disclosure_pipeline.runtime.progress import show_progress, watch_interrupts
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
@@ -113,8 +118,6 @@ def report_errors(
 
 
 def _code_of_error(error: Exception, otherwise: ExitCode) -> ExitCode:
-    from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
-
     if isinstance(error, RefusedError):
         return ExitCode.REFUSED
     return ExitCode.UNDETERMINED if isinstance(error, UndeterminedError) else otherwise
@@ -134,7 +137,6 @@ def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
 
 
 Format = Literal["table", "json", "csv", "html"]
-F = TypeVar("F", bound=Callable[..., Any])
 
 # Cells between the columns of a table.
 _BETWEEN = 3
@@ -174,15 +176,13 @@ class Report:
     lines: Sequence[str] = ()
 
 
-def format_option(*formats: Format) -> Callable[[F], F]:
-    """Return the option `--format` of a command that prints figures."""
-    return click.option(
-        "--format",
-        "shown_as",
-        type=click.Choice(formats),
-        default=None,
-        help="How to print. Without it a terminal gets tables, and a pipe or file plain lines.",
-    )
+format_option = click.option(
+    "--format",
+    "shown_as",
+    type=click.Choice(get_args(Format)),
+    default=None,
+    help="How to print. Without it a terminal gets tables, and a pipe or file plain lines.",
+)
 
 
 def echo(text: object, *, nl: bool = True, err: bool = False) -> None:

@@ -1,10 +1,10 @@
-"""`evaluate`, `run` and `report`: the verdict on tables, without a run and by one, and the dossier."""
+"""Verdicts and releases: `evaluate`, `run`, `report`; `verify`, `revoke` and `prune`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from disclosure_pipeline.cli.printing import (
     to_csv,
     to_html,
 )
+from disclosure_pipeline.errors import DisclosurePipelineError
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.verdict import Judgement
@@ -40,7 +41,7 @@ _WORDS = ("name", "unit", "meaning")
 @click.command(epilog=EXIT_CODES, short_help="What would a gate decide on a folder of synthetic tables?")
 @gate_argument
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@format_option("table", "json", "csv", "html")
+@format_option
 @click.option("--all", "show_all", is_flag=True, help="Show the clauses that are kept, too, in plain lines.")
 @report_errors(ExitCode.UNDETERMINED)
 def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) -> None:
@@ -89,7 +90,7 @@ def run(gate: Path, candidate: str) -> None:
     is new or changed, the candidate measured, judged, and published or refused. Dagster shows it like any
     other. The exit code is that of the verdict.
     """
-    from disclosure_pipeline.orchestration.running import run_gate
+    from disclosure_pipeline.orchestration.component import run_gate
 
     _, folders = load_with_waivers(gate)
     ended = run_gate(folders, candidate, show_step)
@@ -105,7 +106,7 @@ def run(gate: Path, candidate: str) -> None:
 @click.command(epilog=EXIT_CODES, short_help="Show the verdict on a candidate, and every clause.")
 @gate_argument
 @click.argument("candidate")
-@format_option("table", "json", "csv", "html")
+@format_option
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -117,10 +118,10 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
     json is the whole dossier, html the page that a run made of it. The exit code is that of its verdict.
     """
-    from disclosure_pipeline.candidates.files import read_json
     from disclosure_pipeline.candidates.filing import list_broken_clauses
     from disclosure_pipeline.evidence.dossier import to_markdown
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
+    from disclosure_pipeline.runtime.files import read_json
 
     store = folders_of(load_gate(gate)).store
     path = store.candidate_folder(candidate) / "dossier.json"
@@ -198,3 +199,129 @@ def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[s
         bound = judgement.limit_in_words or "no bound"
         lines.append(f"  {judgement.clause.name}:{value} ({bound}), {judgement.outcome}")
     return [*lines, *(f"- {reason}" for reason in reasons)]
+
+
+_KEY = click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A public key (PEM), or a YAML list of them with their periods; repeat for more.",
+)
+
+
+def _parse_moment(text: str) -> datetime:
+    from disclosure_pipeline.policy.trust import TrustError, parse_moment
+
+    try:
+        return parse_moment(text)
+    except TrustError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.command(epilog=EXIT_CODES, short_help="Check a published release, with nothing but a public key.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@_KEY
+@click.option("--gate", help="The gate that it must be a release of.")
+@click.option("--candidate", help="The candidate that it must be.")
+@click.option("--policy-digest", help="The digest of the policy that it must have been held against.")
+@click.option(
+    "--not-before",
+    callback=lambda _context, _option, text: None if text is None else _parse_moment(text),
+    help="A time with an offset, before which it must not have been published.",
+)
+@click.option(
+    "--revocations",
+    type=click.Path(path_type=Path),
+    help="A file of signed revocations, as `revoke` writes it, none of which may concern it.",
+)
+@report_errors()
+def verify(
+    folder: Path,
+    keys: tuple[Path, ...],
+    gate: str | None,
+    candidate: str | None,
+    policy_digest: str | None,
+    not_before: datetime | None,
+    revocations: Path | None,
+) -> None:
+    """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
+
+    Nothing is needed but the folder and the public key. What was approved is printed; with an option, the
+    release must be the one that it names.
+    """
+    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.release.verifying import Expected
+    from disclosure_pipeline.release.verifying import verify as verify_release
+
+    expected = Expected(gate, candidate, policy_digest, not_before)
+    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    echo(verify_release(folder, trusted_keys, expected, revocations))
+
+
+@click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@_KEY
+@click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
+@click.option(
+    "--revocations",
+    type=click.Path(path_type=Path),
+    help="The file that the signed revocation is added to, which is made if it is not there; by default "
+    "RELEASES/GATE.revocations, where the gate that published it reads it.",
+)
+@report_errors(expected=(DisclosurePipelineError, OSError))
+def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path | None) -> None:
+    """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
+
+    It is signed with the gate's key (DISCLOSURE_PIPELINE_SIGNING_KEY). The release itself is not touched:
+    hand the file of revocations to its recipients. The same table is not published again, in whatever order,
+    format or release.
+    """
+    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.release.keys import load_signer
+    from disclosure_pipeline.release.revoking import locate_revocations
+    from disclosure_pipeline.release.revoking import revoke as write_revocation
+
+    revocations = revocations or locate_revocations(folder.absolute().parent)
+    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    now = datetime.now(timezone.utc)
+    revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
+    echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
+
+
+@click.command(epilog=EXIT_CODES, short_help="Remove old bytes of candidates that were not released.")
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option(
+    "--releases",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder in which the gate publishes: RELEASES/GATE.",
+)
+@click.option(
+    "--older-than",
+    "days",
+    required=True,
+    type=click.IntRange(1, 36500),
+    help="How many days old they are at least.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@report_errors(expected=(DisclosurePipelineError, OSError))
+def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
+    """Remove the old bytes of candidates that were refused or never decided from STORE, a gate's store/GATE.
+
+    Bytes of what is published or approved stay, and so do all records.
+    """
+    from disclosure_pipeline.candidates.store import Store
+    from disclosure_pipeline.release.pruning import prune as prune_store
+
+    age, now = timedelta(days=days), datetime.now(timezone.utc)
+    pruning = prune_store(Store(store), releases, age, now, dry_run=dry_run)
+    for path in pruning.removed:
+        echo(f"{'would remove' if dry_run else 'removed'} {path}")
+    echo(f"{len(pruning.removed)} files, {pruning.bytes} bytes")
+    if pruning.unclear:
+        reasons = "".join(f"\n- {reason}" for reason in pruning.unclear)
+        raise click.ClickException(
+            f"All stored tables were kept, for it is not clear what is needed:{reasons}"
+        )

@@ -177,14 +177,15 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
         raise ValueError("records must not be negative")
     rng = np.random.default_rng([seed, 0])
     age = draw(rng, _age_pyramid()[np.newaxis], np.zeros(records, dtype=np.int16))
-    band = _band_of_age()[age]
+    band = np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))[age]
     sex = draw(rng, _share_of_men(), age)
     region = draw(rng, _region_weights(), band)
     household = draw(rng, _by_two(_HOUSEHOLD_BY_AGE, _HOUSEHOLD_BY_SEX), band * 2 + sex)
     education = draw(rng, _by_two(_EDUCATION_BY_AGE, _EDUCATION_BY_SEX), band * 2 + sex)
     mother = (sex == SEX.index("female")) & (household == HOUSEHOLD.index("couple with children"))
     mother &= age + YOUNGEST >= _GROWN_UP
-    work = draw(rng, _work_weights(), (band * 2 + sex) * 2 + mother)
+    work_weights = _by_two(_by_two(_WORK_BY_AGE, _WORK_BY_SEX), (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
+    work = draw(rng, work_weights, (band * 2 + sex) * 2 + mother)
     health = draw(rng, _by_two(_HEALTH_BY_AGE, _HEALTH_BY_WORK), band * len(WORK) + work)
     health[rng.random(records) < _HEALTH_NOT_REPORTED] = -1
     abroad = draw(rng, _abroad_weights(), band * len(REGION) + region)
@@ -235,10 +236,6 @@ def as_reported(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int
     return np.maximum(np.rint(amounts / step) * step, _STEPS[0]).astype(np.int32)
 
 
-def _band_of_age() -> Codes:
-    return np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))
-
-
 def _age_pyramid() -> Floats:
     """Return weights of the ages: many between 45 and 65, few beyond 85 (shape: ages)."""
     known, weights = (16, 25, 35, 45, 52, 62, 75, 85, 97), (0.8, 0.95, 1.05, 1.0, 1.2, 1.15, 0.75, 0.4, 0.02)
@@ -261,10 +258,6 @@ def _by_two(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
     """Return weights of levels by two things that act independently (shape: first * second, levels)."""
     product = np.asarray(first)[:, np.newaxis] * np.asarray(second)
     return product.reshape(-1, product.shape[2])
-
-
-def _work_weights() -> Floats:
-    return _by_two(_by_two(_WORK_BY_AGE, _WORK_BY_SEX), (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
 
 
 def _abroad_weights() -> Floats:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.files import read_json, write_whole
 from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.demo.population import REGION, population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evidence.page.rendering import PAGE
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
+from disclosure_pipeline.runtime.files import read_json, write_whole
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -59,9 +59,8 @@ def run_demo(home: Path, records: int, seed: int, on_step: Callable[[str], objec
 
     import dagster as dg
 
-    from disclosure_pipeline.orchestration.component import build_definitions
+    from disclosure_pipeline.orchestration.component import build_definitions, run_job
     from disclosure_pipeline.orchestration.gate_file import load_gate
-    from disclosure_pipeline.orchestration.running import run_job
 
     gate = build_definitions(load_gate(_DEFINITION))
     with dg.DagsterInstance.get() as instance:

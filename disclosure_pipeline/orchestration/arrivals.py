@@ -4,26 +4,24 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.claims import CLAIMS
-from disclosure_pipeline.candidates.files import StoreError, read_json
-from disclosure_pipeline.candidates.recording import (
-    GROUND_TRUTH,
+from disclosure_pipeline.candidates.arrival import (
     RecordedTables,
     name_measured,
     read_recorded_tables,
 )
-from disclosure_pipeline.candidates.store import MARKER, GateFolders, is_safe_name, read_snapshot
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.candidates.store import CLAIMS, MARKER, GateFolders, is_safe_name, read_snapshot
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.files import read_json
 
 # This many of the newest candidates are evaluated again when the ground truth has changed.
 NEWEST = 5
@@ -55,10 +53,7 @@ class CandidatePartitions(dg.DynamicPartitionsDefinition):
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def validate_partition_key(self, partition_key: str, context: Any) -> None:
-        """Add a candidate that has arrived. InputError, which says what to do, where it has not.
-
-        Dagster asks before it launches a run. Its context knows where partitions are kept.
-        """
+        """Add a candidate that has arrived, before a run is launched. InputError where it has not."""
         instance = context.dynamic_partitions_store
         if (
             isinstance(instance, dg.DagsterInstance)
@@ -129,10 +124,10 @@ def arrivals_sensor(
         for name in incoming.refused:
             context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
         complete = incoming.complete
-        brought = _read_brought(context, folders, cursor.get("brought"))
-        if brought is not None:
-            complete = {name: content for name, content in complete.items() if name in brought.candidates}
-            brought = replace(brought, candidates=brought.candidates - set(complete))
+        brought, last_events = _read_brought(context, folders, cursor.get("brought"))
+        if gate.synthetic_asset:
+            complete = {name: content for name, content in complete.items() if name in brought}
+            brought -= set(complete)
         new = {name: content for name, content in complete.items() if seen.get(name) != content}
         judged = {name for name in new if name not in seen and _was_judged(folders, name, recorded)}
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
@@ -142,42 +137,23 @@ def arrivals_sensor(
             for name, content in new.items()
             if name not in judged
         ]
+        after: dict[str, Any] = {"ground_truth": state, "candidates": seen | new}
+        if gate.synthetic_asset:
+            after["brought"] = {"candidates": sorted(brought), "last_events": last_events}
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else f"No new candidate in {folders.incoming}",
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
-            cursor=json.dumps(
-                {
-                    "ground_truth": state,
-                    "candidates": seen | new,
-                    **({} if brought is None else {"brought": brought.to_row()}),
-                }
-            ),
+            cursor=json.dumps(after),
         )
 
     return arrivals
 
 
-@dataclass(frozen=True)
-class _Brought:
-    """Candidates that assets brought and that are not complete yet, and the last event read of each asset."""
-
-    candidates: frozenset[str]
-    last_events: Mapping[str, int]
-
-    def to_row(self) -> dict[str, Any]:
-        return {"candidates": sorted(self.candidates), "last_events": dict(self.last_events)}
-
-
 def _read_brought(
     context: dg.SensorEvaluationContext, folders: GateFolders, row: Mapping[str, Any] | None
-) -> _Brought | None:
-    """Read which candidates the assets of a gate brought since the last tick; None where it names none.
-
-    The metadata `folder` of a materialisation says where the candidate lies: a folder within `incoming`.
-    """
-    if not folders.gate.synthetic_asset:
-        return None
+) -> tuple[set[str], dict[str, int]]:
+    """Read which candidates the gate's assets, if it names any, brought since the last tick, by `folder`."""
     candidates = set(row["candidates"]) if row else set()
     last_events = dict(row["last_events"]) if row else {}
     for name in folders.gate.synthetic_asset:
@@ -199,7 +175,7 @@ def _read_brought(
                 )
             else:
                 candidates.add(candidate)
-    return _Brought(frozenset(candidates), last_events)
+    return candidates, last_events
 
 
 def _find_in(incoming: Path, said: str) -> str | None:
@@ -220,7 +196,7 @@ def _read_state(folders: GateFolders) -> str:
 def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
     """Return the sha256 of each confidential table that is there, as a dossier's `measured` names them."""
     further = {name_measured(name): source for name, source in folders.confidential.items()}
-    tables = {GROUND_TRUTH: folders.ground_truth, **further}
+    tables = {"ground_truth": folders.ground_truth, **further}
     return {name: source.sha256() for name, source in tables.items() if source.exists()}
 
 
@@ -230,10 +206,7 @@ def must_record(folders: GateFolders) -> bool:
 
 
 def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -> bool:
-    """Return whether a table has to be recorded.
-
-    A database has no hash until it is read: it is recorded once, and again when somebody asks.
-    """
+    """Return whether a table has to be recorded; a database, which has no hash by itself, only once."""
     return any(
         digest != recorded.hashes[name] if digest else recorded.hashes[name] is None
         for name, digest in current.items()
@@ -259,10 +232,7 @@ def find_complete_candidates(incoming: Path) -> Incoming:
 
 
 def _sign_listing(files: Iterable[Path]) -> str:
-    """Sign a listing: it changes when a file is added, removed or rewritten. The run hashes the content.
-
-    A link counts as itself: one that leads nowhere must not stop the sensor for everybody else.
-    """
+    """Sign a listing: it changes when a file is added, removed or rewritten. A link counts as itself."""
     states = [(path.name, path.lstat()) for path in files]
     listing = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
     return hashlib.sha256(repr(listing).encode()).hexdigest()[:16]

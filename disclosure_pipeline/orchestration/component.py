@@ -1,183 +1,53 @@
-"""`DisclosureGate`: a gate's YAML file as assets, checks, jobs, sensors and a schedule; and a new gate.
-
-A new gate gets its file, folders and keys, the settings of Dagster, and the environment.
-"""
+"""`DisclosureGate`: a gate's YAML file as assets, checks, jobs, sensors and a schedule; and its runs."""
 
 import logging
 import os
 import re
-import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import dagster as dg
 from pydantic import BaseModel, Field
 
-from disclosure_pipeline.candidates.files import write_whole
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.orchestration.arrivals import arrivals_sensor, ground_truth_schedule
+from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.arrivals import (
+    CandidatePartitions,
+    arrivals_sensor,
+    ground_truth_schedule,
+    must_record,
+    require_arrived,
+)
 from disclosure_pipeline.orchestration.decision_assets import candidates_asset, dossier_asset, release_asset
 from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
     fill_in_templates,
     is_validating,
-    parse_gate,
     require_as_written,
+    require_other_table,
     require_prerequisites,
+    set_up_gate,
+    write_gate,
 )
-from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.measuring_assets import (
     bins_asset,
     disclosure_assets,
     ground_truth_asset,
     synthetic_asset,
 )
+from disclosure_pipeline.orchestration.steps import VERDICT, GateGraph, Verdict
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import find_gate_file
 from disclosure_pipeline.policy.gate_template import (
     EXAMPLE,
-    Schema,
     describe_table,
-    require_gate_name,
-    write_definition,
 )
 from disclosure_pipeline.policy.waivers import Waiver, read_waivers
-from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.tables.sources import read_raw
-
-HOME = "DAGSTER_HOME"
-_SETTINGS = Path(__file__).with_name("dagster.yaml")
-_PROJECT = """\
-[project]
-name = "gates"
-version = "0"
-
-[tool.dg]
-directory_type = "project"
-
-[tool.dg.cli.telemetry]
-enabled = false
-
-[tool.dg.project]
-root_module = "gates"
-"""
-_IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
-_DEFINITIONS = '''\
-"""Every gate in `defs/`, for Dagster."""
-
-from pathlib import Path
-
-import dagster as dg
-
-
-@dg.definitions
-def defs() -> dg.Definitions:
-    """All gates; steps run in one process, where they take less than a second each."""
-    gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
-    return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))
-'''
-
-
-@dataclass(frozen=True)
-class GateSetup:
-    """A new gate: its file, DAGSTER_HOME, and the variables that everything needs."""
-
-    file: Path
-    home: Path
-    incoming: Path
-    environment: dict[str, str]
-    environment_file: Path
-
-
-def set_up_project(folder: Path) -> Path:
-    """Make a folder a project of Dagster unless it is one; return the folder of its definitions.
-
-    DisclosurePipelineError where it has a pyproject.toml that is none.
-    """
-    settings = folder / "pyproject.toml"
-    if settings.exists():
-        return _find_definitions(folder, settings.read_text(encoding="utf-8"))
-    write_whole(settings, _PROJECT.encode())
-    for name, text in {
-        ".gitignore": _IGNORED,
-        "gates/__init__.py": "",
-        "gates/definitions.py": _DEFINITIONS,
-    }.items():
-        if not (folder / name).exists():
-            write_whole(folder / name, text.encode())
-    return folder / "gates" / "defs"
-
-
-def _find_definitions(folder: Path, settings: str) -> Path:
-    """Return the folder `defs` of a project, as its root module says."""
-    lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
-    module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
-    for root in (folder / "src", folder):
-        if module and (root / module).is_dir():
-            return root / module / "defs"
-    raise DisclosurePipelineError(
-        f"{folder / 'pyproject.toml'} is of no Dagster project with a root_module: give an empty folder, or "
-        "one that `create-dagster project` made."
-    )
-
-
-def require_other_table(table: Path, ground_truth: str) -> None:
-    """Raise InputError if the table that is to describe a gate is the confidential one."""
-    if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
-        raise InputError(
-            f"{table} is the confidential table itself: give a synthetic or an invented table with the same "
-            "columns."
-        )
-
-
-def set_up_gate(
-    name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
-) -> GateSetup:
-    """Write the file of a gate, and make folders and keys where they are not there yet.
-
-    They lie in DAGSTER_HOME where that is set, else in the folder `home` of the project; keys are made once
-    for all gates of a home. Errors as `write_gate`.
-    """
-    file = write_gate(name, definition_folder, ground_truth, schema)
-    home = Path(os.environ.get(HOME) or project / "home").resolve()
-    for folder in ("incoming", "store", "releases"):
-        (home / name / folder).mkdir(parents=True, exist_ok=True)
-    keys = KeyFiles.in_folder(home / "keys")
-    if not keys.public_key.exists():
-        keygen(home / "keys")
-    if not (home / "dagster.yaml").exists():
-        write_whole(home / "dagster.yaml", _SETTINGS.read_bytes())
-    environment = {HOME: str(home), SIGNING_KEY: str(keys.signing_key), SALT: str(keys.salt)}
-    environment_file = project / ".env"
-    _add_variables(environment_file, environment)
-    return GateSetup(file, home, home / name / "incoming", environment, environment_file)
-
-
-def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
-    """Write the file of a gate alone; return its path.
-
-    DefinitionError, and nothing is written, where it cannot be loaded; DisclosurePipelineError where there is
-    one already.
-    """
-    require_gate_name(name)
-    file = definition_folder / "defs.yaml"
-    if file.exists():
-        raise DisclosurePipelineError(f"{file} is there already: give another name, or remove it.")
-    text = write_definition(name, ground_truth, schema)
-    parse_gate(text, file)
-    write_whole(file, text.encode())
-    return file
-
-
-def _add_variables(file: Path, environment: dict[str, str]) -> None:
-    """Add what a file of variables lacks; what it has stays as it is."""
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    present = {line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines()}
-    lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items() if name not in present]
-    if lines:
-        write_whole(file, "\n".join([*text.splitlines(), *lines, ""]).encode())
 
 
 class GateParams(BaseModel):
@@ -271,7 +141,8 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
     """Return the assets and checks of a gate; a job for GT and one for a candidate; sensors and schedule."""
     for clause in list_effective_clauses(gate.clauses()):
         _LOG.info("Gate %s: %s", gate.name, clause)
-    graph = GateGraph(gate, tuple(waivers))
+    candidates = CandidatePartitions.of_gate(gate)
+    graph = GateGraph(gate, candidates, tuple(waivers))
     assets = [
         ground_truth_asset(graph),
         synthetic_asset(graph),
@@ -292,7 +163,7 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
         # Each run lists the candidates at its end, also where it refuses.
         selection=dg.AssetSelection.groups(gate.name)
         - dg.AssetSelection.assets(graph.key("ground_truth"), graph.key("candidates")),
-        partitions_def=graph.candidates,
+        partitions_def=candidates,
         description="Measures one candidate and releases or refuses it",
         executor_def=dg.in_process_executor,
     )
@@ -300,12 +171,74 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
         assets=assets,
         jobs=[ground_truth_job, gate_job],
         sensors=[
-            arrivals_sensor(gate, graph.candidates, ground_truth_job, gate_job),
+            arrivals_sensor(gate, candidates, ground_truth_job, gate_job),
             failures_sensor(
                 gate,
                 [check.key for asset in assets for check in asset.check_specs],
                 [ground_truth_job, gate_job],
             ),
         ],
-        schedules=[ground_truth_schedule(gate, graph.candidates, gate_job)],
+        schedules=[ground_truth_schedule(gate, candidates, gate_job)],
     )
+
+
+def run_job(
+    defs: dg.Definitions, job: str, instance: dg.DagsterInstance, candidate: str | None = None
+) -> dg.ExecuteInProcessResult:
+    """Run a job of a gate. A refusal is a failed run, not an exception."""
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance,
+        partition_key=candidate,
+        raise_on_error=False,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+    )
+
+
+@dataclass(frozen=True)
+class GateRun:
+    """The end of a run: its verdict, in words for custodians, and its id in Dagster."""
+
+    verdict: Verdict
+    words: str
+    run_id: str
+
+
+def run_gate(
+    folders: GateFolders, candidate: str, show_step: Callable[[str], AbstractContextManager[object]]
+) -> GateRun:
+    """Run the gate over a candidate, to its release or its refusal.
+
+    The ground truth is recorded first where it is not recorded as it is now; where that fails, it is what
+    ended. `show_step` is entered with what is under way. InputError, and nothing is run, where no complete
+    candidate of the name lies in the gate's folder, or DAGSTER_HOME is not set.
+    """
+    if not os.environ.get("DAGSTER_HOME"):
+        raise InputError("DAGSTER_HOME is not set, so that nobody would find the run again: set it.")
+    require_arrived(folders, candidate)
+    gate = folders.gate
+    defs = build_definitions(gate, folders.waivers)
+    with dg.DagsterInstance.get() as instance:
+        if must_record(folders):
+            with show_step("Recording the ground truth"):
+                recorded = run_job(defs, f"{gate.name}_ground_truth", instance)
+            if not recorded.success:
+                return _describe(recorded, instance)
+        instance.add_dynamic_partitions(f"{gate.name}_candidates", [candidate])
+        with show_step(f"Measuring {candidate}, judging it, and publishing it if it is approved"):
+            return _describe(run_job(defs, f"{gate.name}_gate", instance, candidate), instance)
+
+
+def _describe(run: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> GateRun:
+    """Read the verdict that the run was tagged with; a run that ended without one has crashed."""
+    stored = instance.get_run_by_id(run.run_id)
+    tagged = None if stored is None else stored.tags.get(VERDICT)
+    verdict = next((word for word in get_args(Verdict) if word == tagged), None)
+    if run.success:
+        return GateRun(verdict or "approved", "", run.run_id)
+    raised = [
+        event.step_failure_data.user_failure_data
+        for event in run.all_events
+        if event.event_type is dg.DagsterEventType.STEP_FAILURE
+    ]
+    words = [data.description for data in raised if data is not None and data.description]
+    return GateRun(verdict or "crashed", "\n".join(words), run.run_id)

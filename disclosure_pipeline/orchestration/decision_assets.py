@@ -17,8 +17,14 @@ from disclosure_pipeline.candidates.filing import (
 )
 from disclosure_pipeline.evidence.dossier import to_markdown
 from disclosure_pipeline.orchestration import presentation, steps
-from disclosure_pipeline.orchestration.graph import GateGraph
-from disclosure_pipeline.orchestration.steps import RunOutcome, StepOutcome, StepResult, gate_step, refuse
+from disclosure_pipeline.orchestration.steps import (
+    GateGraph,
+    RunOutcome,
+    StepOutcome,
+    StepResult,
+    gate_step,
+    refuse,
+)
 from disclosure_pipeline.policy.verdict import read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.standing import Standing, describe_standing, is_published, list_standings
@@ -49,8 +55,7 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
     )
     @gate_step()
     def candidates() -> StepOutcome:
-        result: dg.MaterializeResult = dg.MaterializeResult(metadata=_describe_candidates(graph))
-        return StepOutcome([result])
+        return StepOutcome([dg.MaterializeResult(metadata=_describe_candidates(graph))])
 
     return candidates
 
@@ -122,19 +127,16 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
         broken = list_broken_clauses(content)
         standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
-        materialization: dg.MaterializeResult = dg.MaterializeResult(
-            metadata={
-                "decision": content["decision"],
-                "standing": standing,
-                "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
-                "evaluations_of_ground_truth": count_evaluations(
-                    folders.store, content["measured"]["ground_truth"]
-                ),
-                "clauses": presentation.clauses_table(judgements),
-                "dossier": dg.MetadataValue.md(to_markdown(content)),
-                "folder": str(folders.store.candidate_folder(candidate)),
-            },
-        )
+        evaluations = count_evaluations(folders.store, content["measured"]["ground_truth"])
+        metadata = {
+            "decision": content["decision"],
+            "standing": standing,
+            "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
+            "evaluations_of_ground_truth": evaluations,
+            "clauses": presentation.clauses_table(judgements),
+            "dossier": dg.MetadataValue.md(to_markdown(content)),
+            "folder": str(folders.store.candidate_folder(candidate)),
+        }
         approved = content["decision"] == "approved"
         description = f"{standing}: {', '.join(broken) or 'every clause that decides is kept'}"
         within_policy = dg.AssetCheckResult(
@@ -145,7 +147,8 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             metadata={"value": len(broken), "bound": 0, "outcome": content["decision"]},
         )
         waivers = presentation.waivers_result(content["waivers"], void, key)
-        results: list[StepResult] = [materialization, within_policy, waivers, list_candidates(graph)]
+        made: dg.MaterializeResult = dg.MaterializeResult(metadata=metadata)
+        results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
         if approved:
             return StepOutcome(results)
         reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)

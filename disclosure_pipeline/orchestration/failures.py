@@ -1,8 +1,18 @@
-"""Report how a run failed, by its own events: a gate that refuses is not broken."""
+"""Report how a run failed, by its own events, and send notices of it: a gate that refuses is not broken."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import html
+import json
+import logging
+import re
+import textwrap
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.util import find_spec
 from typing import Any, get_args
 
 import dagster as dg
@@ -10,11 +20,174 @@ import dagster as dg
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.orchestration.presentation import WORST_CLAUSE
 from disclosure_pipeline.orchestration.steps import FOR_NOTICES, RunOutcome, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
 from disclosure_pipeline.release.standing import is_published
+from disclosure_pipeline.tables.files import fill_in_variables
+
+_LOG = logging.getLogger(__name__)
+
+# Seconds for all the sending of one notice. A tick of the sensor sends up to five and Dagster gives it 60:
+# beyond that it would begin again, with the notices that were sent already.
+SECONDS = 8.0
+# Seconds between one try and the next.
+PAUSES = (0.5, 1.5)
+
+_WORDS: Mapping[RunOutcome, str] = {
+    "refused": "refused",
+    "undetermined": "could not be determined",
+    "crashed": "crashed",
+}
+
+
+class NoticeError(DisclosurePipelineError):
+    """A notice cannot be sent as the gate's file says."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """The outcome of a failed run, without a GT value. `candidate` is None for a run of the ground truth.
+
+    `is_published`: the candidate was published before, and is refused (or cannot be judged) today.
+    """
+
+    gate: str
+    candidate: str | None
+    outcome: RunOutcome
+    reasons: tuple[str, ...]
+    run_id: str
+    link: str | None
+    is_published: bool = False
+
+    @property
+    def subject(self) -> str:
+        """One line: whose run failed, and how."""
+        table = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
+        published = f"published, {_WORDS[self.outcome]} today"
+        return f"{self.gate}, {table}: {published if self.is_published else _WORDS[self.outcome]}"
+
+    @property
+    def text(self) -> str:
+        """The whole notice as lines of text."""
+        reasons = [f"- {reason}" for reason in self.reasons]
+        return "\n".join([self.subject, *reasons, f"Run {self.link or self.run_id}"])
+
+
+Send = Callable[[Notice, dg.RunFailureSensorContext], None]
+
+
+def make_senders(notify: Notify) -> dict[str, Send]:
+    """Return the senders that a gate's file asks for, by name. NoticeError where one lacks its package."""
+    by_name: dict[str, Send] = {}
+    if notify.webhook is not None:
+        by_name["webhook"] = partial(_post_to_webhook, notify.webhook)
+    if notify.email is not None:
+        by_name["email"] = partial(_mail, notify.email)
+    if notify.slack is not None:
+        if find_spec("dagster_slack") is None:
+            raise NoticeError("notify.slack needs a package: install disclosure-pipeline[slack].")
+        by_name["slack"] = partial(_post_to_slack, notify.slack)
+    return by_name
+
+
+def write_to_logs(notice: Notice, tick_log: logging.Logger) -> None:
+    """Write a notice into the log of the sensor's tick and that of the process, whatever else is sent."""
+    level = logging.WARNING if notice.outcome == "refused" else logging.ERROR
+    for log in (tick_log, _LOG):
+        log.log(level, notice.text)
+
+
+def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
+    """Send a notice by all senders at once, within `SECONDS`; return why it did not arrive, by sender."""
+    deadline = time.monotonic() + SECONDS
+    problems: dict[str, str | None] = {}
+
+    def try_sender(name: str) -> None:
+        for pause in (0.0, *PAUSES):
+            if time.monotonic() + pause > deadline:
+                break
+            time.sleep(pause)
+            try:
+                senders[name](notice, context)
+                problems[name] = None
+                break
+            except DisclosurePipelineError as error:
+                problems[name] = str(error)
+            except Exception as error:  # of whatever library: its message may hold an address or a secret
+                problems[name] = _type_and_code(error)
+
+    threads = [threading.Thread(target=try_sender, args=(name,), daemon=True) for name in senders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    outcomes = {name: problems.get(name, f"no answer within {SECONDS:g} s") for name in senders}
+    return {name: problem for name, problem in outcomes.items() if problem is not None}
+
+
+def _type_and_code(error: Exception) -> str:
+    cause = getattr(error, "reason", None)  # what urllib wraps
+    if isinstance(cause, Exception):
+        error = cause
+    codes = [getattr(error, name, None) for name in ("code", "smtp_code")]
+    answer = getattr(getattr(error, "response", None), "data", None)  # what Slack says
+    if isinstance(answer, dict):
+        codes.append(answer.get("error"))
+    harmless = [str(code) for code in codes if re.fullmatch(r"[a-z0-9_]{1,40}", str(code))]
+    return " ".join([type(error).__name__, *harmless])
+
+
+def _post_to_webhook(secret: str, notice: Notice, _: dg.RunFailureSensorContext) -> None:
+    url = fill_in_variables(secret, "notify.webhook")
+    if not url.startswith(("https://", "http://")):
+        raise NoticeError("notify.webhook must be the URL of a web server: https://...")
+    content = json.dumps(asdict(notice) | {"text": notice.text}).encode()
+    request = urllib.request.Request(url, content, {"Content-Type": "application/json"})
+    with _build_opener().open(request, timeout=SECONDS):
+        pass
+
+
+def _build_opener() -> urllib.request.OpenerDirector:
+    """Build an opener for http and https alone, through the environment's proxy, without redirects."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.HTTPDefaultErrorHandler(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def _mail(email: Email, notice: Notice, context: dg.RunFailureSensorContext) -> None:
+    text = html.escape(notice.text).encode("ascii", "xmlcharrefreplace").decode()  # it is sent as ASCII
+    lines = (textwrap.wrap(line, 400) for line in text.splitlines())
+    body = "<br>\n".join("\n".join(parts) for parts in lines)  # 998 characters fit into a line
+    send_by_dagster = dg.make_email_on_run_failure_sensor(
+        email_from=email.sender,
+        email_password=fill_in_variables(email.password, "notify.email.password"),
+        email_to=list(email.to),
+        email_body_fn=lambda _: body,
+        email_subject_fn=lambda _: notice.subject,
+        smtp_host=email.host,
+        smtp_type=email.encryption,
+        smtp_port=email.port,
+        smtp_user=email.user,
+    )
+    send_by_dagster(context)
+
+
+def _post_to_slack(slack: Slack, notice: Notice, _: dg.RunFailureSensorContext) -> None:
+    from dagster_slack import SlackResource
+
+    client = SlackResource(token=fill_in_variables(slack.token, "notify.slack.token")).get_client()
+    text = html.escape(notice.text, quote=False)  # as Slack asks: no name becomes a mention
+    client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
+
 
 # The meaning of a failed blocking check; that of `within_policy` is the dossier's decision.
 _MEANINGS: Mapping[tuple[str, str], RunOutcome] = {
@@ -99,16 +272,13 @@ def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
 
 
 def _read_decisions(events: Iterable[dg.DagsterEvent]) -> dict[dg.AssetKey, Any]:
-    materializations = (
-        event.step_materialization_data.materialization
-        for event in events
-        if event.event_type is _MATERIALIZATION
-    )
-    return {
-        materialization.asset_key: materialization.metadata["decision"].value
-        for materialization in materializations
-        if "decision" in materialization.metadata
-    }
+    decisions = {}
+    for event in events:
+        if event.event_type is _MATERIALIZATION:
+            materialization = event.step_materialization_data.materialization
+            if "decision" in materialization.metadata:
+                decisions[materialization.asset_key] = materialization.metadata["decision"].value
+    return decisions
 
 
 def _interpret_failed_checks(
@@ -132,10 +302,7 @@ def _interpret_failed_checks(
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """Classify a failed step by the failure that it raised; `meaning` is that of its failed blocking checks.
-
-    Where the failure names checks, both have to say the same.
-    """
+    """Classify a failed step by the failure that it raised; checks that it names have to mean the same."""
     failure_data = failure.step_failure_data
     raised = failure_data.user_failure_data
     stated = raised.metadata["outcome"].value if raised and "outcome" in raised.metadata else None
@@ -152,10 +319,11 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    reasons = raised.metadata.get(FOR_NOTICES)
-    if reasons is not None and isinstance(reasons.value, list):
-        return tuple(map(str, reasons.value))
-    return (_describe_publicly(raised.metadata),)
+    """Return what a notice may say; descriptions hold exact figures of GT, and are for custodians."""
+    words = raised.metadata.get(FOR_NOTICES)
+    if words is None:
+        return ("its words are withheld, the user interface has them",)
+    return tuple(map(str, words.value)) if isinstance(words.value, list) else (str(words.value),)
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
@@ -170,19 +338,10 @@ def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetC
     return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
 
 
-def _describe_publicly(metadata: Mapping[str, dg.MetadataValue[Any]]) -> str:
-    # Descriptions hold exact figures of GT: they are for custodians.
-    words = metadata.get(FOR_NOTICES)
-    return str(words.value) if words is not None else "its words are withheld, the user interface has them"
-
-
 def failures_sensor(
     gate: Gate, checks: Iterable[dg.AssetCheckKey], jobs: Sequence[Any]
 ) -> dg.SensorDefinition:
-    """Report how a failed run of the gate's jobs ended: in the log, and as the gate's file says.
-
-    NoticeError where a sender needs a package that is not installed.
-    """
+    """Report how a failed run of the gate's jobs ended: in the log, and as the gate's file says."""
     gate_checks = frozenset(checks)
     senders = make_senders(gate.notify)
 
@@ -217,7 +376,12 @@ def _build_notice(
 ) -> Notice:
     run_id, candidate = context.dagster_run.run_id, context.partition_key
     server = gate.notify.web_server
-    run_ending = _read_ending(context.instance, run_id, checks)
+    try:
+        types = {_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE}
+        entries = context.instance.all_logs(run_id, of_type=types)
+        ending = classify_failed_run([entry.get_dagster_event() for entry in entries], checks)
+    except Exception as error:  # of whatever storage: a crash, for somebody has to look at it
+        ending = Ending("crashed", (f"The events of the run cannot be read ({type(error).__name__}).",))
     published = False
     with suppress(DisclosurePipelineError):  # the folders may not be known here
         published = candidate is not None and is_published(folders_of(gate), candidate)
@@ -225,17 +389,9 @@ def _build_notice(
         gate=gate.name,
         # Somebody may have added any partition by hand.
         candidate=candidate if candidate is None or is_safe_name(candidate) else ascii(candidate[:100]),
-        outcome=run_ending.outcome,
-        reasons=run_ending.reasons,
+        outcome=ending.outcome,
+        reasons=ending.reasons,
         run_id=run_id,
         link=None if server is None else f"{server.rstrip('/')}/runs/{run_id}",
         is_published=published,
     )
-
-
-def _read_ending(instance: dg.DagsterInstance, run_id: str, checks: Collection[dg.AssetCheckKey]) -> Ending:
-    try:
-        entries = instance.all_logs(run_id, of_type={_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE})
-        return classify_failed_run([entry.get_dagster_event() for entry in entries], checks)
-    except Exception as error:  # of whatever storage: a crash, for somebody has to look at it
-        return Ending("crashed", (f"The events of the run cannot be read ({type(error).__name__}).",))

@@ -1,17 +1,22 @@
-"""A gate's own file, read strictly: what Dagster's loader took silently is refused here, with its place."""
+"""A gate's own file: read strictly, with the place of what is wrong, and written for a new gate.
+
+A new gate gets its file, folders and keys, the settings of Dagster, and the environment.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from disclosure_pipeline.candidates.store import GateFolders, Store
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_reader import (
@@ -20,8 +25,15 @@ from disclosure_pipeline.policy.gate_reader import (
     read_gate,
     validate_gate,
 )
+from disclosure_pipeline.policy.gate_template import (
+    Schema,
+    require_gate_name,
+    write_definition,
+)
 from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
+from disclosure_pipeline.runtime.files import write_whole
 from disclosure_pipeline.tables.files import is_remote
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, source_of
 
@@ -93,10 +105,7 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
 
 
 def load_gate(path: Path) -> Gate:
-    """Return the gate of a file, or of a folder with one, read strictly and without Dagster's loader.
-
-    DefinitionError, with the place, where it cannot be taken as it is written.
-    """
+    """Return the gate of a file, or of a folder with one, read strictly. DefinitionError, with the place."""
     file = (find_gate_file(path) or path) if path.is_dir() else path
     return _fill_in(read_gate(file), file)
 
@@ -123,10 +132,7 @@ def _fill_in(gate: Gate, file: Path) -> Gate:
 
 
 def require_as_written(gate: Gate, file: Path, position: int) -> None:
-    """Raise DefinitionError unless a component of a file is what the file, read strictly, says.
-
-    `position`: which document of the file the component is.
-    """
+    """Raise DefinitionError unless a component is what this document of its file, read strictly, says."""
     documents = read_documents(read_file(file), str(file))
     strict = validate_gate(documents[position], file) if position < len(documents) else None
     if strict is None or strict.policy_digest() != gate.policy_digest():
@@ -134,11 +140,7 @@ def require_as_written(gate: Gate, file: Path, position: int) -> None:
 
 
 def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
-    """Raise DefinitionError, in one line with the places, where what the gate needs is missing.
-
-    Only `dg check defs` (`dagster definitions validate`) asks for it: a web server or a run must not
-    fail because a drive is away.
-    """
+    """Raise DefinitionError, with places, where what the gate needs is missing: for `dg check defs` only."""
     from disclosure_pipeline.orchestration.steps import now
 
     try:
@@ -160,3 +162,129 @@ def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: in
 def is_validating() -> bool:
     """Return whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
     return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
+
+
+HOME = "DAGSTER_HOME"
+_SETTINGS = Path(__file__).with_name("dagster.yaml")
+_PROJECT = """\
+[project]
+name = "gates"
+version = "0"
+
+[tool.dg]
+directory_type = "project"
+
+[tool.dg.cli.telemetry]
+enabled = false
+
+[tool.dg.project]
+root_module = "gates"
+"""
+_IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
+_DEFINITIONS = '''\
+"""Every gate in `defs/`, for Dagster."""
+
+from pathlib import Path
+
+import dagster as dg
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """All gates; steps run in one process, where they take less than a second each."""
+    gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
+    return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))
+'''
+
+
+@dataclass(frozen=True)
+class GateSetup:
+    """A new gate: its file, DAGSTER_HOME, and the variables that everything needs."""
+
+    file: Path
+    home: Path
+    incoming: Path
+    environment: dict[str, str]
+    environment_file: Path
+
+
+def set_up_project(folder: Path) -> Path:
+    """Make a folder a project of Dagster unless it is one; return the folder of its definitions."""
+    settings = folder / "pyproject.toml"
+    if settings.exists():
+        return _find_definitions(folder, settings.read_text(encoding="utf-8"))
+    write_whole(settings, _PROJECT.encode())
+    for name, text in {
+        ".gitignore": _IGNORED,
+        "gates/__init__.py": "",
+        "gates/definitions.py": _DEFINITIONS,
+    }.items():
+        if not (folder / name).exists():
+            write_whole(folder / name, text.encode())
+    return folder / "gates" / "defs"
+
+
+def _find_definitions(folder: Path, settings: str) -> Path:
+    """Return the folder `defs` of a project, as its root module says."""
+    lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
+    module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
+    for root in (folder / "src", folder):
+        if module and (root / module).is_dir():
+            return root / module / "defs"
+    raise DisclosurePipelineError(
+        f"{folder / 'pyproject.toml'} is of no Dagster project with a root_module: give an empty folder, or "
+        "one that `create-dagster project` made."
+    )
+
+
+def require_other_table(table: Path, ground_truth: str) -> None:
+    """Raise InputError if the table that is to describe a gate is the confidential one."""
+    if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
+        raise InputError(
+            f"{table} is the confidential table itself: give a synthetic or an invented table with the same "
+            "columns."
+        )
+
+
+def set_up_gate(
+    name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
+) -> GateSetup:
+    """Write the file of a gate, and make folders and keys where they are not there yet.
+
+    They lie in DAGSTER_HOME where that is set, else in the folder `home` of the project; keys are made once
+    for all gates of a home. Errors as `write_gate`.
+    """
+    file = write_gate(name, definition_folder, ground_truth, schema)
+    home = Path(os.environ.get(HOME) or project / "home").resolve()
+    for folder in ("incoming", "store", "releases"):
+        (home / name / folder).mkdir(parents=True, exist_ok=True)
+    keys = KeyFiles.in_folder(home / "keys")
+    if not keys.public_key.exists():
+        keygen(home / "keys")
+    if not (home / "dagster.yaml").exists():
+        write_whole(home / "dagster.yaml", _SETTINGS.read_bytes())
+    environment = {HOME: str(home), SIGNING_KEY: str(keys.signing_key), SALT: str(keys.salt)}
+    environment_file = project / ".env"
+    _add_variables(environment_file, environment)
+    return GateSetup(file, home, home / name / "incoming", environment, environment_file)
+
+
+def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
+    """Write the file of a gate alone. Nothing is written where it cannot be loaded, or is there."""
+    require_gate_name(name)
+    file = definition_folder / "defs.yaml"
+    if file.exists():
+        raise DisclosurePipelineError(f"{file} is there already: give another name, or remove it.")
+    text = write_definition(name, ground_truth, schema)
+    parse_gate(text, file)
+    write_whole(file, text.encode())
+    return file
+
+
+def _add_variables(file: Path, environment: dict[str, str]) -> None:
+    """Add what a file of variables lacks; what it has stays as it is."""
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    present = {line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines()}
+    lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items() if name not in present]
+    if lines:
+        write_whole(file, "\n".join([*text.splitlines(), *lines, ""]).encode())

@@ -5,18 +5,16 @@ from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive
+from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive, record_ground_truth
 from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
-from disclosure_pipeline.candidates.reading import record_ground_truth
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.decision_assets import list_candidates
-from disclosure_pipeline.orchestration.graph import GateGraph
 from disclosure_pipeline.orchestration.presentation import show_plots
-from disclosure_pipeline.orchestration.steps import StepOutcome, StepResult, gate_step, refuse
+from disclosure_pipeline.orchestration.steps import GateGraph, StepOutcome, StepResult, gate_step, refuse
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
+from disclosure_pipeline.release.readiness import keep_power_once
 from disclosure_pipeline.release.releasing import remove_abandoned
-from disclosure_pipeline.release.sealed_power import keep_power_once
 from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.tables.contract import Violation
 
@@ -49,20 +47,19 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
         recorded = record_ground_truth(graph.folders)
         is_broken = bool(recorded.violations)
         power = "not measured" if is_broken else keep_power_once(graph.folders, recorded.sha256)
-        materialization: dg.MaterializeResult = dg.MaterializeResult(
-            metadata={
-                "power": power,
-                "dagster/row_count": recorded.records,
-                "location": graph.folders.ground_truth.redacted_location,
-                "sha256": recorded.sha256,
-            },
-        )
-        results: list[StepResult] = [materialization, _contract_result(key, recorded.violations)]
-        if not is_broken:
-            return StepOutcome(results)
+        metadata: dict[str, Any] = {
+            "power": power,
+            "dagster/row_count": recorded.records,
+            "location": graph.folders.ground_truth.redacted_location,
+            "sha256": recorded.sha256,
+        }
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
-        failure = refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])
-        return StepOutcome(results, failure)
+        return StepOutcome(
+            [dg.MaterializeResult(metadata=metadata), _contract_result(key, recorded.violations)],
+            refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])
+            if is_broken
+            else None,
+        )
 
     return ground_truth
 
@@ -71,8 +68,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     """Build the asset that takes a candidate's snapshot and compares it with the dictionary and GT."""
     gate = graph.gate
     key = graph.key("synthetic")
-    overlap_clauses = [clause for clause in gate.clauses() if clause.measure == "key_overlap"]
-
+    clauses = sum(clause.measure == "key_overlap" for clause in gate.clauses())
     settings: dict[str, Any] = dict(
         key=key,
         partitions_def=graph.candidates,
@@ -92,34 +88,29 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     )
 
     def describe_arrival(arrival: Arrival) -> StepOutcome:
-        materialization: dg.MaterializeResult = dg.MaterializeResult(
-            metadata={
-                "dagster/row_count": sum(arrival.records),
-                "syntheses": len(arrival.records),
-                "sha256": arrival.snapshot.sha256,
-            },
-        )
-        overlap = _overlap_result(key, arrival, len(overlap_clauses))
-        results: list[StepResult] = [materialization, _contract_result(key, arrival.violations), overlap]
-        candidate = arrival.snapshot.candidate
+        metadata: dict[str, Any] = {
+            "dagster/row_count": sum(arrival.records),
+            "syntheses": len(arrival.records),
+            "sha256": arrival.snapshot.sha256,
+        }
+        contract, overlap = _contract_result(key, arrival.violations), _overlap_result(key, arrival, clauses)
+        results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract, overlap]
+        name = f"Candidate {arrival.snapshot.candidate!r}"
         if arrival.violations:
-            sentence = f"Candidate {candidate!r} is refused: it breaks the data dictionary"
+            sentence = f"{name} is refused: it breaks the data dictionary"
             failure = refuse("refused", sentence, _reasons(arrival.violations), ["contract"])
-            return StepOutcome([*results, list_candidates(graph)], failure)
-        if not overlap.passed:
-            sentence = (
-                f"Candidate {candidate!r} is undetermined: it shares too few values with the ground truth"
-            )
+        elif not overlap.passed:
+            sentence = f"{name} is undetermined: it shares too few values with the ground truth"
             broken = {
                 str(overlap): str(public)
                 for overlap, public in zip(arrival.overlaps, arrival.public_overlaps, strict=True)
                 if overlap.outcome != "kept"
             }
-            failure = refuse(
-                "undetermined", sentence, broken or {NOT_MEASURED: NOT_MEASURED}, ["key_overlap"]
-            )
-            return StepOutcome([*results, list_candidates(graph)], failure)
-        return StepOutcome(results)
+            reasons = broken or {NOT_MEASURED: NOT_MEASURED}
+            failure = refuse("undetermined", sentence, reasons, ["key_overlap"])
+        else:
+            return StepOutcome(results)
+        return StepOutcome([*results, list_candidates(graph)], failure)
 
     if gate.synthesis_asset is None:
 
@@ -194,14 +185,12 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @gate_step()
     def bins_(context: dg.AssetExecutionContext) -> StepOutcome:
         groups = load_group_levels(graph.folders, context.partition_key)
-        result: dg.MaterializeResult = dg.MaterializeResult(
-            metadata={
-                "bins": presentation.show_table(groups, "bins"),
-                "dagster/row_count": len(groups),
-                "dagster/column_schema": presentation.frame_schema(groups, "bins"),
-            }
-        )
-        return StepOutcome([result])
+        metadata: dict[str, Any] = {
+            "bins": presentation.show_table(groups, "bins"),
+            "dagster/row_count": len(groups),
+            "dagster/column_schema": presentation.frame_schema(groups, "bins"),
+        }
+        return StepOutcome([dg.MaterializeResult(metadata=metadata)])
 
     return bins_
 

@@ -15,7 +15,7 @@ import pandas as pd
 from disclosure_pipeline.evaluation.glossary import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
-from disclosure_pipeline.orchestration.graph import ClauseCheck, name_check
+from disclosure_pipeline.orchestration.steps import ClauseCheck, name_check
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import find_measure, values
@@ -96,11 +96,7 @@ FLAGS_SHOWN = 20
 def check_result(
     check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """Return the clauses of a check as its result; `value` and `bound` are of that which is worst.
-
-    The check fails where any of its clauses is not kept, as a warning where each such clause is only warned
-    of.
-    """
+    """Return the clauses of a check as its result: it fails, or only warns, as those do that are not kept."""
     exact = [judgements[clause] for clause in check.clauses]
     worst = find_worst_judgement(exact)
     assert worst is not None, "a check has a clause"
@@ -144,10 +140,7 @@ def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
 def waivers_result(
     waivers: Sequence[Mapping[str, Any]], void: Sequence[str], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """Show the waivers of a candidate's dossier as the result of a check; `void` ones fit no content.
-
-    Refused ones are an error, used and void ones a warning.
-    """
+    """Show the waivers of a dossier as a check: refused ones are an error, used and void ones a warning."""
     refused = [
         f"waiver {waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]
     ]
@@ -221,10 +214,7 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
 
 
 def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    """Show how many flags a check has, and those of the most people; all of them are in the dossier.
-
-    An event is stored with all that it shows, and a key of many levels has thousands of flags.
-    """
+    """Show how many flags a check has, and those of the most people: a key of many levels has thousands."""
     first = frame.groupby(["target", "synthesis"], sort=False).head(FLAGS_SHOWN)
     return {name: show_table(first, name), f"{name}_flags": len(frame)}
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
-from disclosure_pipeline.candidates.files import sync_folder
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.runtime.files import sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

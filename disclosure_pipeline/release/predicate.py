@@ -324,11 +324,7 @@ def build_predicate(
 
 
 def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
-    """Raise ValueError unless the files hold as many tables, of as many records, as were measured.
-
-    A table that is there in two formats counts once, and people's events not at all: they were measured as
-    part of their records.
-    """
+    """Raise ValueError unless the files are the measured tables, in one format or two, and their events."""
     further = {
         name
         for name in tables
@@ -340,10 +336,7 @@ def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> Non
 
 
 def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
-    """Return the judgements of a dossier, without notes: a statement has figure, bound and waiver instead.
-
-    ValueError where a figure is not finite, or a row says more or other than its judgement.
-    """
+    """Return the judgements of a dossier without notes. ValueError where a figure or row cannot be so."""
     judgements = read_judgements(content)
     for row, judgement in zip(content["clauses"], judgements, strict=True):
         if row != judgement.to_row():

@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from errno import ENOENT, ENOTEMPTY
 from pathlib import Path, PurePath
 
-from disclosure_pipeline.candidates.files import StoreError, read_json
 from disclosure_pipeline.candidates.released import list_released_paths
 from disclosure_pipeline.candidates.store import Snapshot, Store, read_snapshot
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
+from disclosure_pipeline.runtime.files import read_json
 
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -27,10 +28,7 @@ _DECISIONS = ("approved", "refused", "undetermined")
 
 @dataclass(frozen=True)
 class Pruned:
-    """The files that were removed, by their paths in the store, and their size together.
-
-    `unclear` are the records that cannot be understood: for their sake every stored byte was kept.
-    """
+    """The removed files by their paths in the store, their size, and records that cannot be understood."""
 
     removed: tuple[str, ...]
     bytes: int

@@ -19,12 +19,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.candidates.files import StoreError, hash_file
 from disclosure_pipeline.candidates.reading import StagedTables
 from disclosure_pipeline.candidates.store import Snapshot
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.predicate import EVENTS
-from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.runtime.files import hash_file, hash_stream
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
@@ -203,10 +203,7 @@ def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _O
 
 
 def digest_published(path: Path) -> str:
-    """Return the hash of a published table's records in canonical form, in whatever order they stand.
-
-    The order of the columns, the row groups and the versions that wrote the Parquet file do not matter.
-    """
+    """Return the hash of a published table's records, whatever the order of them, columns or row groups."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:

@@ -12,19 +12,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NoReturn
 
-from disclosure_pipeline.candidates.evaluation import evaluate, list_refusal_reasons, measure
-from disclosure_pipeline.candidates.files import (
-    StoreError,
-    copy_hashed,
-    hold_lock,
-    read_json,
-    sync_folder,
-    to_json,
-    write_whole,
+from disclosure_pipeline.candidates.arrival import name_measured
+from disclosure_pipeline.candidates.evaluation import (
+    evaluate,
+    list_refusal_reasons,
+    measure,
+    require_forward_clock,
 )
 from disclosure_pipeline.candidates.filing import file_dossier, list_broken_clauses
 from disclosure_pipeline.candidates.reading import read_staged
-from disclosure_pipeline.candidates.recording import name_measured
 from disclosure_pipeline.candidates.released import (
     RELEASED,
     Released,
@@ -34,27 +30,32 @@ from disclosure_pipeline.candidates.released import (
 )
 from disclosure_pipeline.candidates.store import (
     GateFolders,
-    RefusedError,
     Snapshot,
     Store,
-    UndeterminedError,
     is_safe_name,
     load_snapshot,
     read_snapshot,
-    require_forward_clock,
 )
+from disclosure_pipeline.errors import RefusedError, StoreError, UndeterminedError
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
-from disclosure_pipeline.release.readiness import read_trusted_keys
+from disclosure_pipeline.release.readiness import find_power, read_trusted_keys
 from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
-from disclosure_pipeline.release.sealed_power import find_power
 from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
 from disclosure_pipeline.release.verifying import Approval, verify
+from disclosure_pipeline.runtime.files import (
+    copy_hashed,
+    hold_lock,
+    read_json,
+    sync_folder,
+    to_json,
+    write_whole,
+)
 
 # Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
 _SEPARATOR = "~"

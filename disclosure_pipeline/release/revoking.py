@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from disclosure_pipeline.candidates.files import hash_file, write_whole
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.trust import Moment, TrustedKey
 from disclosure_pipeline.policy.waivers import Digest, Text
@@ -26,6 +25,7 @@ from disclosure_pipeline.release.statement import (
     sign_payload,
     to_canonical_json,
 )
+from disclosure_pipeline.runtime.files import hash_file, write_whole
 from disclosure_pipeline.tables.dictionary import FrozenModel
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def locate_revocations(releases: Path) -> Path:
 
 
 class Revocation(FrozenModel):
-    """A revoked release: its gate, candidate and content, since when, and why.
-
-    `tables`: the hashes of its tables' canonical records; those of version 1 have none.
-    """
+    """A revoked release: its content and the hashes of its tables' records (version 1 has none), and why."""
 
     type: Literal["urn:disclosure-pipeline:revocation:v1", "urn:disclosure-pipeline:revocation:v2"] = (
         "urn:disclosure-pipeline:revocation:v2"
@@ -73,7 +70,6 @@ class Revocation(FrozenModel):
         )
 
     def __str__(self) -> str:
-        """Return which release was revoked, when, and why."""
         return (
             f"candidate {self.candidate} of gate {self.gate} was revoked at {self.revoked_at.isoformat()}: "
             f"{self.reason}"

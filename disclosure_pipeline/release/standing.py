@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.arrival import ARRIVAL, BROKEN_CONTRACT, TOO_LITTLE_OVERLAP
-from disclosure_pipeline.candidates.files import StoreError, read_json
-from disclosure_pipeline.candidates.recording import RecordedTables, read_recorded_tables
+from disclosure_pipeline.candidates.arrival import (
+    ARRIVAL,
+    BROKEN_CONTRACT,
+    TOO_LITTLE_OVERLAP,
+    RecordedTables,
+    read_recorded_tables,
+)
 from disclosure_pipeline.candidates.released import Released, is_gone, list_unrecorded, record_released
 from disclosure_pipeline.candidates.released import read_released as read_recorded_releases
 from disclosure_pipeline.candidates.store import GateFolders, is_safe_name, load_snapshot
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.readiness import read_trusted_keys
@@ -27,9 +32,9 @@ from disclosure_pipeline.release.revoking import (
     read_released,
 )
 from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.runtime.files import read_json
 
 _ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
-PUBLISHED_REFUSED = "published, refused today"
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ def describe_standing(decision: str | None, *, is_published: bool, is_current: b
         return decided
     if not is_current or decision is None:
         return f"published, {decided}"
-    words = {"approved": "published", "refused": PUBLISHED_REFUSED}
+    words = {"approved": "published", "refused": "published, refused today"}
     return words.get(decision, "published, could not be determined today")
 
 
@@ -168,31 +173,21 @@ def _read_standing(
         )
     dossier = _read(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
+    worst_clause = records = None
+    with suppress(KeyError, TypeError):  # a record that is damaged says nothing
+        worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
+        worst_clause = None if worst is None else worst.in_short
+    with suppress(KeyError, TypeError):
+        records = sum(dossier["figures"]["N_s"])
     return Standing(
         candidate,
         decision if isinstance(decision, str) else None,
         is_published(folders, candidate),
         is_current=dossier.get("policy_digest") == policy_digest and recorded.were_measured(measured),
         judged_at=_modified_at(path) if dossier else None,
-        worst_clause=_describe_worst_clause(dossier),
-        records=_count_records(dossier),
+        worst_clause=worst_clause,
+        records=records,
     )
-
-
-def _describe_worst_clause(dossier: Mapping[str, Any]) -> str | None:
-    """Describe it as in "repU 10.9 > 8"; None where the dossier does not have it."""
-    try:
-        worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
-        return None if worst is None else worst.in_short
-    except (KeyError, TypeError):
-        return None  # a record that is damaged says nothing
-
-
-def _count_records(dossier: Mapping[str, Any]) -> int | None:
-    try:
-        return sum(dossier["figures"]["N_s"])
-    except (KeyError, TypeError):
-        return None
 
 
 def _modified_at(path: Path) -> datetime | None:

@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
 
 def find_contradictions(predicate: Predicate, files: Mapping[str, str]) -> list[str]:
-    """List, in sentences, where a predicate contradicts itself or the released files (name -> sha256).
-
-    The rules are those of the verdict: only finite values within their limits pass.
-    """
+    """List, in sentences, where a predicate contradicts itself, or the released files (name -> sha256)."""
     return [
         *_find_in_tables(predicate, files),
         *_find_in_clauses(predicate),
@@ -254,10 +251,7 @@ def encode_statement(statement: Statement) -> bytes:
 
 
 def to_canonical_json(content: Any) -> bytes:
-    """Return the bytes of canonical JSON: sorted names, no white space, only the escapes that JSON needs.
-
-    ValueError for NaN and infinity.
-    """
+    """Return the bytes of canonical JSON: sorted names, no white space. ValueError for NaN and infinity."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
 

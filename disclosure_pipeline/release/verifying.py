@@ -22,7 +22,7 @@ from disclosure_pipeline.release.statement import (
     read_envelope,
     read_statement,
 )
-from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.runtime.files import hash_stream
 from disclosure_pipeline.tables.messages import escape_unseen
 
 # A statement is far smaller; what is larger is not even read.

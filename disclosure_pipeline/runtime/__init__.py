@@ -1,1 +1,1 @@
-"""Threads, free memory, hashes of streams, and a line that shows progress."""
+"""Threads, free memory, files that are written whole, and a line that shows progress."""

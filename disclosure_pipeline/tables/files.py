@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.runtime.hashing import hash_stream
+from disclosure_pipeline.runtime.files import hash_stream
 from disclosure_pipeline.tables.canonical import is_text
 from disclosure_pipeline.tables.encoding import arrow_array
 

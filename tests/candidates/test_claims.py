@@ -12,11 +12,18 @@ from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.surveys import LOOSE, gate_of, leaked, silc
 
-from disclosure_pipeline.candidates.claims import CLAIMS, Claims, read_claims
-from disclosure_pipeline.candidates.files import StoreError, write_json
-from disclosure_pipeline.candidates.store import GateFolders, read_snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import (
+    CLAIMS,
+    Claims,
+    GateFolders,
+    read_claims,
+    read_snapshot,
+    take_snapshot,
+)
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.runtime.files import write_json
 from disclosure_pipeline.tables.sources import FileSource
 
 NAME = "survey of living conditions"

@@ -18,24 +18,25 @@ from disclosure_pipeline.candidates import filing
 from disclosure_pipeline.candidates.evaluation import evaluate
 from disclosure_pipeline.candidates.evaluation_records import (
     EVALUATIONS,
+    SKETCHES,
+    SketchedTable,
     count_evaluations,
     count_recorded,
+    list_figure_inputs,
     record_evaluation,
 )
-from disclosure_pipeline.candidates.files import StoreError, copy_hashed, read_json, to_json, write_json
-from disclosure_pipeline.candidates.near_tables import SKETCHES, SketchedTable, list_figure_inputs
-from disclosure_pipeline.candidates.recording import read_groups, read_measured
+from disclosure_pipeline.candidates.measuring import read_groups, read_measured
 from disclosure_pipeline.candidates.store import (
     GateFolders,
-    RefusedError,
     Snapshot,
     Store,
     StoredFile,
     read_snapshot,
     take_snapshot,
 )
+from disclosure_pipeline.errors import RefusedError, StoreError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.runtime.hashing import HashedStream
+from disclosure_pipeline.runtime.files import HashedStream, copy_hashed, read_json, to_json, write_json
 from disclosure_pipeline.tables.additions import GT_IDENTIFIER
 from disclosure_pipeline.tables.record_hashes import RecordSketch
 

@@ -20,10 +20,10 @@ from support.services import require_engine
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.candidates.files import StoreError
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.relational.opened_database import DatabaseEngine
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.record_hashes import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource

@@ -28,12 +28,12 @@ from support.sampling import examples, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation, measuring, reading
-from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates import arrival, evaluation, measuring
 from disclosure_pipeline.candidates.measuring import measure_candidate
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.partitioned import opened_files
 from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
@@ -265,7 +265,7 @@ def test_a_ground_truth_that_changes_while_it_is_measured(
     gate = folders(tmp_path, gates.definition(), engine, "gt.csv")
     write(tmp_path / "gt.csv", gt)
     deliver(tmp_path, "c", gates.honest())
-    reading.record_ground_truth(gate)
+    arrival.record_ground_truth(gate)
     arrival.receive(gate, "c")
     expected = evaluation.evaluate(gate, "c", NOW)
 
@@ -302,7 +302,7 @@ def test_a_ground_truth_that_changes_while_it_is_read_first(
 
         monkeypatch.setattr(module, reader, meanwhile)
         with pytest.raises(StoreError, match="The ground truth changed while it was read: run again"):
-            reading.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
+            arrival.record_ground_truth(folders(tmp_path, gates.definition(), engine, "gt.csv"))
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ from support import gates
 from support.gate_steps import folders, steps, write
 from support.hospital import PEOPLE, hospital, hospital_gate, with_histories
 
-from disclosure_pipeline.candidates.arrival import deliver
-from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.reading import read_staged, record_ground_truth
+from disclosure_pipeline.candidates.arrival import deliver, record_ground_truth
+from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.gate import Gate

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from support import gate_steps, gates
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates.evaluation_records import count_recorded
-from disclosure_pipeline.candidates.files import StoreError
-from disclosure_pipeline.candidates.near_tables import list_figure_inputs, sketch_candidate
+from disclosure_pipeline.candidates.evaluation_records import (
+    count_recorded,
+    list_figure_inputs,
+    sketch_candidate,
+)
 from disclosure_pipeline.candidates.store import GateFolders, Store
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable

@@ -13,8 +13,7 @@ from support import gate_steps, gates
 from support.gate_steps import NOW
 from support.sampling import only_in_ci
 
-from disclosure_pipeline.candidates import arrival, evaluation, reading
-from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.released import (
     RELEASED,
     Released,
@@ -23,6 +22,7 @@ from disclosure_pipeline.candidates.released import (
     record_released,
 )
 from disclosure_pipeline.candidates.store import GateFolders, Store, read_snapshot
+from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 
 LOOSE = {"repU": 100, "DiSCO": 100}
@@ -34,7 +34,7 @@ def folders(root: Path, engine: str = "memory", **changes: Any) -> GateFolders:
     people = gates.ground_truth().assign(weight=3, person=np.arange(300) // 2)
     people[[*gates.ground_truth(), *changes.values()]].to_parquet(root / "ground_truth.parquet", index=False)
     gate = replace(gate, store=Store(root / "store"))
-    reading.record_ground_truth(gate)
+    arrival.record_ground_truth(gate)
     return gate
 
 

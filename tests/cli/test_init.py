@@ -19,8 +19,7 @@ from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
 from support.surveys import TABLES, panel
 
-from disclosure_pipeline.orchestration.component import HOME
-from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate
+from disclosure_pipeline.orchestration.gate_file import HOME, load_gate, parse_gate
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 from disclosure_pipeline.tables.dictionary import Column
@@ -110,7 +109,7 @@ def test_the_confidential_table_does_not_describe_the_gate(linked: bool, tables:
 
 
 def test_a_person_is_asked(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("disclosure_pipeline.cli.init._is_interactive", lambda: True)
+    monkeypatch.setattr("disclosure_pipeline.cli.main._is_interactive", lambda: True)
     lines = ["", str(tables / "synthetic.csv"), "sex, age", "work", str(tables / "confidential.csv"), ""]
     made = run_command("init", tables / "project", answers="\n".join(lines))
     assert made.exit_code == 0, made.output

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.candidates.store import RefusedError, UndeterminedError
 from disclosure_pipeline.cli.printing import (
     ExitCode,
     Report,
@@ -28,7 +27,7 @@ from disclosure_pipeline.cli.printing import (
     to_html,
     to_json,
 )
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, UndeterminedError
 
 SECRET = "Xylophonist-4711"
 

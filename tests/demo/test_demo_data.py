@@ -10,15 +10,14 @@ import pytest
 from support import gates
 from support.paths import ROOT
 
-from disclosure_pipeline.candidates.files import read_json
 from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, REGION, WORK, population
 from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, make_data, sign_with
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.orchestration.component import build_definitions
+from disclosure_pipeline.orchestration.component import build_definitions, run_job
 from disclosure_pipeline.orchestration.gate_file import load_gate
-from disclosure_pipeline.orchestration.running import run_job
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.runtime.files import read_json
 
 KEYS = ["sex", "age", "region", "household"]
 COLUMNS = [*KEYS, "education", "income", "health", "work", "worked_abroad"]

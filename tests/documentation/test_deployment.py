@@ -24,7 +24,7 @@ from support.processes import PATIENCE, run_program, running_program
 from support.sampling import only_in_ci
 from support.services import free_port
 
-from disclosure_pipeline.orchestration.component import set_up_project
+from disclosure_pipeline.orchestration.gate_file import set_up_project
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 
 FOLDER = ROOT / "deployment"

@@ -24,7 +24,7 @@ from support.altered_copies import (
 )
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, reading
+from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.evaluation import Evaluation
 from disclosure_pipeline.candidates.store import MARKER, GateFolders, Store
 from disclosure_pipeline.errors import InputError
@@ -63,7 +63,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         waivers=(),
         trusted_keys=(),
     )
-    assert reading.record_ground_truth(folders).violations == ()
+    assert arrival.record_ground_truth(folders).violations == ()
     return Bench(folders)
 
 

@@ -20,8 +20,7 @@ from support.homes import Ran, opened, ran
 from support.processes import together
 from support.sampling import CI
 
-from disclosure_pipeline.candidates.claims import CLAIMS
-from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.candidates.store import CLAIMS, is_safe_name
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions, find_complete_candidates
 

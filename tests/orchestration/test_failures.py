@@ -29,7 +29,7 @@ from support.services import Posted
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.evaluation.controls import controls
-from disclosure_pipeline.orchestration import notices
+from disclosure_pipeline.orchestration import failures
 from disclosure_pipeline.orchestration.failures import classify_failed_run
 
 SECRET = "not-to-be-shown-4711"
@@ -44,7 +44,7 @@ def telling() -> dg.Definitions:
 @pytest.fixture
 def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
     with services.notice_server() as posted:
         monkeypatch.setenv("HOOK", posted.url)
         yield posted

@@ -14,12 +14,12 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, 
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, filing, reading
+from disclosure_pipeline.candidates import arrival, evaluation, filing
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
 from disclosure_pipeline.orchestration import decision_assets, measuring_assets, presentation
-from disclosure_pipeline.orchestration.graph import group_clauses
+from disclosure_pipeline.orchestration.steps import group_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.statement import STATEMENT
@@ -320,7 +320,7 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
 
 # One of each asset, and of what shows it: test_leaks.py breaks every function that a run calls.
 PLACES = [
-    (reading, "read_ground_truth", "ground_truth"),
+    (arrival, "read_ground_truth", "ground_truth"),
     (arrival, "take_snapshot", "synthetic"),
     (presentation, "describe_worst", "synthetic"),
     (presentation, "frame_schema", "bins"),

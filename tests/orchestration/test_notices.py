@@ -22,8 +22,8 @@ from support import gates, services
 from support.paths import ROOT
 from support.services import Posted
 
-from disclosure_pipeline.orchestration import notices
-from disclosure_pipeline.orchestration.notices import Notice, NoticeError, make_senders, send, write_to_logs
+from disclosure_pipeline.orchestration import failures
+from disclosure_pipeline.orchestration.failures import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import Notify
 
@@ -51,7 +51,7 @@ SLACK = {"channel": "#gates", "token": "${SLACK_TOKEN}"}
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(notices, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_the_documents_show_what_a_file_may_hold() -> None:
 
 
 def test_the_package_that_slack_needs_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "find_spec", lambda _: None)
+    monkeypatch.setattr(failures, "find_spec", lambda _: None)
     assert gates.load(gates.definition(notify={"webhook": "${HOOK}"}))
     with pytest.raises(NoticeError, match=re.escape("install disclosure-pipeline[slack]")):
         make_senders(Notify.model_validate({"slack": SLACK}))
@@ -142,7 +142,7 @@ def test_the_log_always_has_it(outcome: Any, level: int, caplog: pytest.LogCaptu
     write_to_logs(replace(NOTICE, outcome=outcome), logging.getLogger("tick"))
     assert [(record.name, record.levelno) for record in caplog.records] == [
         ("tick", level),
-        (notices.__name__, level),
+        (failures.__name__, level),
     ]
     for part in ("survey", "2024-05", "5f3a", *NOTICE.reasons):
         assert part in caplog.text
@@ -213,7 +213,7 @@ def test_an_error_tells_what_is_wrong_but_not_the_url(
 def test_a_server_that_hangs_is_left_and_keeps_no_other_waiting(
     web: Posted, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "SECONDS", 0.5)
+    monkeypatch.setattr(failures, "SECONDS", 0.5)
     web.delay = 1
     monkeypatch.setenv("MAIL_PASSWORD", PASSWORD)
     with socket.create_server(("127.0.0.1", 0)) as silent:

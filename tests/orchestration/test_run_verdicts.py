@@ -14,9 +14,8 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.orchestration.graph import group_clauses
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings
-from disclosure_pipeline.orchestration.steps import VERDICT
+from disclosure_pipeline.orchestration.steps import VERDICT, group_clauses
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, Outcome

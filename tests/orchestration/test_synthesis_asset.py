@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home
 
-from disclosure_pipeline.orchestration.graph import GateGraph
+from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
 from disclosure_pipeline.policy.gate import Gate
 
 MADE = dg.AssetKey(["models", "synthesis"])
@@ -26,7 +26,7 @@ def component() -> Any:
 
 def run(component: Any, returned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Any]:
     gates.with_keys(tmp_path, monkeypatch)
-    candidates = GateGraph(component.gate).candidates
+    candidates = CandidatePartitions.of_gate(component.gate)
 
     @dg.asset(key=MADE, partitions_def=candidates)
     def synthesis() -> Any:

@@ -198,7 +198,7 @@ def test_every_clause_of_a_gate() -> None:
 
 def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None:
     """Names of columns may hold anything; no name of a check is made from them, and no clause is lost."""
-    from disclosure_pipeline.orchestration.graph import group_clauses
+    from disclosure_pipeline.orchestration.steps import group_clauses
 
     columns = {name: {"type": "category"} for name in ("sex", "a b", "a_b", "a/b", "ä b")}
     actual = gate(

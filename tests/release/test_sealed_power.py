@@ -10,7 +10,7 @@ from support import gates, releases
 from support.gates import HONEST, Home
 
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, GatePower
-from disclosure_pipeline.release import keys, sealed_power
+from disclosure_pipeline.release import keys, readiness
 from disclosure_pipeline.release.keys import SALT
 from disclosure_pipeline.release.predicate import PowerStated, RefusalsStated, StatementError
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, encode_statement, read_statement
@@ -36,7 +36,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         asked.append(seconds)
         return (MEASURED if len(asked) == 1 else ANEW), str(folders.ground_truth.sha256())
 
-    monkeypatch.setattr(sealed_power, "measure_power", measure)
+    monkeypatch.setattr(readiness, "measure_power", measure)
     return asked
 
 
@@ -134,7 +134,7 @@ def test_what_goes_wrong_stands_in_nobodys_way(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(sealed_power, "measure_power", fail)
+    monkeypatch.setattr(readiness, "measure_power", fail)
     home.write_ground_truth(gates.ground_truth())
     told = power_in_metadata(home)
     assert told.startswith("not measured: ")
@@ -145,7 +145,7 @@ def test_a_release_says_that_nothing_was_measured(home: Home, monkeypatch: pytes
     def fail(*_: Any) -> None:
         raise keys.KeysError("no key")
 
-    monkeypatch.setattr(sealed_power, "measure_power", fail)
+    monkeypatch.setattr(readiness, "measure_power", fail)
     home.prepare({HONEST: gates.honest()})
     assert home.run_gate(HONEST).success
     assert gates.stated(home.published(HONEST)).power is None

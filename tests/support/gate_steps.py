@@ -11,17 +11,16 @@ import pandas as pd
 import pytest
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation, reading
-from disclosure_pipeline.candidates.files import to_json
-from disclosure_pipeline.candidates.measuring import Measured
+from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates.measuring import Measured, record_measured
 from disclosure_pipeline.candidates.reading import StagedTables, read_staged
-from disclosure_pipeline.candidates.recording import record_measured
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store
 from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.published_tables import PublishedFile, write_tables
 from disclosure_pipeline.release.releasing import Stage, stage_snapshot
+from disclosure_pipeline.runtime.files import to_json
 from disclosure_pipeline.tables.sources import FileSource
 from support import gates
 from support.engines_services import QUICK_OVER_FEW_RECORDS, connect_to_spark, spark_folder, spark_url
@@ -50,7 +49,7 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
     by_step: dict[str, Any] = {}
     measured: list[Measured] = []
     try:
-        recorded = reading.record_ground_truth(gate)
+        recorded = arrival.record_ground_truth(gate)
         by_step["ground truth"] = recorded
         with nullcontext() if measured_anew else _noting(measured):
             received = arrival.receive(gate, candidate)

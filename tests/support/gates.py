@@ -25,8 +25,8 @@ from click.testing import CliRunner, Result
 from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.evaluation_records import SKETCHES
 from disclosure_pipeline.candidates.measuring import measure_tables
-from disclosure_pipeline.candidates.near_tables import SKETCHES
 from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.engine import FramesInMemory

@@ -22,10 +22,9 @@ from support import gates
 from support.sampling import some_of
 from support.services import PASSWORD, Postgres, postgres, s3
 
-from disclosure_pipeline.candidates import arrival, evaluation, reading
-from disclosure_pipeline.candidates.files import StoreError
+from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.dictionary import Column
@@ -463,9 +462,9 @@ def test_a_gate_reads_its_ground_truth_from_anywhere(
     where: Callable[[Path], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = gate_of(where(tmp_path), tmp_path, monkeypatch)
-    recorded = reading.record_ground_truth(folders)
+    recorded = arrival.record_ground_truth(folders)
     assert (recorded.records, recorded.violations) == (300, ())
-    assert reading.record_ground_truth(folders).sha256 == recorded.sha256
+    assert arrival.record_ground_truth(folders).sha256 == recorded.sha256
     assert arrival.receive(folders, "copy").violations == ()
     actual = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
     assert actual.dossier["decision"] == "refused"
@@ -476,7 +475,7 @@ def test_a_database_that_changed_is_not_measured_unseen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = gate_of(in_sqlite(tmp_path), tmp_path, monkeypatch)
-    reading.record_ground_truth(folders)
+    arrival.record_ground_truth(folders)
     arrival.receive(folders, "copy")
     with sqlite3.connect(tmp_path / "gt.db") as connection:
         connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
@@ -491,5 +490,5 @@ def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(
     url = "postgresql+psycopg://reader:${GATE_PASSWORD}@127.0.0.1:9/db"
     folders = gate_of({"url": url, "table": "people"}, tmp_path, monkeypatch)
     with pytest.raises(InputError, match="cannot be read") as refused:
-        reading.record_ground_truth(folders)
+        arrival.record_ground_truth(folders)
     assert PASSWORD not in str(refused.value) + folders.ground_truth.redacted_location + repr(folders)

@@ -1,22 +1,38 @@
-"""Files that are written whole or not at all, and their hashes."""
+"""Files that are written whole or not at all, and the hashes of files and streams."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.runtime.hashing import HashedStream, hash_stream
+from disclosure_pipeline.errors import StoreError
+
+_CHUNK = 1 << 20
 
 
-class StoreError(DisclosurePipelineError):
-    """Something in the store is missing, changed, or not what it was when it was measured."""
+class HashedStream(NamedTuple):
+    """The sha256 of a stream's bytes, in hexadecimal, and their number."""
+
+    sha256: str
+    bytes: int
+
+
+def hash_stream(stream: IO[bytes], on_chunk: Callable[[bytes], object] | None = None) -> HashedStream:
+    """Hash a stream from here to its end; `on_chunk` gets every part of it, to be written."""
+    digest, size = hashlib.sha256(), 0
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+        size += len(chunk)
+        if on_chunk is not None:
+            on_chunk(chunk)
+    return HashedStream(digest.hexdigest(), size)
 
 
 def hash_file(path: Path) -> str:
