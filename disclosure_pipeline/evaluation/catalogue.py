@@ -50,11 +50,7 @@ from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resem
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.survey import PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import BESIDE_ANY, Together, TogetherIdentity
-from disclosure_pipeline.measures.weighted import (
-    ENDING,
-    OF_GROUPS,
-    weigh_words,
-)
+from disclosure_pipeline.measures.weighted import ENDING, OF_GROUPS, weigh_words
 from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
@@ -74,8 +70,8 @@ _AFTER_EXCLUSIONS = {
 }
 _GUESSED_WRONG = words_of_fields(ProtectionFigures)
 _PROTECTION_FRAME = {
-    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS, ""),
-    "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS, ""),
+    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS),
+    "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS),
     **_GUESSED_WRONG,
     **{
         f"{name}_{end}": replace(_GUESSED_WRONG[name], title=f"{_GUESSED_WRONG[name].title}, {words} end")

@@ -30,7 +30,10 @@ from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fie
 
 _BANDS = {
     "within": Words(
-        "band", "So near to the value, a share of it or an amount, it counts as told.", NONE, "", "neither"
+        "band",
+        "So near to the value, a share of it or an amount, it counts as told.",
+        NONE,
+        high_is="neither",
     ),
     **words_of_fields(Bands),
 }
@@ -95,7 +98,6 @@ GUARDS_OF_COPIES = (
             "This many more people of one group, a level of a category, are found in the synthetic table "
             "than in equally many fresh records of that group.",
             POINTS,
-            "confidential records of the group",
             finding="in one group, the share of people repeated is {value} higher than in a fresh sample",
             subject="people repeated in one group",
         ),
@@ -201,7 +203,6 @@ GUARDS_OF_COMPARABILITY = (
             "This many more of the synthetic records than of the confidential ones have no value in the "
             "column that lacks most: what is left of a record may be all true, and equals none.",
             POINTS,
-            "",
             finding="the share of records that lack a value is {value} higher than in the confidential table",
         ),
         "guards",

@@ -9,7 +9,6 @@ from disclosure_pipeline.measures.households import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     BY_COLUMNS_APART,
-    CONFIDENTIAL,
     COUNT,
     NONE,
     POINTS,
@@ -25,10 +24,10 @@ from disclosure_pipeline.measures.words import (
 
 
 def _excluded(kind: str) -> Words:
-    return Words(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS, "", "neither")
+    return Words(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS, high_is="neither")
 
 
-LEDGER = {"records": Words("records", "It was done in this many records.", RECORDS, "", "neither")}
+LEDGER = {"records": Words("records", "It was done in this many records.", RECORDS, high_is="neither")}
 
 EXCLUDED: dict[str, Words] = {
     "target_levels": _excluded("a value of the target that is no secret"),
@@ -36,7 +35,7 @@ EXCLUDED: dict[str, Words] = {
     "missing_key": _excluded("a key is missing"),
     "pairs": _excluded("a key and a target that go together anyway"),
     "count_over": _excluded("a large group with the same keys and target"),
-    "remaining": Words("records that remain", "This many records are measured.", RECORDS, "", "neither"),
+    "remaining": Words("records that remain", "This many records are measured.", RECORDS, high_is="neither"),
 }
 
 DOUBTS: dict[str, Words] = {
@@ -53,7 +52,6 @@ WARNINGS: dict[str, Words] = {
         "This many warnings say that the two tables may not be coded alike, or that a column looks like an "
         "identifier.",
         COUNT,
-        "",
         finding="{value} warnings say that the tables may not be comparable",
     ),
 }
@@ -61,8 +59,12 @@ WARNINGS: dict[str, Words] = {
 SUMMARY: dict[str, Words] = {
     "DiSCO_min": Words("smallest DiSCO", "The smallest DiSCO of the syntheses."),
     "DiSCO_max": Words("largest DiSCO", "The largest DiSCO of the syntheses."),
-    "one_way": Words("flagged levels", "Target values that most disclosures are about.", NONE, "", "neither"),
-    "two_way": Words("flagged pairs", "Pairs of a key and a target that go together.", COUNT, "", "neither"),
+    "one_way": Words(
+        "flagged levels", "Target values that most disclosures are about.", NONE, high_is="neither"
+    ),
+    "two_way": Words(
+        "flagged pairs", "Pairs of a key and a target that go together.", COUNT, high_is="neither"
+    ),
 }
 
 COPIES_APART: dict[str, Words] = {
@@ -88,7 +90,6 @@ BEYOND_BOTH = Words(
     "This many more people can be told their target than from other people's records, and than by chance: "
     "the smaller of both.",
     POINTS,
-    "",
     finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
     "records or by chance",
     subject="people whose {column} is disclosed",
@@ -99,7 +100,6 @@ PARTIAL_COPIES = Words(
     "This many more synthetic records nearly copy one person, or this many more people are nearly found, "
     "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
     POINTS,
-    "",
     finding="the share of near copies is {value} higher than in a fresh sample",
     subject="near copies",
 )
@@ -109,7 +109,6 @@ RELABELLED = Words(
     "How far the values of a column are from the confidential table's although they are as frequent: "
     "then no comparison of values means anything.",
     SHARE,
-    "",
     finding="the values of a column look renamed, so that no comparison means anything",
 )
 
@@ -117,7 +116,6 @@ EQUAL_CONTENT = Words(
     "equal content",
     "It is 1 where one table holds all records of the other, 0 otherwise.",
     COUNT,
-    "",
     finding="one table holds all records of the other",
 )
 
@@ -126,16 +124,14 @@ DISTANCES: dict[str, Words] = {
         "distance of a column beyond a fresh sample",
         "How much farther the frequencies of the column that differs most are apart than in a fresh sample.",
         SHARE,
-        "",
-        "neither",
+        high_is="neither",
     ),
     "TVD_pair_beyond": Words(
         "distance of a pair of columns beyond a fresh sample",
         "How much farther the frequencies of the pair of columns that differs most are apart than in a fresh "
         "sample.",
         SHARE,
-        "",
-        "neither",
+        high_is="neither",
     ),
 }
 DISTANCES |= {f"{name}_se": standard_error_of(name, SHARE) for name in list(DISTANCES)}
@@ -144,8 +140,7 @@ ONE_WAY = Words(
     "flags of the one-way check",
     "This many values of the target make up most of what is disclosed: it may be what everybody expects.",
     COUNT,
-    "",
-    "neither",
+    high_is="neither",
     finding="{value} values of {column} make up most of what is disclosed",
 )
 
@@ -153,8 +148,7 @@ TWO_WAY = Words(
     "flags of the two-way check",
     "This many pairs of a key and a target make up large groups that are disclosed together.",
     COUNT,
-    "",
-    "neither",
+    high_is="neither",
     finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
 )
 
@@ -192,11 +186,11 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
 
 
 EXACT_COPIES: dict[str, Words] = {
-    "columns": Words("columns compared", "This many columns were compared.", COUNT, "", "neither"),
+    "columns": Words("columns compared", "This many columns were compared.", COUNT, high_is="neither"),
     "percent": Words(
         "copies", "This many synthetic records equal a confidential record.", denominator=SYNTHETIC
     ),
-    "copies": Words("copies", "This many synthetic records equal a confidential record.", RECORDS, SYNTHETIC),
+    "copies": Words("copies", "This many synthetic records equal a confidential record.", RECORDS),
 }
 
 NEAREST_GUESS: dict[str, Words] = {
@@ -212,20 +206,20 @@ NEAREST_GUESS: dict[str, Words] = {
             f"{title} beyond other people's nearest records",
             "How much more the synthetic table tells than equally many records of other people.",
             POINTS,
-            "",
         ),
         "beyond_se": standard_error_of(f"{name}_beyond"),
     }.items()
 }
 
 EXPOSURE: dict[str, Words] = {
-    "columns": Words("columns of the set", "An intruder must know this many columns.", COUNT, "", "neither"),
+    "columns": Words(
+        "columns of the set", "An intruder must know this many columns.", COUNT, high_is="neither"
+    ),
     "smallest_support": Words(
         "smallest support",
         "The smallest number of synthetic records that agree on a person who is disclosed.",
         RECORDS,
-        SYNTHETIC,
-        "neither",
+        high_is="neither",
     ),
     "exposed": Words("exposed", "A set of so many columns is the smallest that discloses these people."),
     "exposed_others": Words(
@@ -246,23 +240,22 @@ _WHEN = {
 }
 RELEASES: dict[str, Words] = {
     f"{name}_{when}": Words(
-        f"disclosed {by}, {what}",
-        f"This many people can be told their target {what}: {by}.",
+        f"disclosed {by}, {what}", f"This many people can be told their target {what}: {by}."
     )
     for name, by in _OVER.items()
     for when, what in _WHEN.items()
 }
 
 REMEDIES: dict[str, Words] = {
-    "records": Words("records", "Synthetic records after the remedy.", RECORDS, "", "neither"),
-    "records_lost": Words("records lost", "Synthetic records that it takes out.", RECORDS, "", "neither"),
-    "cells_changed": Words("values changed", "Synthetic values that it changes.", COUNT, "", "neither"),
-    "TVD_mean": Words("mean distance", "The mean distance of pairs of columns.", SHARE, "", "neither"),
+    "records": Words("records", "Synthetic records after the remedy.", RECORDS, high_is="neither"),
+    "records_lost": Words("records lost", "Synthetic records that it takes out.", RECORDS, high_is="neither"),
+    "cells_changed": Words("values changed", "Synthetic values that it changes.", COUNT, high_is="neither"),
+    "TVD_mean": Words("mean distance", "The mean distance of pairs of columns.", SHARE, high_is="neither"),
     "TVD_largest": Words(
-        "largest distance", "The distance of the pair that differs most.", SHARE, "", "neither"
+        "largest distance", "The distance of the pair that differs most.", SHARE, high_is="neither"
     ),
     "S_pMSE_mean": Words(
-        "mean standardised error", "The mean standardised error of pairs of columns.", NONE, "", "neither"
+        "mean standardised error", "The mean standardised error of pairs of columns.", NONE, high_is="neither"
     ),
 }
 
@@ -271,7 +264,6 @@ REPLICATED: dict[str, Words] = {
         "replicated uniques",
         "Synthetic records that are the only ones with their keys, as is one person.",
         RECORDS,
-        SYNTHETIC,
         source=SYNTHPOP,
     ),
     "pct_replicated": Words(
@@ -284,7 +276,6 @@ REPLICATED: dict[str, Words] = {
         "uniques found",
         "Synthetic records that are the only ones with their keys, which some person has.",
         RECORDS,
-        SYNTHETIC,
         source=SYNTHPOP,
     ),
     "pct_in_original": Words(
@@ -300,22 +291,21 @@ WEAP: dict[str, Words] = {
         "within equivalence class attribution probability",
         "The share of this record's target among the synthetic records with its keys.",
         SHARE,
-        "",
         source=TAUB,
     ),
 }
 
 GUESS_RECORDS: dict[str, Words] = {
-    "score": Words("votes", "The share of the nearest synthetic records with the same target.", SHARE, ""),
-    "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE, ""),
-    "distance": Words("distance", "How far the nearest synthetic record is.", NONE, "", "neither"),
+    "score": Words("votes", "The share of the nearest synthetic records with the same target.", SHARE),
+    "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE),
+    "distance": Words("distance", "How far the nearest synthetic record is.", NONE, high_is="neither"),
 }
 
 UNITS = words_of_fields(HouseholdRisk)
 
 BINS: dict[str, Words] = {
-    "GT": Words("confidential records", "This many are in the group.", RECORDS, CONFIDENTIAL, "neither"),
-    "SD": Words("synthetic records", "This many are in the group.", RECORDS, SYNTHETIC, "neither"),
+    "GT": Words("confidential records", "This many are in the group.", RECORDS, high_is="neither"),
+    "SD": Words("synthetic records", "This many are in the group.", RECORDS, high_is="neither"),
 }
 
 
@@ -355,7 +345,6 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
         "control: largest difference",
         "The most that a figure of the copy differs from what is counted apart; it must be 0.",
         POINTS,
-        "",
         finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
     ),
     "permuted_DCAP": Words(
@@ -374,21 +363,18 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
         "control: deviation of a shuffled target",
         "How far the engine is from what chance gives where the keys tell nothing.",
         "standard errors",
-        "",
         finding="the engine is {value} off what chance gives: its figures cannot be trusted",
     ),
     "half_DiSCO_beyond": Words(
         "control: DiSCO_beyond of one half",
         "What one half of the confidential table tells of the other beyond other people's records.",
         POINTS,
-        "",
-        "neither",
+        high_is="neither",
     ),
     "half_deviation": Words(
         "control: deviation of one half",
         "How far one half of the confidential table, a fresh sample, seems to tell more than others do.",
         "standard errors",
-        "",
         finding="a fresh sample seems to tell {value} more than others do: the figures cannot be trusted",
     ),
 }

@@ -27,12 +27,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
 from disclosure_pipeline.measures.guesses import guessed
-from disclosure_pipeline.measures.holdout import (
-    BesideHoldout,
-    beside_holdout,
-    shared_records,
-    unique_at,
-)
+from disclosure_pipeline.measures.holdout import BesideHoldout, beside_holdout, shared_records, unique_at
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn

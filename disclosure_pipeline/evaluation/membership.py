@@ -11,11 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest, KeyCounts
 from disclosure_pipeline.counting.engines import OpenedTables
-from disclosure_pipeline.counting.memory.nearest_records import (
-    ComparedTable,
-    Comparison,
-    nearest_distances,
-)
+from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of

@@ -35,11 +35,29 @@ _OFTEN = 19 / 20
 
 
 WORDS: Mapping[str, Words] = {
-    "refused": Words("refused", "This many tries were refused.", COUNT, "", "neither"),
-    "tries": Words("tries", "This often a half of GT was tried.", COUNT, "", "neither"),
-    "percent": Words("share refused", "This share of the tries was refused.", PERCENT, "tries", "neither"),
-    "low": Words("at least", "The share refused is at least this, with 95 %.", PERCENT, "tries", "neither"),
-    "high": Words("at most", "The share refused is at most this, with 95 %.", PERCENT, "tries", "neither"),
+    "refused": Words("refused", "This many tries were refused.", COUNT, high_is="neither"),
+    "tries": Words("tries", "This often a half of GT was tried.", COUNT, high_is="neither"),
+    "percent": Words(
+        "share refused",
+        "This share of the tries was refused.",
+        PERCENT,
+        denominator="tries",
+        high_is="neither",
+    ),
+    "low": Words(
+        "at least",
+        "The share refused is at least this, with 95 %.",
+        PERCENT,
+        denominator="tries",
+        high_is="neither",
+    ),
+    "high": Words(
+        "at most",
+        "The share refused is at most this, with 95 %.",
+        PERCENT,
+        denominator="tries",
+        high_is="neither",
+    ),
 }
 """The columns of `GatePower.to_frame`, in words."""
 

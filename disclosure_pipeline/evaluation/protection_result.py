@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.evaluation.frames import frame_of, row_of
 from disclosure_pipeline.measures.intervals import Interval
 from disclosure_pipeline.measures.protection import Attack, ProtectionBaselines, cap_protection, score
-from disclosure_pipeline.measures.words import PROJECT, SDMETRICS, SHARE, Direction, Words
+from disclosure_pipeline.measures.words import PROJECT, SDMETRICS, SHARE, Direction, Words, described
 from disclosure_pipeline.tables.alignment import Tables
 
 # The figures that a gate's frame has for each method: shares from 0 to 1.
@@ -27,69 +27,62 @@ _UNMATCHED = {
 
 
 def _words(title: str, sentence: str, high_is: Direction = "neither", source: str = PROJECT) -> Words:
-    return Words(title, sentence, SHARE, "", high_is, source)
+    return Words(title, sentence, SHARE, high_is=high_is, source=source)
 
 
 @dataclass(frozen=True)
 class ProtectionFigures:
     """The shares and scores of one synthesis: see `DisclosureProtection`."""
 
-    cap_protection: Annotated[
-        float,
+    cap_protection: float = described(
         _words(
             "protection",
             "The mean share of wrong guesses of somebody who looks people up in the synthetic table.",
             "safe",
             SDMETRICS,
-        ),
-    ]
-    baseline_protection: Annotated[
-        float,
+        )
+    )
+    baseline_protection: float = described(
         _words(
             "protection against guessing any value",
             "The share of wrong guesses of somebody who guesses every combination equally often.",
             source=SDMETRICS,
-        ),
-    ]
-    score: Annotated[
-        float,
+        )
+    )
+    score: float = described(
         _words(
             "protection score",
             "The protection over that against guessing any value; 1 where the synthetic table is of no help.",
             "safe",
             SDMETRICS,
-        ),
-    ]
-    majority_protection: Annotated[
-        float,
+        )
+    )
+    majority_protection: float = described(
         _words(
             "protection against the most frequent value",
             "The share of wrong guesses of somebody who always guesses the most frequent combination.",
-        ),
-    ]
-    majority_score: Annotated[
-        float,
+        )
+    )
+    majority_score: float = described(
         _words(
             "protection score over the most frequent value",
             "The protection over that against always guessing the most frequent combination.",
             "safe",
-        ),
-    ]
-    proportional_protection: Annotated[
-        float,
+        )
+    )
+    proportional_protection: float = described(
         _words(
             "protection against proportional guesses",
             "The share of wrong guesses of somebody who guesses each combination as often as it occurs.",
-        ),
-    ]
-    proportional_score: Annotated[
-        float,
+        )
+    )
+    proportional_score: float = described(
         _words(
             "protection score over proportional guesses",
             "The protection over that against guessing each combination as often as it occurs.",
             "safe",
-        ),
-    ]
+        )
+    )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

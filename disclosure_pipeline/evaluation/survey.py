@@ -19,11 +19,7 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.exact import IntArray, sum_exactly
 from disclosure_pipeline.measures.exclusions import exclude
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
-from disclosure_pipeline.measures.survey import (
-    population_disclosure,
-    population_risk,
-    record_risk,
-)
+from disclosure_pipeline.measures.survey import population_disclosure, population_risk, record_risk
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.weighted import (
     ENDING,

@@ -41,12 +41,7 @@ from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
-from disclosure_pipeline.measures.together import (
-    TogetherTargetCounts,
-    chance_of_any,
-    square_beyond,
-    together,
-)
+from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress

@@ -9,11 +9,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
 
 from disclosure_pipeline.measures.certainty import CertaintyCounts
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.words import NONE, SHARE, Words
+from disclosure_pipeline.measures.words import NONE, SHARE, figure
 
 _LEAST_RECALL = 1e-4
 _ALPHA = 3
@@ -29,84 +28,55 @@ class AnonymityLoss:
     Where nothing is claimed, precision is NaN and PRC 0.
     """
 
-    ALC: Annotated[
-        float,
-        Words(
-            "anonymity loss coefficient",
-            "What the synthetic table adds to other people's records, of what could be added: 1"
-            " is all, 0 nothing.",
-            unit=NONE,
-            denominator="",
-            source="Anonymeter",
-        ),
-    ]
-    PRC: Annotated[
-        float,
-        Words(
-            "privacy risk coefficient",
-            "Precision and recall of the intruder who reads the synthetic table, as one number.",
-            unit=NONE,
-            denominator="",
-            source="Anonymeter",
-        ),
-    ]
-    PRC_others: Annotated[
-        float,
-        Words(
-            "privacy risk coefficient of other people's records",
-            "Precision and recall of the intruder who reads other people's records, as one number.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source="Anonymeter",
-        ),
-    ]
-    precision: Annotated[
-        float,
-        Words(
-            "right among the claims",
-            "This many of the intruder's claims are right.",
-            denominator="confidential records of whom something is claimed",
-        ),
-    ]
-    recall: Annotated[float, Words("people claimed", "Of so many people something is claimed.")]
-    certainty: Annotated[
-        float,
-        Words(
-            "certainty of the intruder",
-            "The share of agreeing records from which on the intruder claims something.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    precision_others: Annotated[
-        float,
-        Words(
-            "right among the claims from other people's records",
-            "This many of the claims from other people's records are right.",
-            denominator="confidential records of whom something is claimed",
-            high_is="neither",
-        ),
-    ]
-    recall_others: Annotated[
-        float,
-        Words(
-            "people claimed from other people's records",
-            "Of so many people something is claimed from other people's records.",
-            high_is="neither",
-        ),
-    ]
-    certainty_others: Annotated[
-        float,
-        Words(
-            "certainty of the intruder with other people's records",
-            "The share of agreeing records from which on that intruder claims something.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
+    ALC: float = figure(
+        "anonymity loss coefficient",
+        "What the synthetic table adds to other people's records, of what could be added: 1"
+        " is all, 0 nothing.",
+        NONE,
+        source="Anonymeter",
+    )
+    PRC: float = figure(
+        "privacy risk coefficient",
+        "Precision and recall of the intruder who reads the synthetic table, as one number.",
+        NONE,
+        source="Anonymeter",
+    )
+    PRC_others: float = figure(
+        "privacy risk coefficient of other people's records",
+        "Precision and recall of the intruder who reads other people's records, as one number.",
+        NONE,
+        high_is="neither",
+        source="Anonymeter",
+    )
+    precision: float = figure(
+        "right among the claims",
+        "This many of the intruder's claims are right.",
+        denominator="confidential records of whom something is claimed",
+    )
+    recall: float = figure("people claimed", "Of so many people something is claimed.")
+    certainty: float = figure(
+        "certainty of the intruder",
+        "The share of agreeing records from which on the intruder claims something.",
+        SHARE,
+        high_is="neither",
+    )
+    precision_others: float = figure(
+        "right among the claims from other people's records",
+        "This many of the claims from other people's records are right.",
+        denominator="confidential records of whom something is claimed",
+        high_is="neither",
+    )
+    recall_others: float = figure(
+        "people claimed from other people's records",
+        "Of so many people something is claimed from other people's records.",
+        high_is="neither",
+    )
+    certainty_others: float = figure(
+        "certainty of the intruder with other people's records",
+        "The share of agreeing records from which on that intruder claims something.",
+        SHARE,
+        high_is="neither",
+    )
 
 
 def precision_recall_coefficient(precision: float, recall: float) -> float:

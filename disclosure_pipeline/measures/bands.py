@@ -28,7 +28,6 @@ guessed, or it always is: the better of both ways, as `guesses`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
@@ -54,6 +53,8 @@ from disclosure_pipeline.measures.words import (
     BY_OTHERS,
     POINTS,
     Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -75,8 +76,7 @@ def _beyond_of(title: str) -> Words:
     return Words(
         f"{title}, beyond other people's records",
         "This many more people than from as many of other people's records.",
-        unit=POINTS,
-        denominator="",
+        POINTS,
         finding=f"the share of people whose {{column}} is {title} is {{value}} higher than from other "
         "people's records",
         beside=BEYOND_OTHERS,
@@ -98,68 +98,56 @@ class Bands:
     `DiSCO_within`, `DiS_within` and `guessed_within` are of all of SD, each difference of n records.
     """
 
-    DiS_within: Annotated[
-        float,
-        _words(_CLAIMED, "All synthetic records with the keys of so many people say nearly the same amount."),
-    ]
-    DiS_within_others: Annotated[float, _others_of(_CLAIMED)]
-    DiS_within_beyond: Annotated[float, _beyond_of(_CLAIMED)]
-    DiS_within_beyond_se: Annotated[float, standard_error_of("DiS_within_beyond")]
-    DiSCO_within: Annotated[
-        float,
+    DiS_within: float = described(
+        _words(_CLAIMED, "All synthetic records with the keys of so many people say nearly the same amount.")
+    )
+    DiS_within_others: float = described(_others_of(_CLAIMED))
+    DiS_within_beyond: float = described(_beyond_of(_CLAIMED))
+    DiS_within_beyond_se: float = described(standard_error_of("DiS_within_beyond"))
+    DiSCO_within: float = described(
         _words(
             _DISCLOSED,
             "This many people can nearly be told their amount: all synthetic records with their keys lie "
             "within the band around it.",
-        ),
-    ]
-    DiSCO_within_others: Annotated[float, _others_of(_DISCLOSED)]
-    DiSCO_within_beyond: Annotated[float, _beyond_of(_DISCLOSED)]
-    DiSCO_within_beyond_se: Annotated[float, standard_error_of("DiSCO_within_beyond")]
-    guessed_within: Annotated[
-        float,
+        )
+    )
+    DiSCO_within_others: float = described(_others_of(_DISCLOSED))
+    DiSCO_within_beyond: float = described(_beyond_of(_DISCLOSED))
+    DiSCO_within_beyond_se: float = described(standard_error_of("DiSCO_within_beyond"))
+    guessed_within: float = described(
         _words(
             _GUESSED,
             "The amount of so many people is guessed to within the band: as the median of the synthetic "
             "records with their keys.",
-        ),
-    ]
-    guessed_within_others: Annotated[float, _others_of(_GUESSED)]
-    guessed_within_beyond: Annotated[float, _beyond_of(_GUESSED)]
-    guessed_within_beyond_se: Annotated[float, standard_error_of("guessed_within_beyond")]
+        )
+    )
+    guessed_within_others: float = described(_others_of(_GUESSED))
+    guessed_within_beyond: float = described(_beyond_of(_GUESSED))
+    guessed_within_beyond_se: float = described(standard_error_of("guessed_within_beyond"))
 
 
 @dataclass(frozen=True)
 class BandCertainty:
     """DiS and DiSCO within the band at a certainty, in percent of GT records; `precision` of the claims."""
 
-    DiS_within: Annotated[
-        float,
-        Words(
-            "claimed within the band with that certainty",
-            "Of so many people at least that share of the synthetic records with their keys say nearly the "
-            "same amount.",
-        ),
-    ]
-    DiSCO_within: Annotated[
-        float,
-        Words(
-            "disclosed within the band with that certainty",
-            "Of so many people at least that share of the synthetic records with their keys lie within the "
-            "band around their amount.",
-        ),
-    ]
-    precision: Annotated[
-        float,
-        Words(
-            "right among the claims",
-            "This many of these claims are right.",
-            denominator="confidential records of whom something is claimed",
-        ),
-    ]
-    DiSCO_within_others: Annotated[float, _others_of(_DISCLOSED)]
-    DiSCO_within_beyond: Annotated[float, _beyond_of(_DISCLOSED)]
-    DiSCO_within_beyond_se: Annotated[float, standard_error_of("DiSCO_within_beyond")]
+    DiS_within: float = figure(
+        "claimed within the band with that certainty",
+        "Of so many people at least that share of the synthetic records with their keys say nearly the "
+        "same amount.",
+    )
+    DiSCO_within: float = figure(
+        "disclosed within the band with that certainty",
+        "Of so many people at least that share of the synthetic records with their keys lie within the "
+        "band around their amount.",
+    )
+    precision: float = figure(
+        "right among the claims",
+        "This many of these claims are right.",
+        denominator="confidential records of whom something is claimed",
+    )
+    DiSCO_within_others: float = described(_others_of(_DISCLOSED))
+    DiSCO_within_beyond: float = described(_beyond_of(_DISCLOSED))
+    DiSCO_within_beyond_se: float = described(standard_error_of("DiSCO_within_beyond"))
 
 
 def bands(

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
@@ -56,6 +55,8 @@ from disclosure_pipeline.measures.words import (
     BY_SYNTHETIC,
     POINTS,
     Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -77,103 +78,72 @@ class Baselines:
     high risk; a fresh sample of other people has 0 on average.
     """
 
-    iS_at_n: Annotated[float, _of_as_many_records("found")]
-    iS_others: Annotated[
-        float,
-        Words(
-            "found among other people",
-            "This many people have a combination of keys that a fresh sample of other people would have.",
-            high_is="neither",
-        ),
-    ]
-    iS_beyond: Annotated[
-        float,
-        Words(
-            "found beyond other people",
-            "This many more people are found in the synthetic table than in a fresh sample of other people.",
-            unit=POINTS,
-            denominator="",
-        ),
-    ]
-    iS_beyond_se: Annotated[float, standard_error_of("iS_beyond")]
-    DiSCO_at_n: Annotated[float, _of_as_many_records("disclosed in the synthetic table and correct")]
-    DiSCO_others: Annotated[
-        float,
-        Words(
-            "DiSCO by other people's records",
-            "This many people could be told their target from other people's confidential "
-            "records, without their own.",
-            high_is="neither",
-            beside=BY_OTHERS,
-        ),
-    ]
-    DiSCO_beyond: Annotated[
-        float,
-        Words(
-            "DiSCO beyond other people's records",
-            "This many more people can be told their target from the synthetic table than from "
-            "other people's records.",
-            unit=POINTS,
-            denominator="",
-            finding="the share of people whose {column} is disclosed is {value} higher than from other "
-            "people's records",
-            beside=BEYOND_OTHERS,
-            subject="people whose {column} is disclosed",
-        ),
-    ]
-    DiSCO_beyond_se: Annotated[float, standard_error_of("DiSCO_beyond")]
-    DCAP_at_n: Annotated[float, _of_as_many_records("DCAP")]
-    DCAP_others: Annotated[
-        float,
-        Words(
-            "DCAP by other people's records",
-            "How often a guess drawn from other people with the same keys would be right.",
-            high_is="neither",
-        ),
-    ]
-    DCAP_beyond: Annotated[
-        float,
-        Words(
-            "DCAP beyond other people's records",
-            "How much more often a guess drawn from the synthetic table is right than one from "
-            "other people's records.",
-            unit=POINTS,
-            denominator="",
-        ),
-    ]
-    DCAP_beyond_se: Annotated[float, standard_error_of("DCAP_beyond")]
-    guessed: Annotated[
-        float,
-        Words(
-            "guessed from the keys",
-            "Of so many people the target is guessed rightly: as the most frequent one among "
-            "synthetic records with their keys.",
-            finding="the {column} of {value} of the people is guessed rightly",
-        ),
-    ]
-    guessed_at_n: Annotated[float, _of_as_many_records("guessed from the keys")]
-    guessed_others: Annotated[
-        float,
-        Words(
-            "guessed from other people's records",
-            "Of so many people the target is guessed rightly from other people's records, or by"
-            " always guessing the most frequent value.",
-            high_is="neither",
-        ),
-    ]
-    guessed_beyond: Annotated[
-        float,
-        Words(
-            "guessed beyond other people's records",
-            "The targets of so many more people are guessed rightly from the synthetic table "
-            "than from other people's records.",
-            unit=POINTS,
-            denominator="",
-            finding="correct guesses of {column} rise by {value}",
-            subject="correct guesses of {column}",
-        ),
-    ]
-    guessed_beyond_se: Annotated[float, standard_error_of("guessed_beyond")]
+    iS_at_n: float = described(_of_as_many_records("found"))
+    iS_others: float = figure(
+        "found among other people",
+        "This many people have a combination of keys that a fresh sample of other people would have.",
+        high_is="neither",
+    )
+    iS_beyond: float = figure(
+        "found beyond other people",
+        "This many more people are found in the synthetic table than in a fresh sample of other people.",
+        POINTS,
+    )
+    iS_beyond_se: float = described(standard_error_of("iS_beyond"))
+    DiSCO_at_n: float = described(_of_as_many_records("disclosed in the synthetic table and correct"))
+    DiSCO_others: float = figure(
+        "DiSCO by other people's records",
+        "This many people could be told their target from other people's confidential "
+        "records, without their own.",
+        high_is="neither",
+        beside=BY_OTHERS,
+    )
+    DiSCO_beyond: float = figure(
+        "DiSCO beyond other people's records",
+        "This many more people can be told their target from the synthetic table than from "
+        "other people's records.",
+        POINTS,
+        finding="the share of people whose {column} is disclosed is {value} higher than from other "
+        "people's records",
+        beside=BEYOND_OTHERS,
+        subject="people whose {column} is disclosed",
+    )
+    DiSCO_beyond_se: float = described(standard_error_of("DiSCO_beyond"))
+    DCAP_at_n: float = described(_of_as_many_records("DCAP"))
+    DCAP_others: float = figure(
+        "DCAP by other people's records",
+        "How often a guess drawn from other people with the same keys would be right.",
+        high_is="neither",
+    )
+    DCAP_beyond: float = figure(
+        "DCAP beyond other people's records",
+        "How much more often a guess drawn from the synthetic table is right than one from "
+        "other people's records.",
+        POINTS,
+    )
+    DCAP_beyond_se: float = described(standard_error_of("DCAP_beyond"))
+    guessed: float = figure(
+        "guessed from the keys",
+        "Of so many people the target is guessed rightly: as the most frequent one among "
+        "synthetic records with their keys.",
+        finding="the {column} of {value} of the people is guessed rightly",
+    )
+    guessed_at_n: float = described(_of_as_many_records("guessed from the keys"))
+    guessed_others: float = figure(
+        "guessed from other people's records",
+        "Of so many people the target is guessed rightly from other people's records, or by"
+        " always guessing the most frequent value.",
+        high_is="neither",
+    )
+    guessed_beyond: float = figure(
+        "guessed beyond other people's records",
+        "The targets of so many more people are guessed rightly from the synthetic table "
+        "than from other people's records.",
+        POINTS,
+        finding="correct guesses of {column} rise by {value}",
+        subject="correct guesses of {column}",
+    )
+    guessed_beyond_se: float = described(standard_error_of("guessed_beyond"))
 
 
 def baselines(

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
 
 from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, percent, sum_of_quotients, total
 from disclosure_pipeline.measures.totals import CellTotals, Totals
-from disclosure_pipeline.measures.words import BAILLARGEON, LITTLE, RAAB, RECORDS, SYNTHETIC, TAUB, Words
+from disclosure_pipeline.measures.words import BAILLARGEON, LITTLE, RAAB, RECORDS, SYNTHETIC, TAUB, figure
 
 # Scaled figures are rounded at this binary digit, so that what is exactly 0 does not come out as -1e-46.
 _SCALED_ONE = 2**128
@@ -46,137 +45,92 @@ class CAP:
     baseCAPd is 100.
     """
 
-    baseCAPd: Annotated[
-        float,
-        Words(
-            "chance of a right guess without keys",
-            "How often a guess is right that is drawn from all confidential records.",
-            high_is="neither",
-            source=RAAB,
-        ),
-    ]
-    CAPd: Annotated[
-        float,
-        Words(
-            "chance of a right guess from the confidential table",
-            "How often a guess is right that is drawn from the confidential records with the same keys.",
-            high_is="neither",
-            source=RAAB,
-        ),
-    ]
-    CAPs: Annotated[
-        float,
-        Words(
-            "how certain the synthetic table seems",
-            "How often a guess drawn from synthetic records with the same keys is right about "
-            "synthetic records.",
-            denominator=SYNTHETIC,
-            high_is="neither",
-            source=RAAB,
-        ),
-    ]
-    DCAP: Annotated[
-        float,
-        Words(
-            "differential correct attribution probability",
-            "How often a guess is right that is drawn from the synthetic records with a "
-            "person's keys; wrong where there are none.",
-            source=RAAB,
-        ),
-    ]
-    CAP_matched: Annotated[
-        float,
-        Words(
-            "correct attribution probability of those found",
-            "The same as DCAP, of the people whose keys are in the synthetic table.",
-            denominator="confidential records whose keys are in the synthetic table",
-            source=BAILLARGEON,
-        ),
-    ]
-    TCAP: Annotated[
-        float,
-        Words(
-            "targeted correct attribution probability",
-            "Of the people whose keys are in the synthetic table, so many can be told their "
-            "target with certainty.",
-            denominator="confidential records whose keys are in the synthetic table",
-            source=RAAB,
-        ),
-    ]
-    TCAP_disclosive: Annotated[
-        float,
-        Words(
-            "certain claims that are right",
-            "Of the people about whom the synthetic table is certain, so many are told rightly.",
-            denominator="confidential records of whom the synthetic table is certain",
-            source=LITTLE,
-        ),
-    ]
-    TCAP_taub: Annotated[
-        float,
-        Words(
-            "targeted correct attribution probability after Taub",
-            "How often the certain synthetic records are right about people with their keys.",
-            denominator="certain synthetic records whose keys are in the confidential table",
-            source=TAUB,
-        ),
-    ]
-    DCAP_scaled: Annotated[
-        float,
-        Words(
-            "DCAP, scaled",
-            "How far DCAP goes from a guess without keys, 0, to certainty, 100.",
-            denominator="way from baseCAPd to 100",
-            source=RAAB,
-        ),
-    ]
-    TCAP_scaled: Annotated[
-        float,
-        Words(
-            "TCAP, scaled",
-            "How far TCAP goes from a guess without keys, 0, to certainty, 100.",
-            denominator="way from baseCAPd to 100",
-            source=RAAB,
-        ),
-    ]
-    n_predicted_correctly: Annotated[
-        float,
-        Words(
-            "number predicted correctly",
-            "This many people have the target that is most frequent among the synthetic records "
-            "with their keys.",
-            unit=RECORDS,
-            source=BAILLARGEON,
-        ),
-    ]
-    pct_predicted_correctly: Annotated[
-        float,
-        Words(
-            "share predicted correctly",
-            "This many people have the target that is most frequent among the synthetic records "
-            "with their keys.",
-            source=BAILLARGEON,
-        ),
-    ]
-    min_DCAP: Annotated[
-        float,
-        Words(
-            "least possible DCAP",
-            "No synthetic table with these values could have a lower DCAP.",
-            high_is="neither",
-            source=BAILLARGEON,
-        ),
-    ]
-    min_CAP_matched: Annotated[
-        float,
-        Words(
-            "least possible CAP of those found",
-            "No synthetic table with these values could have a lower CAP_matched.",
-            denominator="confidential records whose keys are in the synthetic table",
-            high_is="neither",
-            source=BAILLARGEON,
-        ),
-    ]
+    baseCAPd: float = figure(
+        "chance of a right guess without keys",
+        "How often a guess is right that is drawn from all confidential records.",
+        high_is="neither",
+        source=RAAB,
+    )
+    CAPd: float = figure(
+        "chance of a right guess from the confidential table",
+        "How often a guess is right that is drawn from the confidential records with the same keys.",
+        high_is="neither",
+        source=RAAB,
+    )
+    CAPs: float = figure(
+        "how certain the synthetic table seems",
+        "How often a guess drawn from synthetic records with the same keys is right about synthetic records.",
+        denominator=SYNTHETIC,
+        high_is="neither",
+        source=RAAB,
+    )
+    DCAP: float = figure(
+        "differential correct attribution probability",
+        "How often a guess is right that is drawn from the synthetic records with a "
+        "person's keys; wrong where there are none.",
+        source=RAAB,
+    )
+    CAP_matched: float = figure(
+        "correct attribution probability of those found",
+        "The same as DCAP, of the people whose keys are in the synthetic table.",
+        denominator="confidential records whose keys are in the synthetic table",
+        source=BAILLARGEON,
+    )
+    TCAP: float = figure(
+        "targeted correct attribution probability",
+        "Of the people whose keys are in the synthetic table, so many can be told their "
+        "target with certainty.",
+        denominator="confidential records whose keys are in the synthetic table",
+        source=RAAB,
+    )
+    TCAP_disclosive: float = figure(
+        "certain claims that are right",
+        "Of the people about whom the synthetic table is certain, so many are told rightly.",
+        denominator="confidential records of whom the synthetic table is certain",
+        source=LITTLE,
+    )
+    TCAP_taub: float = figure(
+        "targeted correct attribution probability after Taub",
+        "How often the certain synthetic records are right about people with their keys.",
+        denominator="certain synthetic records whose keys are in the confidential table",
+        source=TAUB,
+    )
+    DCAP_scaled: float = figure(
+        "DCAP, scaled",
+        "How far DCAP goes from a guess without keys, 0, to certainty, 100.",
+        denominator="way from baseCAPd to 100",
+        source=RAAB,
+    )
+    TCAP_scaled: float = figure(
+        "TCAP, scaled",
+        "How far TCAP goes from a guess without keys, 0, to certainty, 100.",
+        denominator="way from baseCAPd to 100",
+        source=RAAB,
+    )
+    n_predicted_correctly: float = figure(
+        "number predicted correctly",
+        "This many people have the target that is most frequent among the synthetic records with their keys.",
+        RECORDS,
+        source=BAILLARGEON,
+    )
+    pct_predicted_correctly: float = figure(
+        "share predicted correctly",
+        "This many people have the target that is most frequent among the synthetic records with their keys.",
+        source=BAILLARGEON,
+    )
+    min_DCAP: float = figure(
+        "least possible DCAP",
+        "No synthetic table with these values could have a lower DCAP.",
+        high_is="neither",
+        source=BAILLARGEON,
+    )
+    min_CAP_matched: float = figure(
+        "least possible CAP of those found",
+        "No synthetic table with these values could have a lower CAP_matched.",
+        denominator="confidential records whose keys are in the synthetic table",
+        high_is="neither",
+        source=BAILLARGEON,
+    )
 
 
 def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> CAP:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import Binomials, Draw, highest, lowest
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.words import figure
 
 
 @dataclass(frozen=True)
@@ -43,29 +42,20 @@ class Certainty:
     `precision` is NaN where nothing is claimed of anybody.
     """
 
-    DiS: Annotated[
-        float,
-        Words(
-            "claimed with that certainty",
-            "Of so many people one target value has at least that share among the synthetic "
-            "records with their keys.",
-        ),
-    ]
-    DiSCO: Annotated[
-        float,
-        Words(
-            "claimed with that certainty and correct",
-            "This many people are claimed to have a target value with at least that certainty, and have it.",
-        ),
-    ]
-    precision: Annotated[
-        float,
-        Words(
-            "right among the claims",
-            "This many of these claims are right.",
-            denominator="confidential records of whom something is claimed",
-        ),
-    ]
+    DiS: float = figure(
+        "claimed with that certainty",
+        "Of so many people one target value has at least that share among the synthetic "
+        "records with their keys.",
+    )
+    DiSCO: float = figure(
+        "claimed with that certainty and correct",
+        "This many people are claimed to have a target value with at least that certainty, and have it.",
+    )
+    precision: float = figure(
+        "right among the claims",
+        "This many of these claims are right.",
+        denominator="confidential records of whom something is claimed",
+    )
 
 
 def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, Words
+from disclosure_pipeline.measures.words import BY_CHANCE, POINTS, figure
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,26 +30,19 @@ class Chance:
     what DiSCO is above it: negative where the keys tell less than chance.
     """
 
-    DiSCO_chance: Annotated[
-        float,
-        Words(
-            "DiSCO by chance",
-            "This many people could be told their target if the synthetic targets were dealt out at random.",
-            high_is="neither",
-            beside=BY_CHANCE,
-        ),
-    ]
-    DiSCO_excess: Annotated[
-        float,
-        Words(
-            "DiSCO beyond chance",
-            "This many more people can be told their target than by chance.",
-            unit=POINTS,
-            denominator="",
-            finding="the share of people whose {column} is disclosed is {value} higher than by chance",
-            subject="people whose {column} is disclosed",
-        ),
-    ]
+    DiSCO_chance: float = figure(
+        "DiSCO by chance",
+        "This many people could be told their target if the synthetic targets were dealt out at random.",
+        high_is="neither",
+        beside=BY_CHANCE,
+    )
+    DiSCO_excess: float = figure(
+        "DiSCO beyond chance",
+        "This many more people can be told their target than by chance.",
+        POINTS,
+        finding="the share of people whose {column} is disclosed is {value} higher than by chance",
+        subject="people whose {column} is disclosed",
+    )
 
 
 def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.totals import Cells
-from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words
+from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure
 
-TargetLevel = Annotated[
-    int,
-    Words(
-        "target level",
-        "The value of the target that is flagged.",
-        unit=NONE,
-        denominator="",
-        high_is="neither",
-        source=SYNTHPOP,
-        beside="value",
-    ),
-]
+_LEVEL = Words(
+    "target level",
+    "The value of the target that is flagged.",
+    NONE,
+    high_is="neither",
+    source=SYNTHPOP,
+    beside="value",
+)
 
 
 @dataclass(frozen=True)
@@ -35,115 +31,77 @@ class OneWay:
     total_disclosive: the DiSCO records of all levels; n_level_disclosive have this level.
     """
 
-    level: TargetLevel
-    level_records: Annotated[
-        int,
-        Words(
-            "records of all levels",
-            "This many confidential records are looked at.",
-            unit=RECORDS,
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
-    pct_level_all: Annotated[
-        float,
-        Words(
-            "share of the level",
-            "This many of the records looked at have the level.",
-            high_is="neither",
-            source=SYNTHPOP,
-            beside="share of all people",
-        ),
-    ]
-    total_disclosive: Annotated[
-        int,
-        Words("disclosed records", "This many people can be told the target.", unit=RECORDS, source=SYNTHPOP),
-    ]
-    n_level_disclosive: Annotated[
-        int,
-        Words(
-            "disclosed records with the level",
-            "This many people can be told that they have this level.",
-            unit=RECORDS,
-            source=SYNTHPOP,
-            beside="people disclosed with it",
-        ),
-    ]
-    pct_level_disclosive: Annotated[
-        float,
-        Words(
-            "share of the level among the disclosed",
-            "Of the people who can be told their target, so many have this level.",
-            denominator="disclosed records",
-            high_is="neither",
-            source=SYNTHPOP,
-            beside="share of those disclosed",
-        ),
-    ]
+    level: int = described(_LEVEL)
+    level_records: int = figure(
+        "records of all levels",
+        "This many confidential records are looked at.",
+        RECORDS,
+        high_is="neither",
+        source=SYNTHPOP,
+    )
+    pct_level_all: float = figure(
+        "share of the level",
+        "This many of the records looked at have the level.",
+        high_is="neither",
+        source=SYNTHPOP,
+        beside="share of all people",
+    )
+    total_disclosive: int = figure(
+        "disclosed records", "This many people can be told the target.", RECORDS, source=SYNTHPOP
+    )
+    n_level_disclosive: int = figure(
+        "disclosed records with the level",
+        "This many people can be told that they have this level.",
+        RECORDS,
+        source=SYNTHPOP,
+        beside="people disclosed with it",
+    )
+    pct_level_disclosive: float = figure(
+        "share of the level among the disclosed",
+        "Of the people who can be told their target, so many have this level.",
+        denominator="disclosed records",
+        high_is="neither",
+        source=SYNTHPOP,
+        beside="share of those disclosed",
+    )
 
 
 @dataclass(frozen=True)
 class TwoWay:
     """A target level that most GT records with one key level have. Counts of GT records, and percent."""
 
-    target_level: TargetLevel
-    key: Annotated[
-        int,
-        Words(
-            "key", "The key that goes with it.", unit=NONE, denominator="", high_is="neither", source=SYNTHPOP
-        ),
-    ]
-    key_level: Annotated[
-        int,
-        Words(
-            "key level",
-            "The value of the key that goes with it.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
-    npairs: Annotated[
-        int,
-        Words(
-            "disclosed records with the pair",
-            "This many people with both values can be told their target.",
-            unit=RECORDS,
-            source=SYNTHPOP,
-        ),
-    ]
-    key_target_total: Annotated[
-        int,
-        Words(
-            "records with the pair",
-            "This many confidential records have both values.",
-            unit=RECORDS,
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
-    key_total: Annotated[
-        int,
-        Words(
-            "records with the key level",
-            "This many confidential records have the value of the key.",
-            unit=RECORDS,
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
-    pct_target_key_level: Annotated[
-        float,
-        Words(
-            "share of the target level",
-            "This many of the records with the key's value have the target's.",
-            denominator="confidential records with the key level",
-            high_is="neither",
-            source=SYNTHPOP,
-        ),
-    ]
+    target_level: int = described(_LEVEL)
+    key: int = figure("key", "The key that goes with it.", NONE, high_is="neither", source=SYNTHPOP)
+    key_level: int = figure(
+        "key level", "The value of the key that goes with it.", NONE, high_is="neither", source=SYNTHPOP
+    )
+    npairs: int = figure(
+        "disclosed records with the pair",
+        "This many people with both values can be told their target.",
+        RECORDS,
+        source=SYNTHPOP,
+    )
+    key_target_total: int = figure(
+        "records with the pair",
+        "This many confidential records have both values.",
+        RECORDS,
+        high_is="neither",
+        source=SYNTHPOP,
+    )
+    key_total: int = figure(
+        "records with the key level",
+        "This many confidential records have the value of the key.",
+        RECORDS,
+        high_is="neither",
+        source=SYNTHPOP,
+    )
+    pct_target_key_level: float = figure(
+        "share of the target level",
+        "This many of the records with the key's value have the target's.",
+        denominator="confidential records with the key level",
+        high_is="neither",
+        source=SYNTHPOP,
+    )
 
 
 def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float]) -> list[OneWay]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,8 @@ from disclosure_pipeline.measures.words import (
     GOOD,
     POINTS,
     SYNTHETIC,
-    Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -57,42 +58,32 @@ def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCou
 class UniqueHits:
     """unique_hits: percent of SD records. The others': percent of GT records; beyond: percentage points."""
 
-    unique_hits: Annotated[
-        float,
-        Words(
-            "hits on one person",
-            "This many synthetic records have a combination of keys that exactly one person has.",
-            denominator=SYNTHETIC,
-            source=GOOD,
-            finding="{value} of the synthetic records point at exactly one person",
-            subject="records pointing at one person",
-        ),
-    ]
-    unique_hits_others: Annotated[
-        float,
-        Words(
-            "hits on one person, by other people",
-            "This many records of a fresh sample of other people would have a combination of keys"
-            " that exactly one person has.",
-            denominator="records of a fresh sample",
-            high_is="neither",
-            source=GOOD,
-        ),
-    ]
-    unique_hits_beyond: Annotated[
-        float,
-        Words(
-            "hits on one person beyond other people",
-            "So much more often does a synthetic record point at exactly one person than other "
-            "people's records would.",
-            unit=POINTS,
-            denominator="",
-            finding="the share of records pointing at one person is {value} higher than with other people's "
-            "records",
-            subject="records pointing at one person",
-        ),
-    ]
-    unique_hits_beyond_se: Annotated[float, standard_error_of("unique_hits_beyond")]
+    unique_hits: float = figure(
+        "hits on one person",
+        "This many synthetic records have a combination of keys that exactly one person has.",
+        denominator=SYNTHETIC,
+        source=GOOD,
+        finding="{value} of the synthetic records point at exactly one person",
+        subject="records pointing at one person",
+    )
+    unique_hits_others: float = figure(
+        "hits on one person, by other people",
+        "This many records of a fresh sample of other people would have a combination of keys"
+        " that exactly one person has.",
+        denominator="records of a fresh sample",
+        high_is="neither",
+        source=GOOD,
+    )
+    unique_hits_beyond: float = figure(
+        "hits on one person beyond other people",
+        "So much more often does a synthetic record point at exactly one person than other "
+        "people's records would.",
+        POINTS,
+        finding="the share of records pointing at one person is {value} higher than with other people's "
+        "records",
+        subject="records pointing at one person",
+    )
+    unique_hits_beyond_se: float = described(standard_error_of("unique_hits_beyond"))
 
 
 def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
@@ -127,71 +118,51 @@ class CopyCounts:
 class Copies:
     """Percent of SD records; the others' of GT records; each `beyond` the difference in percentage points."""
 
-    copies: Annotated[
-        float,
-        Words(
-            "copies",
-            "This many synthetic records equal a confidential record in every column.",
-            denominator=SYNTHETIC,
-            finding="{value} of the synthetic records equal a confidential record",
-        ),
-    ]
-    copies_others: Annotated[
-        float,
-        Words(
-            "copies among people",
-            "This many confidential records equal another person's record in every column.",
-            high_is="neither",
-        ),
-    ]
-    copies_beyond: Annotated[
-        float,
-        Words(
-            "copies beyond people",
-            "This many more synthetic records equal a confidential record than people's records "
-            "equal each other.",
-            unit=POINTS,
-            denominator="",
-        ),
-    ]
-    copies_beyond_se: Annotated[float, standard_error_of("copies_beyond")]
-    unique_copies: Annotated[
-        float,
-        Words(
-            "copies of one person",
-            "This many synthetic records equal the record of exactly one person in every column.",
-            denominator=SYNTHETIC,
-            source=GOOD,
-            finding="{value} of the synthetic records equal the record of exactly one person",
-            beside=BY_SYNTHETIC,
-        ),
-    ]
-    unique_copies_others: Annotated[
-        float,
-        Words(
-            "copies of one person in a fresh sample",
-            "This many records of a fresh sample of other people would equal exactly one person's record.",
-            denominator="records of a fresh sample",
-            high_is="neither",
-            source=GOOD,
-            beside=BY_FRESH_SAMPLE,
-        ),
-    ]
-    unique_copies_beyond: Annotated[
-        float,
-        Words(
-            "copies of one person beyond a fresh sample",
-            "This many more synthetic records equal the record of exactly one person than a fresh"
-            " sample of other people would show.",
-            unit=POINTS,
-            denominator="",
-            finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
-            "sample",
-            beside=BEYOND_FRESH_SAMPLE,
-            subject="synthetic records that copy one person",
-        ),
-    ]
-    unique_copies_beyond_se: Annotated[float, standard_error_of("unique_copies_beyond")]
+    copies: float = figure(
+        "copies",
+        "This many synthetic records equal a confidential record in every column.",
+        denominator=SYNTHETIC,
+        finding="{value} of the synthetic records equal a confidential record",
+    )
+    copies_others: float = figure(
+        "copies among people",
+        "This many confidential records equal another person's record in every column.",
+        high_is="neither",
+    )
+    copies_beyond: float = figure(
+        "copies beyond people",
+        "This many more synthetic records equal a confidential record than people's records "
+        "equal each other.",
+        POINTS,
+    )
+    copies_beyond_se: float = described(standard_error_of("copies_beyond"))
+    unique_copies: float = figure(
+        "copies of one person",
+        "This many synthetic records equal the record of exactly one person in every column.",
+        denominator=SYNTHETIC,
+        source=GOOD,
+        finding="{value} of the synthetic records equal the record of exactly one person",
+        beside=BY_SYNTHETIC,
+    )
+    unique_copies_others: float = figure(
+        "copies of one person in a fresh sample",
+        "This many records of a fresh sample of other people would equal exactly one person's record.",
+        denominator="records of a fresh sample",
+        high_is="neither",
+        source=GOOD,
+        beside=BY_FRESH_SAMPLE,
+    )
+    unique_copies_beyond: float = figure(
+        "copies of one person beyond a fresh sample",
+        "This many more synthetic records equal the record of exactly one person than a fresh"
+        " sample of other people would show.",
+        POINTS,
+        finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
+        "sample",
+        beside=BEYOND_FRESH_SAMPLE,
+        subject="synthetic records that copy one person",
+    )
+    unique_copies_beyond_se: float = described(standard_error_of("unique_copies_beyond"))
 
 
 def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:

@@ -8,14 +8,13 @@ draws of so many records.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.intervals import newcombe
 from disclosure_pipeline.measures.samples import none_drawn
-from disclosure_pipeline.measures.words import POINTS, Words
+from disclosure_pipeline.measures.words import POINTS, figure
 
 _NEWCOMBE = "Newcombe 1998"
 
@@ -64,47 +63,32 @@ class BesideHoldout:
     narrow where many records share one.
     """
 
-    ground_truth: Annotated[
-        float, Words("figure of the confidential records", "What the synthetic table tells of them.")
-    ]
-    holdout: Annotated[
-        float,
-        Words(
-            "figure of the holdout",
-            "What the synthetic table tells of people who had no part in making it.",
-            denominator="holdout records",
-            high_is="neither",
-        ),
-    ]
-    difference: Annotated[
-        float,
-        Words(
-            "beyond the holdout",
-            "So much more the synthetic table tells of the people whom it was made from than of others.",
-            POINTS,
-            "",
-        ),
-    ]
-    difference_low: Annotated[
-        float,
-        Words(
-            "beyond the holdout, low end",
-            "The lower end of the interval of the difference.",
-            POINTS,
-            "",
-            source=_NEWCOMBE,
-        ),
-    ]
-    difference_high: Annotated[
-        float,
-        Words(
-            "beyond the holdout, high end",
-            "The upper end of the interval of the difference.",
-            POINTS,
-            "",
-            source=_NEWCOMBE,
-        ),
-    ]
+    ground_truth: float = figure(
+        "figure of the confidential records", "What the synthetic table tells of them."
+    )
+    holdout: float = figure(
+        "figure of the holdout",
+        "What the synthetic table tells of people who had no part in making it.",
+        denominator="holdout records",
+        high_is="neither",
+    )
+    difference: float = figure(
+        "beyond the holdout",
+        "So much more the synthetic table tells of the people whom it was made from than of others.",
+        POINTS,
+    )
+    difference_low: float = figure(
+        "beyond the holdout, low end",
+        "The lower end of the interval of the difference.",
+        POINTS,
+        source=_NEWCOMBE,
+    )
+    difference_high: float = figure(
+        "beyond the holdout, high end",
+        "The upper end of the interval of the difference.",
+        POINTS,
+        source=_NEWCOMBE,
+    )
 
 
 def beside_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> BesideHoldout:

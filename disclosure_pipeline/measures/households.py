@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from disclosure_pipeline.measures.copies import HitCounts
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.words import FRANCONI, RECORDS, Words
+from disclosure_pipeline.measures.words import FRANCONI, RECORDS, figure
 
 _PAIR, _TRIPLE = 2, 3
 
@@ -90,34 +89,24 @@ def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:
 class HouseholdRisk:
     """The risk of single records, in percent of them, and of whole units, in percent of these."""
 
-    units: Annotated[
-        int,
-        Words(
-            "units",
-            "The confidential records are of this many units, such as households or patients.",
-            unit=RECORDS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    individual_risk: Annotated[
-        float,
-        Words(
-            "individual risk",
-            "This often a record whose keys are in the synthetic table is named rightly, by somebody who "
-            "knows everybody's keys.",
-            source=FRANCONI,
-        ),
-    ]
-    household_risk: Annotated[
-        float,
-        Words(
-            "household risk",
-            "This many units have a record that is named rightly.",
-            denominator="units",
-            source=FRANCONI,
-        ),
-    ]
+    units: int = figure(
+        "units",
+        "The confidential records are of this many units, such as households or patients.",
+        RECORDS,
+        high_is="neither",
+    )
+    individual_risk: float = figure(
+        "individual risk",
+        "This often a record whose keys are in the synthetic table is named rightly, by somebody who "
+        "knows everybody's keys.",
+        source=FRANCONI,
+    )
+    household_risk: float = figure(
+        "household risk",
+        "This many units have a record that is named rightly.",
+        denominator="units",
+        source=FRANCONI,
+    )
 
 
 def household_risk(q: IntArray, d_q: IntArray, s_q: IntArray, unit: IntArray) -> HouseholdRisk:

@@ -3,59 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, Words
+from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, figure
 
 
 @dataclass(frozen=True)
 class Identity:
     """Percent of all GT records (UiS: of all SD records)."""
 
-    UiO: Annotated[
-        float,
-        Words(
-            "unique in the confidential table",
-            "This many confidential records are the only ones with their combination of keys.",
-            high_is="neither",
-            source=RAAB,
-            finding="{value} of the people are the only ones with their keys",
-        ),
-    ]
-    UiS: Annotated[
-        float,
-        Words(
-            "unique in the synthetic table",
-            "This many synthetic records are the only ones with their combination of keys.",
-            denominator=SYNTHETIC,
-            source=RAAB,
-            finding="{value} of the synthetic records are the only ones with their keys",
-        ),
-    ]
-    UiOiS: Annotated[
-        float,
-        Words(
-            "unique in the confidential table and found in the synthetic one",
-            "This many people are the only ones with their combination of keys, and some "
-            "synthetic record has it too.",
-            source=RAAB,
-            finding="{value} of the people are the only ones with their keys, and are found in the "
-            "synthetic table",
-        ),
-    ]
-    repU: Annotated[
-        float,
-        Words(
-            "replicated uniques",
-            "This many people are the only ones with their combination of keys, and exactly one "
-            "synthetic record has it: it looks like them.",
-            source=RAAB,
-            finding="{value} of the people are singled out by their keys in both tables",
-            subject="people singled out in both tables",
-        ),
-    ]
+    UiO: float = figure(
+        "unique in the confidential table",
+        "This many confidential records are the only ones with their combination of keys.",
+        high_is="neither",
+        source=RAAB,
+        finding="{value} of the people are the only ones with their keys",
+    )
+    UiS: float = figure(
+        "unique in the synthetic table",
+        "This many synthetic records are the only ones with their combination of keys.",
+        denominator=SYNTHETIC,
+        source=RAAB,
+        finding="{value} of the synthetic records are the only ones with their keys",
+    )
+    UiOiS: float = figure(
+        "unique in the confidential table and found in the synthetic one",
+        "This many people are the only ones with their combination of keys, and some "
+        "synthetic record has it too.",
+        source=RAAB,
+        finding="{value} of the people are the only ones with their keys, and are found in the "
+        "synthetic table",
+    )
+    repU: float = figure(
+        "replicated uniques",
+        "This many people are the only ones with their combination of keys, and exactly one "
+        "synthetic record has it: it looks like them.",
+        source=RAAB,
+        finding="{value} of the people are singled out by their keys in both tables",
+        subject="people singled out in both tables",
+    )
 
 
 @dataclass(frozen=True)

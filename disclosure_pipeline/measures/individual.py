@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.words import BAILLARGEON, RAAB, SHARE, YESNO, Words
+from disclosure_pipeline.measures.words import BAILLARGEON, RAAB, SHARE, YESNO, figure
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,46 +25,30 @@ class Individual:
     100 times the mean of CAP is DCAP; the shares of the three masks are DiSCO, DiSDiO and repU.
     """
 
-    CAP: Annotated[
-        Floats,
-        Words(
-            "chance of a right guess",
-            "The chance that a guess drawn from the records with this person's keys is right.",
-            unit=SHARE,
-            denominator="",
-            source=BAILLARGEON,
-        ),
-    ]
-    DiSCO: Annotated[
-        Mask,
-        Words(
-            "disclosed and correct",
-            "Whether this person can be told the target with certainty.",
-            unit=YESNO,
-            denominator="",
-            source=RAAB,
-        ),
-    ]
-    DiSDiO: Annotated[
-        Mask,
-        Words(
-            "disclosed in both tables",
-            "Whether this person can be told the target with certainty from either table.",
-            unit=YESNO,
-            denominator="",
-            source=RAAB,
-        ),
-    ]
-    repU: Annotated[
-        Mask,
-        Words(
-            "replicated unique",
-            "Whether this person is the only one with these keys in both tables.",
-            unit=YESNO,
-            denominator="",
-            source=RAAB,
-        ),
-    ]
+    CAP: Floats = figure(
+        "chance of a right guess",
+        "The chance that a guess drawn from the records with this person's keys is right.",
+        SHARE,
+        source=BAILLARGEON,
+    )
+    DiSCO: Mask = figure(
+        "disclosed and correct",
+        "Whether this person can be told the target with certainty.",
+        YESNO,
+        source=RAAB,
+    )
+    DiSDiO: Mask = figure(
+        "disclosed in both tables",
+        "Whether this person can be told the target with certainty from either table.",
+        YESNO,
+        source=RAAB,
+    )
+    repU: Mask = figure(
+        "replicated unique",
+        "Whether this person is the only one with these keys in both tables.",
+        YESNO,
+        source=RAAB,
+    )
 
 
 def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:

@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.intervals import CONFIDENCE, Interval, clopper_pearson
-from disclosure_pipeline.measures.words import NONE, POINTS, Words, standard_error_of
+from disclosure_pipeline.measures.words import NONE, POINTS, Words, described, figure, standard_error_of
 
 YEOM, CARLINI, JAGIELSKI = "Yeom et al. 2018", "Carlini et al. 2022", "Jagielski, Ullman & Oprea 2020"
 CLOPPER = "Clopper & Pearson 1934"
@@ -37,9 +36,8 @@ RATES = {"TPR_at_1": 0.01, "TPR_at_0_1": 0.001}
 
 
 def _end(title: str, which: str, unit: str = "%") -> Words:
-    denominator = "confidential records" if unit == "%" else ""
     return Words(
-        f"{title}, {which} end", f"The {which} end of its interval.", unit, denominator, "neither", CLOPPER
+        f"{title}, {which} end", f"The {which} end of its interval.", unit, high_is="neither", source=CLOPPER
     )
 
 
@@ -48,7 +46,6 @@ def _advantage(by: str, known: str) -> Words:
         f"membership advantage by {by}",
         f"This many more of the people who took part than of others have {known} in the synthetic table.",
         POINTS,
-        "",
         source=YEOM,
         finding=f"who took part is told by {by} with an advantage of {{value}}",
     )
@@ -68,56 +65,44 @@ def _rate(percent: str) -> Words:
 class Membership:
     """Membership in one synthesis, beside a holdout. Intervals of 95 % (an advantage: of both its parts)."""
 
-    advantage_keys: Annotated[float, _advantage("keys", "their keys")]
-    advantage_keys_low: Annotated[float, _end("membership advantage by keys", "lower", POINTS)]
-    advantage_keys_high: Annotated[float, _end("membership advantage by keys", "upper", POINTS)]
-    advantage_records: Annotated[float, _advantage("whole records", "their whole record")]
-    advantage_records_low: Annotated[float, _end("membership advantage by records", "lower", POINTS)]
-    advantage_records_high: Annotated[float, _end("membership advantage by records", "upper", POINTS)]
-    TPR_at_1: Annotated[float, _rate("1 %")]
-    TPR_at_1_low: Annotated[float, _end("members found at 1 %", "lower")]
-    TPR_at_1_high: Annotated[float, _end("members found at 1 %", "upper")]
-    TPR_at_0_1: Annotated[float, _rate("0.1 %")]
-    TPR_at_0_1_low: Annotated[float, _end("members found at 0.1 %", "lower")]
-    TPR_at_0_1_high: Annotated[float, _end("members found at 0.1 %", "upper")]
-    AUC: Annotated[
-        float,
-        Words(
-            "members nearer than others",
-            "This often a person who took part is nearer to a synthetic record than one who did not; 50 % if "
-            "nothing is told.",
-            denominator="pairs of a member and another person",
-            source="DeLong et al. 1988",
-            finding="a member is nearer than another person in {value} of the pairs",
-        ),
-    ]
-    AUC_se: Annotated[float, standard_error_of("AUC")]
-    epsilon_ruled_out: Annotated[
-        float,
-        Words(
-            "ε that is ruled out",
-            "No smaller ε can be true of what made the synthetic table, with 99.9 % confidence.",
-            NONE,
-            "",
-            source=JAGIELSKI,
-            finding="an ε below {value} is ruled out",
-        ),
-    ]
-    epsilon_claimed: Annotated[
-        float,
-        Words("ε that is claimed", "The ε that comes with the candidate.", NONE, "", "neither"),
-    ]
-    epsilon_beyond_claim: Annotated[
-        float,
-        Words(
-            "ε beyond what is claimed",
-            "The ε that is ruled out is so much larger than the claimed one; 0 without a claim.",
-            NONE,
-            "",
-            source=JAGIELSKI,
-            finding="the claimed ε is ruled out: it is at least {value} larger",
-        ),
-    ]
+    advantage_keys: float = described(_advantage("keys", "their keys"))
+    advantage_keys_low: float = described(_end("membership advantage by keys", "lower", POINTS))
+    advantage_keys_high: float = described(_end("membership advantage by keys", "upper", POINTS))
+    advantage_records: float = described(_advantage("whole records", "their whole record"))
+    advantage_records_low: float = described(_end("membership advantage by records", "lower", POINTS))
+    advantage_records_high: float = described(_end("membership advantage by records", "upper", POINTS))
+    TPR_at_1: float = described(_rate("1 %"))
+    TPR_at_1_low: float = described(_end("members found at 1 %", "lower"))
+    TPR_at_1_high: float = described(_end("members found at 1 %", "upper"))
+    TPR_at_0_1: float = described(_rate("0.1 %"))
+    TPR_at_0_1_low: float = described(_end("members found at 0.1 %", "lower"))
+    TPR_at_0_1_high: float = described(_end("members found at 0.1 %", "upper"))
+    AUC: float = figure(
+        "members nearer than others",
+        "This often a person who took part is nearer to a synthetic record than one who did not; 50 % if "
+        "nothing is told.",
+        denominator="pairs of a member and another person",
+        source="DeLong et al. 1988",
+        finding="a member is nearer than another person in {value} of the pairs",
+    )
+    AUC_se: float = described(standard_error_of("AUC"))
+    epsilon_ruled_out: float = figure(
+        "ε that is ruled out",
+        "No smaller ε can be true of what made the synthetic table, with 99.9 % confidence.",
+        NONE,
+        source=JAGIELSKI,
+        finding="an ε below {value} is ruled out",
+    )
+    epsilon_claimed: float = figure(
+        "ε that is claimed", "The ε that comes with the candidate.", NONE, high_is="neither"
+    )
+    epsilon_beyond_claim: float = figure(
+        "ε beyond what is claimed",
+        "The ε that is ruled out is so much larger than the claimed one; 0 without a claim.",
+        NONE,
+        source=JAGIELSKI,
+        finding="the claimed ε is ruled out: it is at least {value} larger",
+    )
 
 
 @dataclass(frozen=True)

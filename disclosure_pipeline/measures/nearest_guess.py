@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
 from disclosure_pipeline.measures.samples import in_integers
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.words import figure
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,28 +50,18 @@ class Votes:
 class NearestGuesses:
     """Percent of the GT records: right guesses, the mean score, and those whose very keys are found."""
 
-    accuracy: Annotated[
-        float,
-        Words(
-            "guessed from the nearest records",
-            "Of so many people the target is guessed rightly from the synthetic records that "
-            "are most like them.",
-            source="nearest-neighbour attribution",
-        ),
-    ]
-    score: Annotated[
-        float,
-        Words(
-            "votes of the nearest records",
-            "The mean share of the most similar synthetic records that have a person's own target.",
-        ),
-    ]
-    same_keys: Annotated[
-        float,
-        Words(
-            "same keys found", "This many people have keys that some synthetic record has.", high_is="neither"
-        ),
-    ]
+    accuracy: float = figure(
+        "guessed from the nearest records",
+        "Of so many people the target is guessed rightly from the synthetic records that are most like them.",
+        source="nearest-neighbour attribution",
+    )
+    score: float = figure(
+        "votes of the nearest records",
+        "The mean share of the most similar synthetic records that have a person's own target.",
+    )
+    same_keys: float = figure(
+        "same keys found", "This many people have keys that some synthetic record has.", high_is="neither"
+    )
 
 
 def nearest_guesses(votes: Votes) -> NearestGuesses:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.people import ONCE_IN
-from disclosure_pipeline.measures.words import POINTS, RECORDS, WILSON, Words
+from disclosure_pipeline.measures.words import POINTS, RECORDS, WILSON, figure
 
 
 @dataclass(frozen=True)
@@ -25,68 +24,46 @@ class Nearness:
     much_nearer: percentage points.
     """
 
-    nearer: Annotated[
-        float,
-        Words(
-            "nearer to the synthetic table than to each other",
-            "This many people are more like some synthetic record than like any other person; a "
-            "fresh sample would be nearer for half of them.",
-            denominator="confidential records looked at",
-            finding="{value} of the people are nearer to a synthetic record than to any other person",
-            subject="people nearer to a synthetic record",
-        ),
-    ]
-    nearer_low: Annotated[
-        float,
-        Words(
-            "nearer, lower end",
-            "The lower end of its interval.",
-            denominator="confidential records looked at",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
-    nearer_high: Annotated[
-        float,
-        Words(
-            "nearer, upper end",
-            "The upper end of its interval.",
-            denominator="confidential records looked at",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
-    much_nearer: Annotated[
-        float,
-        Words(
-            "much nearer to the synthetic table than to each other",
-            "A synthetic record is at half the distance of the nearest other person, or less, for this many "
-            "more people than the other way round; a fresh sample shows 0.",
-            POINTS,
-            "",
-            finding="the share of people much nearer to a synthetic record than to any other person is "
-            "{value} higher than the other way round",
-            subject="people much nearer to a synthetic record",
-        ),
-    ]
-    much_nearer_either_way: Annotated[
-        float,
-        Words(
-            "much nearer to the synthetic table, or to each other",
-            "For this many people one of both is at half the distance of the other, or less.",
-            denominator="confidential records looked at",
-            high_is="neither",
-        ),
-    ]
-    records: Annotated[
-        int,
-        Words(
-            "records looked at",
-            "This many confidential records were looked at.",
-            unit=RECORDS,
-            high_is="neither",
-        ),
-    ]
+    nearer: float = figure(
+        "nearer to the synthetic table than to each other",
+        "This many people are more like some synthetic record than like any other person; a "
+        "fresh sample would be nearer for half of them.",
+        denominator="confidential records looked at",
+        finding="{value} of the people are nearer to a synthetic record than to any other person",
+        subject="people nearer to a synthetic record",
+    )
+    nearer_low: float = figure(
+        "nearer, lower end",
+        "The lower end of its interval.",
+        denominator="confidential records looked at",
+        high_is="neither",
+        source=WILSON,
+    )
+    nearer_high: float = figure(
+        "nearer, upper end",
+        "The upper end of its interval.",
+        denominator="confidential records looked at",
+        high_is="neither",
+        source=WILSON,
+    )
+    much_nearer: float = figure(
+        "much nearer to the synthetic table than to each other",
+        "A synthetic record is at half the distance of the nearest other person, or less, for this many "
+        "more people than the other way round; a fresh sample shows 0.",
+        POINTS,
+        finding="the share of people much nearer to a synthetic record than to any other person is "
+        "{value} higher than the other way round",
+        subject="people much nearer to a synthetic record",
+    )
+    much_nearer_either_way: float = figure(
+        "much nearer to the synthetic table, or to each other",
+        "For this many people one of both is at half the distance of the other, or less.",
+        denominator="confidential records looked at",
+        high_is="neither",
+    )
+    records: int = figure(
+        "records looked at", "This many confidential records were looked at.", RECORDS, high_is="neither"
+    )
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,8 @@ from disclosure_pipeline.measures.words import (
     GOOD,
     POINTS,
     SYNTHETIC,
-    Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -111,52 +111,38 @@ class PeopleCopied:
     `by_chance`: how far chance alone takes `beyond` in tables of these sizes, once in `ONCE_IN`.
     """
 
-    people_copied: Annotated[
-        float,
-        Words(
-            "people found",
-            "These people's records, which no other person has, are in the synthetic table.",
-            source=GOOD,
-            finding="{value} of the people are in the synthetic table, with a record that nobody else has",
-            beside=BY_SYNTHETIC,
-        ),
-    ]
-    people_copied_expected: Annotated[
-        float,
-        Words(
-            "people found in a fresh sample",
-            "These people would be found in equally many records of other people, or in columns drawn apart.",
-            high_is="neither",
-            source=GOOD,
-            beside=BY_FRESH_SAMPLE,
-        ),
-    ]
-    people_copied_beyond: Annotated[
-        float,
-        Words(
-            "people found beyond a fresh sample",
-            "This many more people are found in the synthetic table than in equally many fresh records.",
-            POINTS,
-            "",
-            source=GOOD,
-            finding="the share of people whose record is repeated is {value} higher than in a fresh sample",
-            subject="people whose record is repeated",
-            beside=BEYOND_FRESH_SAMPLE,
-        ),
-    ]
-    people_copied_beyond_se: Annotated[float, standard_error_of("people_copied_beyond")]
-    people_copied_by_chance: Annotated[
-        float,
-        Words(
-            "people found beyond a fresh sample: by chance",
-            "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
-            POINTS,
-            "",
-            "neither",
-            GOOD,
-            beside=BY_CHANCE,
-        ),
-    ]
+    people_copied: float = figure(
+        "people found",
+        "These people's records, which no other person has, are in the synthetic table.",
+        source=GOOD,
+        finding="{value} of the people are in the synthetic table, with a record that nobody else has",
+        beside=BY_SYNTHETIC,
+    )
+    people_copied_expected: float = figure(
+        "people found in a fresh sample",
+        "These people would be found in equally many records of other people, or in columns drawn apart.",
+        high_is="neither",
+        source=GOOD,
+        beside=BY_FRESH_SAMPLE,
+    )
+    people_copied_beyond: float = figure(
+        "people found beyond a fresh sample",
+        "This many more people are found in the synthetic table than in equally many fresh records.",
+        POINTS,
+        source=GOOD,
+        finding="the share of people whose record is repeated is {value} higher than in a fresh sample",
+        beside=BEYOND_FRESH_SAMPLE,
+        subject="people whose record is repeated",
+    )
+    people_copied_beyond_se: float = described(standard_error_of("people_copied_beyond"))
+    people_copied_by_chance: float = figure(
+        "people found beyond a fresh sample: by chance",
+        "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
+        POINTS,
+        high_is="neither",
+        source=GOOD,
+        beside=BY_CHANCE,
+    )
 
 
 def people_copied(
@@ -289,47 +275,33 @@ class Repeats:
     `by_chance`: how far chance alone takes `repeats` in tables of these sizes, once in `ONCE_IN`.
     """
 
-    repeated: Annotated[
-        float,
-        Words(
-            "records that stand twice",
-            "This many synthetic records equal another synthetic record in every column.",
-            denominator=SYNTHETIC,
-        ),
-    ]
-    repeats_expected: Annotated[
-        float,
-        Words(
-            "records that stand twice in a fresh sample",
-            "This many records of a fresh sample of that size would equal another one of it, at most.",
-            denominator="records of a fresh sample",
-            high_is="neither",
-            source=GOOD,
-        ),
-    ]
-    repeats: Annotated[
-        float,
-        Words(
-            "records that stand twice, beyond a fresh sample",
-            "This many more synthetic records equal another one than in a fresh sample of that size: whoever "
-            "takes them out again may be left with the confidential ones.",
-            POINTS,
-            "",
-            source=GOOD,
-            finding="the share of repeated records is {value} higher than in a fresh sample",
-        ),
-    ]
-    repeats_by_chance: Annotated[
-        float,
-        Words(
-            "records that stand twice, beyond a fresh sample: by chance",
-            "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
-            POINTS,
-            "",
-            "neither",
-            GOOD,
-        ),
-    ]
+    repeated: float = figure(
+        "records that stand twice",
+        "This many synthetic records equal another synthetic record in every column.",
+        denominator=SYNTHETIC,
+    )
+    repeats_expected: float = figure(
+        "records that stand twice in a fresh sample",
+        "This many records of a fresh sample of that size would equal another one of it, at most.",
+        denominator="records of a fresh sample",
+        high_is="neither",
+        source=GOOD,
+    )
+    repeats: float = figure(
+        "records that stand twice, beyond a fresh sample",
+        "This many more synthetic records equal another one than in a fresh sample of that size: whoever "
+        "takes them out again may be left with the confidential ones.",
+        POINTS,
+        source=GOOD,
+        finding="the share of repeated records is {value} higher than in a fresh sample",
+    )
+    repeats_by_chance: float = figure(
+        "records that stand twice, beyond a fresh sample: by chance",
+        "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
+        POINTS,
+        high_is="neither",
+        source=GOOD,
+    )
 
 
 def repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float = 1) -> Repeats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 
@@ -20,34 +19,28 @@ from disclosure_pipeline.measures.words import (
     PMSE,
     SHARE,
     Words,
+    described,
+    figure,
     standard_error_of,
 )
 
-Distance = Annotated[
-    float,
-    Words(
-        "total variation distance",
-        "So large a share of the records would have to change for both tables to have the same frequencies.",
-        unit=SHARE,
-        denominator="",
-        high_is="neither",
-        source="total variation distance",
-        finding="{value} of the records would have to change for both tables to have the same frequencies",
-        beside=BY_SYNTHETIC,
-    ),
-]
-ExpectedDistance = Annotated[
-    float,
-    Words(
-        "total variation distance of a fresh sample",
-        "The distance that a fresh sample of the same people would have by chance.",
-        unit=SHARE,
-        denominator="",
-        high_is="neither",
-        beside=BY_FRESH_SAMPLE,
-    ),
-]
-ErrorOfDistance = Annotated[float, standard_error_of("TVD", SHARE)]
+_DISTANCE = Words(
+    "total variation distance",
+    "So large a share of the records would have to change for both tables to have the same frequencies.",
+    SHARE,
+    high_is="neither",
+    source="total variation distance",
+    finding="{value} of the records would have to change for both tables to have the same frequencies",
+    beside=BY_SYNTHETIC,
+)
+_EXPECTED = Words(
+    "total variation distance of a fresh sample",
+    "The distance that a fresh sample of the same people would have by chance.",
+    SHARE,
+    high_is="neither",
+    beside=BY_FRESH_SAMPLE,
+)
+_ERROR = standard_error_of("TVD", SHARE)
 
 
 @dataclass(frozen=True)
@@ -60,53 +53,37 @@ class Resemblance:
     cell only, df is 0 and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
     """
 
-    TVD: Distance
-    TVD_expected: ExpectedDistance
-    TVD_se: ErrorOfDistance
-    pMSE: Annotated[
-        float,
-        Words(
-            "propensity mean squared error",
-            "How well the two tables can be told apart by these columns; 0 where they cannot.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source=PMSE,
-        ),
-    ]
-    df: Annotated[
-        int,
-        Words(
-            "degrees of freedom",
-            "The number of values, or pairs of them, less one.",
-            unit=COUNT,
-            denominator="",
-            high_is="neither",
-            source=PMSE,
-        ),
-    ]
-    S_pMSE: Annotated[
-        float,
-        Words(
-            "propensity mean squared error, standardised",
-            "How well the tables can be told apart, over what chance gives: about two in a "
-            "fresh sample, below ten is useful.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source=PMSE,
-        ),
-    ]
-    S_pMSE_expected: Annotated[
-        float,
-        Words(
-            "standardised error of a fresh sample",
-            "What a fresh sample of the same people would show.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
+    TVD: float = described(_DISTANCE)
+    TVD_expected: float = described(_EXPECTED)
+    TVD_se: float = described(_ERROR)
+    pMSE: float = figure(
+        "propensity mean squared error",
+        "How well the two tables can be told apart by these columns; 0 where they cannot.",
+        NONE,
+        high_is="neither",
+        source=PMSE,
+    )
+    df: int = figure(
+        "degrees of freedom",
+        "The number of values, or pairs of them, less one.",
+        COUNT,
+        high_is="neither",
+        source=PMSE,
+    )
+    S_pMSE: float = figure(
+        "propensity mean squared error, standardised",
+        "How well the tables can be told apart, over what chance gives: about two in a "
+        "fresh sample, below ten is useful.",
+        NONE,
+        high_is="neither",
+        source=PMSE,
+    )
+    S_pMSE_expected: float = figure(
+        "standardised error of a fresh sample",
+        "What a fresh sample of the same people would show.",
+        NONE,
+        high_is="neither",
+    )
 
 
 def resemblance(o: IntArray, s: IntArray) -> Resemblance:
@@ -178,30 +155,22 @@ class Relabelling:
     matching takes it to less than half; otherwise 0.
     """
 
-    TVD: Distance
-    TVD_expected: ExpectedDistance
-    TVD_se: ErrorOfDistance
-    TVD_relabelled: Annotated[
-        float,
-        Words(
-            "total variation distance by frequency alone",
-            "The distance once values are matched by how frequent they are: small where values "
-            "were only renamed.",
-            unit=SHARE,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    looks_renamed: Annotated[
-        float,
-        Words(
-            "looks renamed",
-            "How far the values are from those of the confidential table where matching by "
-            "frequency brings them near; 0 where it does not.",
-            unit=SHARE,
-            denominator="",
-        ),
-    ]
+    TVD: float = described(_DISTANCE)
+    TVD_expected: float = described(_EXPECTED)
+    TVD_se: float = described(_ERROR)
+    TVD_relabelled: float = figure(
+        "total variation distance by frequency alone",
+        "The distance once values are matched by how frequent they are: small where values "
+        "were only renamed.",
+        SHARE,
+        high_is="neither",
+    )
+    looks_renamed: float = figure(
+        "looks renamed",
+        "How far the values are from those of the confidential table where matching by "
+        "frequency brings them near; 0 where it does not.",
+        SHARE,
+    )
 
 
 def relabelling(o: IntArray, s: IntArray) -> Relabelling:
@@ -236,24 +205,18 @@ def missing_beyond(o: IntArray, s: IntArray) -> float:
 class Overlap:
     """Percent of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
 
-    GT_in_SD: Annotated[
-        float,
-        Words(
-            "confidential values found in the synthetic table",
-            "This many confidential records have a value that occurs in the synthetic table.",
-            denominator="confidential records with a value",
-            high_is="neither",
-        ),
-    ]
-    SD_in_GT: Annotated[
-        float,
-        Words(
-            "synthetic values found in the confidential table",
-            "This many synthetic records have a value that occurs in the confidential table.",
-            denominator="synthetic records with a value",
-            high_is="neither",
-        ),
-    ]
+    GT_in_SD: float = figure(
+        "confidential values found in the synthetic table",
+        "This many confidential records have a value that occurs in the synthetic table.",
+        denominator="confidential records with a value",
+        high_is="neither",
+    )
+    SD_in_GT: float = figure(
+        "synthetic values found in the confidential table",
+        "This many synthetic records have a value that occurs in the confidential table.",
+        denominator="synthetic records with a value",
+        high_is="neither",
+    )
 
 
 def overlap(d: IntArray, s: IntArray) -> Overlap:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from disclosure_pipeline.measures.words import (
     RAAB,
     RECORDS,
     WILSON,
-    Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -48,110 +49,67 @@ class Subgroup:
     exposed as everybody, NaN where DiSCO counts nobody. Intervals of 95 %.
     """
 
-    records: Annotated[
-        int,
-        Words(
-            "people of the group",
-            "This many confidential records are of the group.",
-            unit=RECORDS,
-            high_is="neither",
-            beside="people",
-        ),
-    ]
-    DiSCO: Annotated[
-        float,
-        Words(
-            "disclosed in the synthetic table and correct",
-            "This many people of the group can be told their target.",
-            denominator="group's records",
-            source=RAAB,
-            beside=BY_SYNTHETIC,
-        ),
-    ]
-    DiSCO_low: Annotated[
-        float,
-        Words(
-            "DiSCO, lower end",
-            "The lower end of its interval.",
-            denominator="group's records",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
-    DiSCO_high: Annotated[
-        float,
-        Words(
-            "DiSCO, upper end",
-            "The upper end of its interval.",
-            denominator="group's records",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
-    DiSCO_others: Annotated[
-        float,
-        Words(
-            "DiSCO by other people's records",
-            "This many people of the group could be told their target from other people's records.",
-            denominator="group's records",
-            high_is="neither",
-            beside=BY_OTHERS,
-        ),
-    ]
-    DiSCO_beyond: Annotated[
-        float,
-        Words(
-            "DiSCO beyond other people's records",
-            "This many more people of the group can be told their target than from other people's records.",
-            unit=POINTS,
-            denominator="",
-            beside=BEYOND_OTHERS,
-        ),
-    ]
-    DiSCO_beyond_se: Annotated[float, standard_error_of("DiSCO_beyond")]
-    guessed_beyond: Annotated[
-        float,
-        Words(
-            "guessed beyond other people's records",
-            "The targets of so many more people of the group are guessed rightly than from "
-            "other people's records.",
-            unit=POINTS,
-            denominator="",
-        ),
-    ]
-    guessed_beyond_se: Annotated[float, standard_error_of("guessed_beyond")]
-    lift: Annotated[
-        float,
-        Words(
-            "lift",
-            "How many times as often as the average the group is disclosed; 1 is the average.",
-            unit=NONE,
-            denominator="",
-            beside="times the average",
-        ),
-    ]
-    lift_low: Annotated[
-        float,
-        Words(
-            "lift, lower end",
-            "The lower end of its interval.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
-    lift_high: Annotated[
-        float,
-        Words(
-            "lift, upper end",
-            "The upper end of its interval.",
-            unit=NONE,
-            denominator="",
-            high_is="neither",
-            source=WILSON,
-        ),
-    ]
+    records: int = figure(
+        "people of the group",
+        "This many confidential records are of the group.",
+        RECORDS,
+        high_is="neither",
+        beside="people",
+    )
+    DiSCO: float = figure(
+        "disclosed in the synthetic table and correct",
+        "This many people of the group can be told their target.",
+        denominator="group's records",
+        source=RAAB,
+        beside=BY_SYNTHETIC,
+    )
+    DiSCO_low: float = figure(
+        "DiSCO, lower end",
+        "The lower end of its interval.",
+        denominator="group's records",
+        high_is="neither",
+        source=WILSON,
+    )
+    DiSCO_high: float = figure(
+        "DiSCO, upper end",
+        "The upper end of its interval.",
+        denominator="group's records",
+        high_is="neither",
+        source=WILSON,
+    )
+    DiSCO_others: float = figure(
+        "DiSCO by other people's records",
+        "This many people of the group could be told their target from other people's records.",
+        denominator="group's records",
+        high_is="neither",
+        beside=BY_OTHERS,
+    )
+    DiSCO_beyond: float = figure(
+        "DiSCO beyond other people's records",
+        "This many more people of the group can be told their target than from other people's records.",
+        POINTS,
+        beside=BEYOND_OTHERS,
+    )
+    DiSCO_beyond_se: float = described(standard_error_of("DiSCO_beyond"))
+    guessed_beyond: float = figure(
+        "guessed beyond other people's records",
+        "The targets of so many more people of the group are guessed rightly than from "
+        "other people's records.",
+        POINTS,
+    )
+    guessed_beyond_se: float = described(standard_error_of("guessed_beyond"))
+    lift: float = figure(
+        "lift",
+        "How many times as often as the average the group is disclosed; 1 is the average.",
+        NONE,
+        beside="times the average",
+    )
+    lift_low: float = figure(
+        "lift, lower end", "The lower end of its interval.", NONE, high_is="neither", source=WILSON
+    )
+    lift_high: float = figure(
+        "lift, upper end", "The upper end of its interval.", NONE, high_is="neither", source=WILSON
+    )
 
 
 def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:

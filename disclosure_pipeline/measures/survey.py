@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated
 
 import numpy as np
 
@@ -33,7 +32,8 @@ from disclosure_pipeline.measures.words import (
     RECORDS,
     SHARE,
     SKINNER,
-    Words,
+    described,
+    figure,
     standard_error_of,
 )
 
@@ -50,104 +50,75 @@ _TWO, _THREE = 2, 3
 class PopulationRisk:
     """Risk by the keys in one synthesis: what a match means for somebody who knows the population."""
 
-    people: Annotated[
-        float,
-        Words(
-            "people whom the records stand for",
-            "The weights of the confidential records add up to this many people.",
-            unit=RECORDS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    DIS: Annotated[
-        float,
-        Words(
-            "right matches of the confidential table",
-            "This often a match of somebody with exactly one confidential record is right, by somebody who "
-            "does not know who took part: what it would be of the confidential table itself.",
-            denominator="matches with exactly one record",
-            source=SKINNER,
-            finding="{value} of the matches with exactly one confidential record are right",
-        ),
-    ]
-    DIS_se: Annotated[float, standard_error_of("DIS")]
-    right_identifications: Annotated[
-        float,
-        Words(
-            "expected right identifications",
-            "This many of the replicated uniques are expected to be named rightly by somebody who knows the "
-            "population, but not who took part.",
-            unit=RECORDS,
-            denominator="",
-            source=FRANCONI,
-        ),
-    ]
-    repU_population: Annotated[
-        float,
-        Words(
-            "replicated uniques, in the population",
-            "This many people are singled out by their keys in both tables and named rightly by somebody who "
-            "does not know who took part: each counts with the chance that the match is right.",
-            source=FRANCONI,
-            finding="{value} of the people are named rightly by somebody who does not know who took part",
-        ),
-    ]
-    repU_population_se: Annotated[float, standard_error_of("repU_population")]
+    people: float = figure(
+        "people whom the records stand for",
+        "The weights of the confidential records add up to this many people.",
+        RECORDS,
+        high_is="neither",
+    )
+    DIS: float = figure(
+        "right matches of the confidential table",
+        "This often a match of somebody with exactly one confidential record is right, by somebody who "
+        "does not know who took part: what it would be of the confidential table itself.",
+        denominator="matches with exactly one record",
+        source=SKINNER,
+        finding="{value} of the matches with exactly one confidential record are right",
+    )
+    DIS_se: float = described(standard_error_of("DIS"))
+    right_identifications: float = figure(
+        "expected right identifications",
+        "This many of the replicated uniques are expected to be named rightly by somebody who knows the "
+        "population, but not who took part.",
+        RECORDS,
+        source=FRANCONI,
+    )
+    repU_population: float = figure(
+        "replicated uniques, in the population",
+        "This many people are singled out by their keys in both tables and named rightly by somebody who "
+        "does not know who took part: each counts with the chance that the match is right.",
+        source=FRANCONI,
+        finding="{value} of the people are named rightly by somebody who does not know who took part",
+    )
+    repU_population_se: float = described(standard_error_of("repU_population"))
 
 
 @dataclass(frozen=True)
 class PopulationDisclosure:
     """DiSCO of one target in one synthesis for somebody who does not know who took part."""
 
-    DiSCO_population: Annotated[
-        float,
-        Words(
-            "disclosed and correct, in the population",
-            "This many people can be told their target by somebody who does not know who took part: each "
-            "whom DiSCO counts, with the chance that the match is right.",
-            source=f"{RAAB}; {FRANCONI}",
-            finding="{value} of the people can be told their {column} by somebody who does not know who took "
-            "part",
-        ),
-    ]
-    DiSCO_population_se: Annotated[float, standard_error_of("DiSCO_population")]
+    DiSCO_population: float = figure(
+        "disclosed and correct, in the population",
+        "This many people can be told their target by somebody who does not know who took part: each "
+        "whom DiSCO counts, with the chance that the match is right.",
+        source=f"{RAAB}; {FRANCONI}",
+        finding="{value} of the people can be told their {column} by somebody who does not know who took "
+        "part",
+    )
+    DiSCO_population_se: float = described(standard_error_of("DiSCO_population"))
 
 
 @dataclass(frozen=True)
 class RecordRisk:
     """The risk of each GT record by its keys; an entry per record."""
 
-    records: Annotated[
-        IntArray,
-        Words(
-            "records with these keys",
-            "This many confidential records have the record's keys.",
-            unit=RECORDS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    people: Annotated[
-        Floats,
-        Words(
-            "people with these keys",
-            "The weights of the records with the record's keys add up to this many people.",
-            unit=RECORDS,
-            denominator="",
-            high_is="neither",
-        ),
-    ]
-    individual_risk: Annotated[
-        Floats,
-        Words(
-            "individual risk",
-            "The chance that a match of the record with a person who has its keys is right.",
-            unit=SHARE,
-            denominator="",
-            source=FRANCONI,
-        ),
-    ]
+    records: IntArray = figure(
+        "records with these keys",
+        "This many confidential records have the record's keys.",
+        RECORDS,
+        high_is="neither",
+    )
+    people: Floats = figure(
+        "people with these keys",
+        "The weights of the records with the record's keys add up to this many people.",
+        RECORDS,
+        high_is="neither",
+    )
+    individual_risk: Floats = figure(
+        "individual risk",
+        "The chance that a match of the record with a person who has its keys is right.",
+        SHARE,
+        source=FRANCONI,
+    )
 
 
 def record_risk(q: IntArray, d_q: IntArray, people_q: Floats) -> RecordRisk:

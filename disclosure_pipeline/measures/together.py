@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
-from typing import Annotated
 
 import numpy as np
 
@@ -34,6 +33,8 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     SYNTHETIC,
     Words,
+    described,
+    figure,
     standard_error_of,
     words_of_fields,
 )
@@ -74,75 +75,51 @@ class Together:
     DiSCO_any_beyond_chance: what is bounded, 0 at most where it goes no further than DiSCO_any_by_chance.
     """
 
-    any: Annotated[
-        float,
-        Words(
-            "disclosed by any synthetic table",
-            "This many people can be told their target rightly from at least one of the synthetic tables.",
-        ),
-    ]
-    agreed: Annotated[
-        float,
-        Words(
-            "disclosed by several that agree",
-            "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
-        ),
-    ]
-    DiSCO_any_others: Annotated[
-        float,
-        Words(
-            "disclosed by any draw of other people's records",
-            "This many people could be told their target from at least one of as many draws of other "
-            "people's records.",
-            high_is="neither",
-        ),
-    ]
-    DiSCO_any_beyond: Annotated[
-        float,
-        Words(
-            "disclosed by any synthetic table beyond other people's records",
-            "This many more people can be told their target from at least one of the synthetic tables than "
-            "from as many draws of other people's records.",
-            POINTS,
-            "",
-            finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
-            "many draws of other people's records",
-        ),
-    ]
-    DiSCO_any_beyond_se: Annotated[float, standard_error_of("DiSCO_any_beyond")]
-    DiSCO_any_fresh: Annotated[
-        float,
-        Words(
-            "disclosed by any of as many fresh samples, at most",
-            "This many people could be told their target from at least one of as many fresh samples of other "
-            "people, at most.",
-            high_is="neither",
-        ),
-    ]
-    DiSCO_any_by_chance: Annotated[
-        float,
-        Words(
-            "disclosed by any synthetic table beyond other people's records: by chance",
-            "Honest tables go this far: as many fresh samples differ, and by chance, once in 10,000.",
-            POINTS,
-            "",
-            "neither",
-            beside=BY_CHANCE,
-        ),
-    ]
-    DiSCO_any_beyond_chance: Annotated[
-        float,
-        Words(
-            "disclosed by any synthetic table beyond other people's records: where beyond chance",
-            "This many more people can be told their target from at least one of the synthetic tables than "
-            "from as many draws of other people's records. Only what goes beyond chance in tables of this "
-            "size counts.",
-            POINTS,
-            "",
-            finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
-            "many draws of other people's records",
-        ),
-    ]
+    any: float = figure(
+        "disclosed by any synthetic table",
+        "This many people can be told their target rightly from at least one of the synthetic tables.",
+    )
+    agreed: float = figure(
+        "disclosed by several that agree",
+        "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
+    )
+    DiSCO_any_others: float = figure(
+        "disclosed by any draw of other people's records",
+        "This many people could be told their target from at least one of as many draws of other "
+        "people's records.",
+        high_is="neither",
+    )
+    DiSCO_any_beyond: float = figure(
+        "disclosed by any synthetic table beyond other people's records",
+        "This many more people can be told their target from at least one of the synthetic tables than "
+        "from as many draws of other people's records.",
+        POINTS,
+        finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+        "many draws of other people's records",
+    )
+    DiSCO_any_beyond_se: float = described(standard_error_of("DiSCO_any_beyond"))
+    DiSCO_any_fresh: float = figure(
+        "disclosed by any of as many fresh samples, at most",
+        "This many people could be told their target from at least one of as many fresh samples of other "
+        "people, at most.",
+        high_is="neither",
+    )
+    DiSCO_any_by_chance: float = figure(
+        "disclosed by any synthetic table beyond other people's records: by chance",
+        "Honest tables go this far: as many fresh samples differ, and by chance, once in 10,000.",
+        POINTS,
+        high_is="neither",
+        beside=BY_CHANCE,
+    )
+    DiSCO_any_beyond_chance: float = figure(
+        "disclosed by any synthetic table beyond other people's records: where beyond chance",
+        "This many more people can be told their target from at least one of the synthetic tables than "
+        "from as many draws of other people's records. Only what goes beyond chance in tables of this "
+        "size counts.",
+        POINTS,
+        finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+        "many draws of other people's records",
+    )
 
 
 BESIDE_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_by_chance")
@@ -153,13 +130,10 @@ BESIDE_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "Di
 class TogetherIdentity:
     """Percent of all GT records that are replicated uniques (repU) in at least one synthesis."""
 
-    repU_any: Annotated[
-        float,
-        Words(
-            "replicated uniques of any synthetic table",
-            "This many people are unique by their keys, and so are these in at least one synthetic table.",
-        ),
-    ]
+    repU_any: float = figure(
+        "replicated uniques of any synthetic table",
+        "This many people are unique by their keys, and so are these in at least one synthetic table.",
+    )
 
 
 def together(
@@ -350,7 +324,6 @@ _OF_RECORDS = {
         "This many more synthetic records are in a published table than of a fresh draw: what two tables "
         "share beyond chance is mostly true.",
         POINTS,
-        "",
         finding="the share of records that a published table holds, too, is {value} higher than in a fresh "
         "draw",
         subject="records that a published table holds, too",
@@ -361,8 +334,7 @@ RELEASED_WORDS: dict[str, Words] = {
         "revoked releases that are gone",
         "This many releases were revoked and their tables are gone, so that nobody can count them.",
         COUNT,
-        "",
-        "neither",
+        high_is="neither",
     ),
     **{
         name.replace("people_copied", PEOPLE_IN_RELEASES): replace(

@@ -32,7 +32,7 @@ from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.totals import DisclosureTables
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
-from disclosure_pipeline.measures.words import PERCENT, Words, standard_error_of
+from disclosure_pipeline.measures.words import Words, standard_error_of
 
 OF_KEYS = ("UiO", "UiOiS", "repU")
 OF_TABLES = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
@@ -59,7 +59,7 @@ def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str,
             of_figure,
             title=f"{of_figure.title}, weighted",
             sentence=f"{of_figure.sentence} Each counts as the people whom the record stands for.",
-            denominator="population" if of_figure.unit == PERCENT else "",
+            denominator="population",
             beside=f"{of_figure.beside}, weighted" if of_figure.beside else "",
         )
         weighed[f"{name}{ENDING}_se"] = standard_error_of(f"{name}{ENDING}")

@@ -7,8 +7,8 @@ there (`evaluation/glossary.py` finds them by frame and column).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, get_type_hints
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 PROJECT = "this project"
 RAAB = "Raab, Nowok & Dibben 2024, arXiv:2406.16826"
@@ -54,10 +54,9 @@ _DIRECTIONS: dict[Direction, str] = {
 class Words:
     """A measure in words, for people.
 
-    `denominator` is empty where there is none; `high_is` what a high value means. `finding` states
-    a figure in a sentence, with {value} (its unit included) and {column} (the target) to be filled in, and
-    `subject` the people or records that the sentence is about, its name on a chart; empty where that is the
-    title.
+    `denominator` is what a percentage is of; `high_is` what a high value means. `finding` states a figure in
+    a sentence, with {value} (its unit included) and {column} (the target) to be filled in, and `subject` the
+    people or records that the sentence is about, its name on a chart; empty where that is the title.
     `beside` is what the figure is called in a legend or at the head of a column, beside others of its
     measure; empty where that is the title.
     """
@@ -90,11 +89,7 @@ class Words:
             >>> Words("unique", "…").unit_and_denominator
             '% of the confidential records'
         """
-        return (
-            f"{self.unit} of the {self.denominator}"
-            if self.denominator and self.unit == PERCENT
-            else self.unit
-        )
+        return f"{self.unit} of the {self.denominator}" if self.unit == PERCENT else self.unit
 
     @property
     def direction(self) -> str:
@@ -117,31 +112,37 @@ class Words:
         return f"Unit: {self.unit_and_denominator}."
 
 
+def described(words: Words) -> Any:
+    """Return a field of a dataclass, without a default, that has these words."""
+    return field(metadata={_WORDS: words})
+
+
+def figure(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
+    """Return a field of a dataclass that has the words `Words(title, sentence, unit, **more)`."""
+    return described(Words(title, sentence, unit, **more))
+
+
+_WORDS = "words"
+
+
 def standard_error_of(figure: str, unit: str = POINTS) -> Words:
     """Return the words of the column `<figure>_se`."""
     return Words(
         f"standard error of {figure}",
         f"How far {figure} may be off by chance.",
-        unit=unit,
-        denominator="",
+        unit,
         high_is="neither",
         beside="±",
     )
 
 
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
-    """Return the words beside the fields of a class, all or some of them, in the order of the class.
+    """Return the words of the fields of a class, all or some of them, in the order of the class.
 
     Example:
         >>> from disclosure_pipeline.measures.identity import Identity
         >>> list(words_of_fields(Identity, ["repU"]))
         ['repU']
     """
-    hints = get_type_hints(measures, include_extras=True)
-    words = {
-        name: annotation
-        for name, hint in hints.items()
-        for annotation in getattr(hint, "__metadata__", ())
-        if isinstance(annotation, Words)
-    }
-    return words if names is None else {name: words[name] for name in words if name in set(names)}
+    described_fields = {entry.name: entry.metadata[_WORDS] for entry in fields(measures) if entry.metadata}
+    return described_fields if names is None else {name: described_fields[name] for name in names}
