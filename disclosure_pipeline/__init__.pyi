@@ -8,17 +8,15 @@ from .analyses.nearest_guess import NearestGuess, nearest_guess
 from .analyses.over_releases import disclosure_over_releases
 from .candidates.power import power
 from .errors import DisclosurePipelineError, InputError
+from .evaluation.arguments import Exclusions, Pair
 from .evaluation.compared_remedies import compare_remedies
-from .evaluation.copies import copies
+from .evaluation.copies import ReplicatedUniques, copies, replicated_uniques
 from .evaluation.disclosure import disclosure
-from .evaluation.exclusions import Exclusions, Pair
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
 from .evaluation.prediction import PredictionRisk, prediction_risk
-from .evaluation.protection import disclosure_protection
-from .evaluation.protection_result import DisclosureProtection
+from .evaluation.protection import DisclosureProtection, disclosure_protection
 from .evaluation.remedies import Remedy
-from .evaluation.replicated_uniques import ReplicatedUniques, replicated_uniques
 from .evaluation.resemblance import TablesResemblance, resemblance
 from .evaluation.result import Disclosure
 from .evaluation.subgroups import subgroups

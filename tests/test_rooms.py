@@ -46,7 +46,6 @@ IMPORTERS = {
     "pandera": ("tables/contract.py",),
     "great_expectations": ("evidence/",),
     "altair": (
-        "analyses/cap_plots.py",
         "analyses/individual.py",
         "evaluation/plots/",
         "evaluation/power.py",

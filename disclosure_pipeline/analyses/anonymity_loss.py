@@ -13,13 +13,13 @@ from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
-from disclosure_pipeline.measures.anonymity_loss import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,
     certainty_counts,
     certainty_counts_of_others,
     drawn_certainty_counts,
 )
+from disclosure_pipeline.measures.certainty import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
 from disclosure_pipeline.measures.exact import ONE, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables

@@ -28,11 +28,13 @@ from disclosure_pipeline.measures.exposure import (
     disclosed_counts,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
-from disclosure_pipeline.measures.mode_tables import (
+from disclosure_pipeline.measures.guesses import (
+    GuessCounts,
     Modes,
+    guess_counts,
     guess_counts_of_table,
     guess_counts_of_table_without_self,
+    guess_counts_without_self,
 )
 
 _ROOMY = 8  # entries of a table for each record: in a larger one most would be 0
@@ -129,10 +131,7 @@ def measure_key_set(
     exposed: Sequence[ExposedRecords],
     of_keys: Sequence[KeySetKeys],
 ) -> list[ExposureFigures]:
-    """Return the figures in each synthesis; who is exposed with so much `support` is added to `exposed`.
-
-    `of_keys`: what is alike for all targets, of each synthesis.
-    """
+    """Return the figures in each synthesis; who is exposed with so much `support` is added to `exposed`."""
     counts = [[_BlockCounts.nothing(synthesis)] for synthesis in syntheses]
     cells: list[list[FrequencyTable]] = [[] for _ in syntheses]
     for block in key_set.runs.blocks(target.column.size):

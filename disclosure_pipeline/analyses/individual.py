@@ -1,22 +1,36 @@
-"""Record by record: `individual_attribution()`, for the GT records and for the synthetic ones."""
+"""`individual_attribution()`: the exposure of each GT record, and how sure each synthetic one is; its plots.
+
+The plots show bins of GT records: as few for millions as for ten. A CAP of exactly 1, one of exactly 0 (the
+key is in SD, and never with the record's own level), and a key that is not in SD at all are what matters
+most: each has a band of its own beside the axis from 0 to 1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.analyses.cap_plots import draw_distributions, draw_individual_cap
 from disclosure_pipeline.counting.tables_in_memory import read_tables
 from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import join_records, row_of, show_frame
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, frequency_tables
-from disclosure_pipeline.measures.individual import combine_cells, individual, share_of_key
-from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.evaluation.plots.drawing import (
+    BLUE,
+    PALE_BLUE,
+    RULE,
+    TURQUOISE,
+    heading,
+    legible,
+    percent_range,
+)
+from disclosure_pipeline.measures.attribute import combine_cells, individual, share_of_key
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, percent_of_quotients
+from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
@@ -126,7 +140,11 @@ def individual_attribution(
         for synthesis in range(1, len(tables.frames)):
             figures = {"CAP_GT": CAP_GT, **row_of(individual(cells, q, synthesis))}
             records[target.name, synthesis] = pd.DataFrame(figures)
-        weap[target.name] = _weap(tables, cells, q)
+        of_syntheses = {
+            i: pd.Series(share_of_key(cells, q, i, i), index=frame.index)
+            for i, frame in enumerate(tables.frames[1:], start=1)
+        }
+        weap[target.name] = pd.concat(of_syntheses, names=["synthesis"])
         frequencies[target.name] = tuple(frequency_tables(q, target.codes, target.size))
     return IndividualAttribution(
         keys=tables.keys,
@@ -137,9 +155,236 @@ def individual_attribution(
     )
 
 
-def _weap(tables: Tables, cells: Keys, q: Keys) -> pd.Series[float]:
-    of_syntheses = {
-        i: pd.Series(share_of_key(cells, q, i, i), index=frame.index)
-        for i, frame in enumerate(tables.frames[1:], start=1)
-    }
-    return pd.concat(of_syntheses, names=["synthesis"])
+Table = Literal["GT", "SD"]
+
+INNER_BINS = 20
+NOT_IN_SD, NEVER, ALWAYS = 0, 1, INNER_BINS + 2
+"""The bins of their own; from 2 on, the inner ones are closed on the left."""
+
+BINS = INNER_BINS + 3
+BAND, GAP = 0.06, 0.02
+NAMES = {NOT_IN_SD: "key not in SD", NEVER: "0", ALWAYS: "1"}
+
+_MIDDLE_OF_0, _MIDDLE_OF_1 = -100 * (GAP + BAND / 2), 100 * (1 + GAP + BAND / 2)
+_NOT_IN_SD = _MIDDLE_OF_0 - 100 * (GAP + BAND)
+_HIGHEST = 100 * (1 + GAP + BAND)
+
+
+def _cap_scale(table: Table) -> alt.Scale:
+    """Under GT no record has a CAP of 0: it counts itself."""
+    import altair as alt
+
+    lowest = 0.0 if table == "GT" else -200 * (GAP + BAND)
+    return alt.Scale(domain=[lowest, _HIGHEST], nice=False, zero=False)
+
+
+def _cap_axis(table: Table) -> alt.Axis:
+    """Labelled where the bands are, too."""
+    import altair as alt
+
+    lowest = [0.0] if table == "GT" else [_NOT_IN_SD, _MIDDLE_OF_0]
+    labels = (
+        f"datum.value < {_NOT_IN_SD + 1} ? ['key not', 'in SD'] : datum.value < 0 ? '0' : "
+        "datum.value > 100 ? '100' : format(datum.value, 'd')"
+    )
+    return alt.Axis(
+        title=f"CAP under {table} (%)",
+        values=[*lowest, 25, 50, 75, _MIDDLE_OF_1],
+        labelExpr=labels,
+        labelOverlap=False,
+        grid=False,
+    )
+
+
+def _count_axis(largest: int) -> alt.Axis:
+    """Return an axis that names the largest count only: small panels have no room for more."""
+    import altair as alt
+
+    return alt.Axis(title=None, values=[largest], format=",d", grid=False)
+
+
+# Height of a row; half of it where there are many.
+_HEIGHT = 60
+_MANY = 10
+
+_PERCENT = "datum.label + ' %'"
+
+
+def draw_distributions(target: Hashable, tables: Sequence[FrequencyTable]) -> alt.FacetChart:
+    """Return the picture of `IndividualAttribution.plot_distributions()`."""
+    import altair as alt  # only a plot needs it
+
+    bins = pd.concat([_bins_of_synthesis(f, i) for i, f in enumerate(tables, start=1)], ignore_index=True)
+    rows = bins.drop_duplicates("synthesis").sort_values("average", ascending=False, kind="stable")
+    highest = rows.iloc[0]
+    x = alt.X("low:Q", scale=_cap_scale("SD"), axis=_cap_axis("SD"))
+    share = alt.Y("percent:Q", axis=alt.Axis(title=None, tickCount=2, grid=False, labelExpr=_PERCENT))
+    tooltip = ["row:N", "CAP:N", alt.Tooltip("records:Q", format=","), alt.Tooltip("percent:Q", format=".2f")]
+    bars = alt.Chart().mark_rect(color=TURQUOISE, opacity=0.6)
+    bars = bars.encode(x=x, x2="high:Q", y=share, y2=alt.datum(0), tooltip=tooltip)
+
+    under_SD, under_GT = "from SD", f"from GT: {highest['GT_average']:.1f} %"
+    lines = [under_SD, under_GT]
+    averages = [
+        alt.Chart()
+        .mark_rule(strokeWidth=2)
+        .transform_calculate(line=repr(line))
+        .encode(
+            x=f"mean({column}):Q",
+            color=alt.Color(
+                "line:N", title="Average", scale=alt.Scale(domain=lines, range=[TURQUOISE, BLUE])
+            ),
+            # The second is dashed and on top, so that of two averages at one place both can be seen.
+            strokeDash=alt.StrokeDash(
+                "line:N", title="Average", scale=alt.Scale(domain=lines, range=[[1, 0], [5, 5]])
+            ),
+        )
+        for column, line in (("average", under_SD), ("GT_average", under_GT))
+    ]
+    by_row = alt.Row(
+        "row:N",
+        sort=rows["row"].tolist(),
+        header=alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr="split(datum.label, ': ')"),
+    )
+    best = "SD tells" if len(rows) == 1 else f"Synthesis {highest['synthesis']} tells most"
+    title = heading(
+        f"{best} about {target}: {highest['average']:.1f} % of guesses right on average, "
+        f"from GT {highest['GT_average']:.1f} %",
+        "Percent of GT records by their chance of a right guess (CAP).",
+    )
+    height = _HEIGHT if len(rows) <= _MANY else _HEIGHT // 2
+    layers = alt.layer(bars, *averages).properties(width=420, height=height)
+    chart: alt.FacetChart = legible(layers.facet(data=bins, row=by_row, spacing=10).properties(title=title))
+    return chart
+
+
+def draw_individual_cap(target: Hashable, tables: Sequence[FrequencyTable]) -> alt.ConcatChart:
+    """Return the picture of `IndividualAttribution.plot()`."""
+    import altair as alt  # only a plot needs it
+
+    bins, moves = [_joint_bins(f) for f in tables], [_compare_chances(f) for f in tables]
+    several = len(bins) > 1
+    largest = {"place": max(int(panel["records"].max()) for panel in bins)}
+    for table in ("GT", "SD"):
+        largest[table] = max(int(panel.groupby(table)["records"].sum().max()) for panel in bins)
+    panels = [
+        _panel(frame, largest, size=220 if several else 340).properties(
+            title=alt.Title(f"Synthesis {i}" if several else "", anchor="start", fontSize=12)
+        )
+        for i, frame in enumerate(bins, start=1)
+    ]
+    easier, harder, not_in_SD = map(percent_range, zip(*moves, strict=True))
+    title = heading(
+        f"{target} is easier to guess from SD than from GT for {easier} of GT records",
+        f"Above the diagonal. Harder for {harder}, the key not in SD for {not_in_SD}.",
+        "Number of GT records by their chance of a right guess (CAP), in percent.",
+    )
+    chart: alt.ConcatChart = legible(alt.concat(*panels, columns=3, title=title))
+    return chart
+
+
+def _panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VConcatChart:
+    """Heat map of one synthesis with the two marginal distributions."""
+    import altair as alt
+
+    x = alt.X("GT_from:Q", scale=_cap_scale("GT"), axis=_cap_axis("GT"))
+    y = alt.Y("SD_from:Q", scale=_cap_scale("SD"), axis=_cap_axis("SD"))
+    records = alt.Tooltip("records:Q", format=",")
+    colour = alt.Color(
+        "records:Q",
+        scale=alt.Scale(type="log", domain=[1, max(largest["place"], 10)], range=[PALE_BLUE, BLUE]),
+        legend=alt.Legend(title="GT records", gradientLength=140, format=",", tickCount=5),
+    )
+    heat = alt.Chart(bins).mark_rect(stroke=RULE, strokeWidth=0.5)
+    heat = heat.encode(x=x, x2="GT_to:Q", y=y, y2="SD_to:Q", color=colour, tooltip=["GT:N", "SD:N", records])
+    ends = pd.DataFrame({"GT_from": [0, 100], "SD_from": [0, 100]})
+    diagonal = alt.Chart(ends).mark_line(color=RULE, strokeDash=[4, 4], strokeWidth=1).encode(x=x, y=y)
+
+    per_GT = bins.groupby(["GT", "GT_from", "GT_to"], as_index=False)["records"].sum()
+    above = alt.Chart(per_GT, width=size, height=size // 6).mark_rect(color=BLUE)
+    above = above.encode(
+        x=alt.X("GT_from:Q", scale=_cap_scale("GT"), axis=None),
+        x2="GT_to:Q",
+        y=alt.Y("records:Q", axis=_count_axis(largest["GT"]), scale=alt.Scale(domain=[0, largest["GT"]])),
+        y2=alt.datum(0),
+        tooltip=["GT:N", records],
+    )
+    per_SD = bins.groupby(["SD", "SD_from", "SD_to"], as_index=False)["records"].sum()
+    beside = alt.Chart(per_SD, width=size // 6, height=size).mark_rect(color=TURQUOISE)
+    beside = beside.encode(
+        y=alt.Y("SD_from:Q", scale=_cap_scale("SD"), axis=None),
+        y2="SD_to:Q",
+        x=alt.X("records:Q", axis=_count_axis(largest["SD"]), scale=alt.Scale(domain=[0, largest["SD"]])),
+        x2=alt.datum(0),
+        tooltip=["SD:N", records],
+    )
+    middle = (heat + diagonal).properties(width=size, height=size)
+    return alt.vconcat(above, alt.hconcat(middle, beside, spacing=6), spacing=6)
+
+
+def _joint_bins(f: FrequencyTable) -> pd.DataFrame:
+    """Number of GT records in each pair of bins, of CAP under GT and under SD; pairs that occur."""
+    under_GT, under_SD = _bin_of(f.d, f.d_q), _bin_of(f.s, f.s_q)
+    records = np.zeros(BINS**2, dtype=np.int64)
+    np.add.at(records, under_GT * BINS + under_SD, f.d)
+    pair = np.flatnonzero(records)
+    under_GT, under_SD = np.divmod(pair, BINS)
+    frame = pd.DataFrame({"records": records[pair]})
+    for name, bins in (("GT", under_GT), ("SD", under_SD)):
+        frame[f"{name}_from"], frame[f"{name}_to"] = _place(bins)
+        frame[name] = [_name_of(int(number)) for number in bins]
+    return frame
+
+
+def _bins_of_synthesis(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
+    """Number and percentage of GT records in each bin of CAP under SD, with the averages in percent."""
+    records = np.zeros(BINS, dtype=np.int64)
+    np.add.at(records, _bin_of(f.s, f.s_q), f.d)
+    bins = np.arange(BINS)
+    low, high = _place(bins)
+    average = percent_of_quotients(f.s * f.d, f.s_q, f.N_d)
+    return pd.DataFrame(
+        {
+            "synthesis": synthesis,
+            "row": f"Synthesis {synthesis}: average {average:.1f} %",
+            "CAP": [_name_of(int(number)) for number in bins],
+            "low": low,
+            "high": high,
+            "records": records,
+            "percent": 100 * records / f.N_d,
+            "average": average,
+            "GT_average": percent_of_quotients(f.d * f.d, f.d_q, f.N_d),
+        }
+    )
+
+
+def _compare_chances(f: FrequencyTable) -> tuple[float, float, float]:
+    """Return the percent of GT records that are easier, and harder, to guess from SD than from GT."""
+    from_SD, from_GT = f.s * f.d_q, f.d * f.s_q
+    not_in_SD = f.s_q == 0
+    harder = (from_SD < from_GT) | not_in_SD
+    easier, harder_records, not_found = (
+        percent(f.d[mask].sum(), f.N_d) for mask in (from_SD > from_GT, harder, not_in_SD)
+    )
+    return easier, harder_records, not_found
+
+
+def _bin_of(count: IntArray, of_key: IntArray) -> IntArray:
+    inner = INNER_BINS * count // np.maximum(of_key, 1) + NEVER + 1
+    return np.select([of_key == 0, count == 0], [NOT_IN_SD, NEVER], inner)
+
+
+def _place(bins: IntArray) -> tuple[Floats, Floats]:
+    """Return where each bin lies on the axis in percent: from, to."""
+    low = (bins - NEVER - 1) / INNER_BINS
+    high = low + 1 / INNER_BINS
+    below = -GAP - BAND
+    own = [bins == NOT_IN_SD, bins == NEVER, bins == ALWAYS]
+    low = np.select(own, [below - GAP - BAND, below, 1 + GAP], low)
+    high = np.select(own, [below - GAP, -GAP, 1 + GAP + BAND], high)
+    return 100 * low, 100 * high
+
+
+def _name_of(number: int) -> str:
+    low = 100 * (number - NEVER - 1) // INNER_BINS
+    return NAMES.get(number) or f"{low} to {low + 100 // INNER_BINS}"

@@ -74,10 +74,7 @@ def count_key_sets(
     on_progress: OnProgress = ignore_progress,
     limits: Limits | None = None,
 ) -> list[KeySetCounts]:
-    """Count each key set; `measured[i]` are the positions of the targets that are measured with set i.
-
-    The result does not depend on the `limits`.
-    """
+    """Count each key set; `measured[i]` are the positions of the targets that are measured with set i."""
     limits = limits or Limits()
     records = [len(table.stored) for table in key_sets[0][0].tables]
     threads = threads_for(sum(records)) if limits.threads is None else limits.threads

@@ -48,10 +48,7 @@ class KeySetColumn:
 
 @dataclass(frozen=True)
 class KeyRuns:
-    """Parts of the records, each with key combinations of its own; the last entry of each is the end.
-
-    Part i has the key combinations from `q[i]` on, and in table k the records from `records[k][i]` on.
-    """
+    """Parts of the records, each with key combinations of its own; the last entry of each is the end."""
 
     q: IntArray
     records: tuple[IntArray, ...]
@@ -217,10 +214,7 @@ class ExposedRecords:
         return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
 
     def by_smallest_set(self) -> tuple[list[int], list[int]]:
-        """Return GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none.
-
-        In SD, and in the other GT records.
-        """
+        """Return GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none."""
         sizes, records = np.unique(self.sizes, return_counts=True)
         by_SD, by_others = [0] * (self.up_to + 1), [0] * (self.up_to + 1)
         for digits, number in zip(sizes.tolist(), records.tolist(), strict=True):

@@ -16,10 +16,9 @@ from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_do
 from disclosure_pipeline.evaluation.counts import draw_equal_sizes
 from disclosure_pipeline.evaluation.frames import frame_of, join_records, show_frame
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.nearest_guess import (
-    Floats,
     Votes,
     errors_of_nearest_guesses,
     nearest_guesses,
@@ -118,7 +117,11 @@ def nearest_guess(
     """
     numeric_names = require_names("numeric", numeric)
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
-    _check_numeric(numeric_names, tables)
+    for name in numeric_names:
+        if name not in tables.keys:
+            raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
+        if tables.grouping.grouped(name):
+            raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
     columns = tables.code(tables.keys)
     numbers = [_places(column, tables) if column.name in numeric_names else None for column in columns]
     compared = [column for column, places in zip(columns, numbers, strict=True) if places is None]
@@ -155,14 +158,6 @@ def _figures(
         row[f"{name}_beyond"] = getattr(guesses, name) - getattr(others, name)
         row[f"{name}_beyond_se"] = errors[name]
     return row | {"same_keys": whole.same_keys}
-
-
-def _check_numeric(numeric: Sequence[Any], tables: Tables) -> None:
-    for name in numeric:
-        if name not in tables.keys:
-            raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
-        if tables.grouping.grouped(name):
-            raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
 
 
 def _places(column: CodedColumn, tables: Tables) -> Floats:

@@ -14,8 +14,8 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts,
 from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
 from disclosure_pipeline.evaluation.frames import FiguresFrame
 from disclosure_pipeline.evaluation.over_releases import measure_together
+from disclosure_pipeline.measures.attribute import combine_cells
 from disclosure_pipeline.measures.exact import Mask, percent
-from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.measures.together import BESIDE_ANY, disclosed, replicated_uniques_together
 from disclosure_pipeline.tables.frames import is_frame
 from disclosure_pipeline.tables.grouping import Edges, grouping_of

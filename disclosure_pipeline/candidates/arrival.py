@@ -35,7 +35,7 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.errors import InputError, StoreError
-from disclosure_pipeline.evaluation.measuring import measure_key_overlap
+from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.runtime.files import read_json, write_json

@@ -21,7 +21,7 @@ from typing import Any
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, list_syntheses
 from disclosure_pipeline.errors import RefusedError, StoreError
 from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
-from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
+from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import hold_lock, read_json, sync_folder, write_json
 from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX

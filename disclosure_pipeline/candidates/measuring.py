@@ -25,7 +25,7 @@ from disclosure_pipeline.counting.engines import Engine, OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
-from disclosure_pipeline.evaluation.copied_groups import measure_groups
+from disclosure_pipeline.evaluation.copied_people import measure_groups
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     WholeRecords,
@@ -33,6 +33,7 @@ from disclosure_pipeline.evaluation.counts import (
     count_record_sets,
     plan_measures,
 )
+from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import (
     measure_copies,
@@ -40,7 +41,6 @@ from disclosure_pipeline.evaluation.guards import (
 from disclosure_pipeline.evaluation.holdout import (
     prepare_holdout,
 )
-from disclosure_pipeline.evaluation.measuring import measure
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure

@@ -16,10 +16,9 @@ from disclosure_pipeline.measures.baseline_counts import (
     lone_baseline_counts,
 )
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
-from disclosure_pipeline.measures.checks import pairs_in_large_cells
+from disclosure_pipeline.measures.checks import STEPS, CodedExclusions, exclude, pairs_in_large_cells
 from disclosure_pipeline.measures.copies import HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
-from disclosure_pipeline.measures.exclusions import STEPS, CodedExclusions, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys

@@ -13,6 +13,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
     STRICTLY,
     Measure,
     Rounding,
+    bound_all_but_errors,
     describe_beyond_chance,
     find_columns,
     list_columns,
@@ -27,31 +28,34 @@ from disclosure_pipeline.evaluation.catalogue_guards import (
     GUARDS_OF_COPIES,
     RELEASES,
 )
-from disclosure_pipeline.evaluation.catalogue_population import POPULATION
-from disclosure_pipeline.evaluation.protection_result import FRAME_FIGURES, ProtectionFigures
-from disclosure_pipeline.measures.anonymity_loss import AnonymityLoss
-from disclosure_pipeline.measures.attribute import Attribute
+from disclosure_pipeline.measures.attribute import CAP, Attribute, Individual
 from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.cap import CAP
-from disclosure_pipeline.measures.certainty import Certainty
+from disclosure_pipeline.measures.certainty import AnonymityLoss, Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
-from disclosure_pipeline.measures.holdout import BesideHoldout
+from disclosure_pipeline.measures.holdout import BesideHoldout, Membership
 from disclosure_pipeline.measures.identity import Identity
-from disclosure_pipeline.measures.individual import Individual
-from disclosure_pipeline.measures.membership import Membership
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.measures.protection import METHODS
+from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
-from disclosure_pipeline.measures.survey import PopulationRisk, RecordRisk
+from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import BESIDE_ANY, Together, TogetherIdentity
-from disclosure_pipeline.measures.weighted import ENDING, OF_GROUPS, weigh_words
-from disclosure_pipeline.measures.words import RECORDS, Words, words_of_fields
+from disclosure_pipeline.measures.weighted import (
+    ENDING,
+    OF_COPIES,
+    OF_GROUPS,
+    OF_GUESSES,
+    OF_KEYS,
+    OF_OTHERS,
+    OF_TARGETS,
+    weigh_words,
+)
+from disclosure_pipeline.measures.words import words_of_fields
 
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
@@ -68,23 +72,6 @@ _CLASSIFICATION, _REGRESSION = words_of_fields(Classification), words_of_fields(
 _AFTER_EXCLUSIONS = {
     name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
 }
-_GUESSED_WRONG = words_of_fields(ProtectionFigures)
-_PROTECTION_FRAME = {
-    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS),
-    "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS),
-    **_GUESSED_WRONG,
-    **{
-        f"{name}_{end}": replace(_GUESSED_WRONG[name], title=f"{_GUESSED_WRONG[name].title}, {words} end")
-        for name in FRAME_FIGURES
-        for end, words in (("low", "lower"), ("high", "upper"))
-    },
-}
-_PROTECTION = {
-    f"{method}__{name}": replace(words, title=f"{words.title} ({method})")
-    for method in METHODS
-    for name, words in _GUESSED_WRONG.items()
-}
-_PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
 _INDIVIDUAL = words_of_fields(Individual)
 _KEY_SET = sample_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
@@ -105,6 +92,50 @@ _MEMBERSHIP = words_of_fields(Membership)
 _ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
 _GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS)
 _GROUPS |= words_of_fields(PopulationRisk, ["people"])
+_WEIGHED_PEOPLE = weigh_words(_PEOPLE, OF_COPIES)
+_OF_KEYS = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, OF_KEYS) | _WEIGHED_PEOPLE
+_OF_TARGETS = words_of_fields(PopulationDisclosure)
+_OF_TARGETS |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, OF_TARGETS + OF_OTHERS + OF_GUESSES)
+_COPIED_BEYOND = f"people_copied_beyond{ENDING}"
+_DIFFERENCES = [name for name in _OF_TARGETS if name.endswith(f"_beyond{ENDING}")]
+_POPULATION = (
+    *list_columns(
+        "population",
+        _OF_KEYS,
+        role="bound",
+        question="found",
+        per_target=False,
+        unit=" ".join(_OF_KEYS),
+        each={"right_identifications": {"largest": None}}
+        | {name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
+        | {_COPIED_BEYOND: name_strictly(_COPIED_BEYOND) | {"question": "copied"}}
+        | bound_all_but_errors(_OF_KEYS, "people", f"people_copied_expected{ENDING}"),
+    ),
+    describe_beyond_chance(
+        _COPIED_BEYOND,
+        _WEIGHED_PEOPLE[_COPIED_BEYOND],
+        "population",
+        published="unit",
+        family="population",
+        question="copied",
+        per_target=False,
+    ),
+    *list_columns(
+        "population_targets",
+        _OF_TARGETS,
+        role="bound",
+        family="population",
+        unit=" ".join(_OF_TARGETS),
+        each={name: name_strictly(name) for name in _DIFFERENCES}
+        | bound_all_but_errors(_OF_TARGETS, f"guessed_others{ENDING}"),
+    ),
+    *(
+        describe_beyond_chance(
+            name, _OF_TARGETS[name], "population_targets", published="unit", family="population"
+        )
+        for name in _DIFFERENCES
+    ),
+)
 
 
 CATALOGUE = list_once(
@@ -131,7 +162,7 @@ CATALOGUE = list_once(
         rank=6,
     ),
     *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
-    *POPULATION,
+    *_POPULATION,
     *list_columns("individual", words_of_fields(RecordRisk)),
     *list_columns(
         "attribute",
@@ -238,10 +269,10 @@ CATALOGUE = list_once(
     ),
     *list_columns(
         "protection",
-        _PROTECTION,
+        PROTECTION_BY_METHOD,
         largest=1,
-        unit=_BY_UNIT(_PROTECTED),
-        each={name: {"role": "bound"} for name in _PROTECTED},
+        unit=_BY_UNIT(PROTECTED),
+        each={name: {"role": "bound"} for name in PROTECTED},
     ),
     *list_columns(
         "prediction",
@@ -284,26 +315,17 @@ CATALOGUE = list_once(
     ),
     Measure("one_way_flags", frame_words.ONE_WAY, "one_way", "", role="check", published="unit"),
     Measure("two_way_flags", frame_words.TWO_WAY, "two_way", "", role="check", published="unit"),
-    Measure(
-        "key_overlap",
-        frame_words.KEY_OVERLAP,
-        "key_overlap",
-        "",
-        "overlap",
-        question="comparable",
-        published="unit",
+    *(
+        entry
+        for frame, words in (
+            ("key_overlap", frame_words.KEY_OVERLAP),
+            ("target_overlap", frame_words.TARGET_OVERLAP),
+        )
+        for entry in (
+            Measure(frame, words, frame, "", "overlap", question="comparable", published="unit"),
+            *list_columns(frame, words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
+        )
     ),
-    *list_columns("key_overlap", words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
-    Measure(
-        "target_overlap",
-        frame_words.TARGET_OVERLAP,
-        "target_overlap",
-        "",
-        "overlap",
-        question="comparable",
-        published="unit",
-    ),
-    *list_columns("target_overlap", words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
     *list_columns(
         "excluded",
         frame_words.EXCLUDED,
@@ -342,7 +364,7 @@ CATALOGUE = list_once(
     ),
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
-    *list_columns("disclosure_protection", _PROTECTION_FRAME),
+    *list_columns("disclosure_protection", PROTECTION_FRAME),
     *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
     *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
     *list_columns("resemblance", words_of_fields(Resemblance) | sample_words(_RENAMED, "TVD_relabelled")),

@@ -108,10 +108,7 @@ def list_columns(
     each: _Each | None = None,
     **facts: Any,
 ) -> Iterator[Measure]:
-    """Yield an entry for each column; `share`, `records`, `unit` and `exact` name what is published so.
-
-    `facts` hold for all of them, `each` for one column.
-    """
+    """Yield an entry for each column; `share`, `records`, `unit` and `exact` name what is published so."""
     published = dict.fromkeys(share.split(), "share") | dict.fromkeys(records.split(), "records")
     published |= dict.fromkeys(unit.split(), "unit") | dict.fromkeys(exact.split(), "exact")
     for column, column_words in words.items():
@@ -132,20 +129,16 @@ def list_guard(
     others: tuple[str, ...] = (),
     *,
     by_chance: Words | None = None,
-    published: Rounding | None = None,
     **facts: Any,
 ) -> Iterator[Measure]:
-    """Yield the columns of a guard: the figure, what chance gives, and where it is beyond chance.
-
-    They stand in `frame`, where every gate bounds the last one, and in `others`.
-    """
+    """Yield the columns of a guard: the figure, what chance gives, and where it is beyond chance."""
     facts = {"role": "guard", "family": "guards", "question": "copied", "per_target": False, **facts}
     for place in (frame, *others):
         for column, column_words in frame_words.with_chance({name: words}).items():
             described = by_chance if by_chance and column.endswith("_by_chance") else column_words
             is_bounded = place == frame and column.endswith("_beyond_chance")
             judged = {"name": name, **facts} if is_bounded else {"name": column, "family": place}
-            yield Measure(words=described, frame=place, column=column, published=published, **judged)
+            yield Measure(words=described, frame=place, column=column, published="unit", **judged)
 
 
 def describe_beyond_chance(

@@ -29,11 +29,8 @@ from disclosure_pipeline.measures.weighted import ENDING, OF_BANDS, weigh_words
 from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fields
 
 _BANDS = {
-    "within": Words(
-        "band",
-        "So near to the value, a share of it or an amount, it counts as told.",
-        NONE,
-        high_is="neither",
+    "within": Words.neutral(
+        "band", "So near to the value, a share of it or an amount, it counts as told.", NONE
     ),
     **words_of_fields(Bands),
 }
@@ -55,7 +52,6 @@ GUARDS_OF_COPIES = (
         by_chance=_PEOPLE["people_copied_by_chance"],
         of_confidential=True,
         rank=7,
-        published="unit",
         bound=GuardBound(
             2.5,
             "Percentage points of the GT records that no other one equals and SD holds, over what a "
@@ -70,7 +66,6 @@ GUARDS_OF_COPIES = (
         of_confidential=True,
         rank=8,
         shown_with="people_copied_beyond",
-        published="unit",
         bound=GuardBound(
             2.5,
             "Percentage points of the SD records that equal a GT record which no other one equals, "
@@ -84,7 +79,6 @@ GUARDS_OF_COPIES = (
         ("confidential",),
         of_confidential=True,
         rank=9,
-        published="unit",
         bound=GuardBound(
             7,
             "The larger of both, of each person one copy, in all columns but one, in the targets alone, in "
@@ -106,7 +100,6 @@ GUARDS_OF_COPIES = (
         of_confidential=True,
         rank=9,
         shown_with="people_copied_beyond",
-        published="unit",
         bound=GuardBound(
             10,
             "people_copied_beyond within a level of a category that has smallest_count people at least: the "
@@ -120,7 +113,6 @@ GUARDS_OF_COPIES = (
         ("confidential",),
         of_confidential=True,
         rank=10,
-        published="unit",
         bound=GuardBound(
             70,
             "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
@@ -136,7 +128,6 @@ GUARDS_OF_COPIES = (
         of_confidential=True,
         rank=10,
         shown_with="nearer",
-        published="unit",
         bound=GuardBound(
             20,
             "Percentage points of the GT records that have an SD record at half the distance of the nearest "
@@ -153,7 +144,6 @@ GUARD_OF_GUESSES = (
         question="learned",
         per_target=True,
         rank=4,
-        published="unit",
         bound=GuardBound(
             6,
             "Percentage points of the GT records whose target is guessed from their keys in SD, over "
@@ -172,7 +162,6 @@ GUARDS_OF_COMPARABILITY = (
         largest=1,
         meaning="the values of this column look renamed",
         by_column="looks_renamed_beyond_chance",
-        published="unit",
         bound=GuardBound(
             0.15,
             "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
@@ -189,7 +178,6 @@ GUARDS_OF_COMPARABILITY = (
         role="doubt",
         question="comparable",
         meaning="records of the synthetic table stand twice",
-        published="unit",
         bound=GuardBound(
             20,
             "Percentage points of the SD records that equal another SD record, over what a fresh sample "
@@ -211,7 +199,6 @@ GUARDS_OF_COMPARABILITY = (
         question="comparable",
         meaning="values of this column are missing that the ground truth has",
         by_column="missing_beyond_chance",
-        published="unit",
         bound=GuardBound(
             20,
             "Percentage points by which more SD records than GT records may lack the value of a "
@@ -267,7 +254,6 @@ RELEASES = (
         of_release=True,
         rank=8,
         shown_with="people_copied_beyond",
-        published="unit",
         bound=GuardBound(
             2.5,
             "people_copied_beyond of all that the gate has published and the candidate, as one table",
@@ -281,7 +267,6 @@ RELEASES = (
         of_release=True,
         rank=8,
         shown_with="people_copied_beyond",
-        published="unit",
         bound=GuardBound(
             1,
             "Percentage points of the candidate's records that a published table holds, too, over what a "
@@ -356,7 +341,6 @@ BANDS = (
         question="learned",
         per_target=True,
         rank=4,
-        published="unit",
         bound=GuardBound(
             6,
             "Percentage points of the GT records whose amount is guessed to within its band from their keys "

@@ -161,10 +161,7 @@ def _shares(shares: Mapping[str, float], table: str) -> str:
 
 
 def _difference_in_form(column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray) -> str:
-    """In what values that GT does not have differ from values of GT, if they agree otherwise.
-
-    The counts are the numbers of GT and of SD records with each level.
-    """
+    """In what values that GT does not have differ from values of GT, if they agree otherwise."""
     if column.kind is not Kind.TEXT:
         return ""
     only_SD = column.levels[(counts_SD > 0) & (counts_GT == 0)]
@@ -195,10 +192,7 @@ _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
 
 
 def identifier_warnings(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[str]:
-    """Warnings of columns that GT lacks, and of those that identify every record.
-
-    `columns` are those that are coded, not grouped.
-    """
+    """Warnings of columns that GT lacks, and of those that identify every record."""
     columns_GT, *columns_SD = opened.columns
     names = table_names(len(opened.columns))
     identifiers = opened.identifiers(columns)

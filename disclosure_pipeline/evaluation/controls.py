@@ -17,7 +17,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
-from disclosure_pipeline.evaluation.measuring import measure
+from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import percent

@@ -15,9 +15,8 @@ from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
-from disclosure_pipeline.evaluation.copies import TARGETS_ALONE
-from disclosure_pipeline.evaluation.exclusions import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
@@ -31,6 +30,9 @@ from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
+
+TARGETS_ALONE = "targets alone"
+
 
 Thresholds = tuple[float, float]
 NO_FLAGS: Thresholds = (math.inf, math.inf)
@@ -247,10 +249,7 @@ def count_record_sets(
     targets: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[list[DisclosureCounts], RecordSets]:
-    """Return what else is requested, and the record sets, in one pass over the records where they are read.
-
-    `columns` are coded, not grouped.
-    """
+    """Return what else is requested, and the record sets, in one pass; `columns` are not grouped."""
     sets = _list_sets(columns, targets)
     by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED_KINDS)
     if opened.sorts_whole_records:

@@ -16,18 +16,15 @@ from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.attribute import attribute
+from disclosure_pipeline.measures.attribute import attribute, cap_measures
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines, in_synthetic_of_others
-from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.certainty import Certainty, certainty
-from disclosure_pipeline.measures.chance import chance
-from disclosure_pipeline.measures.checks import OneWay, TwoWay, one_way, two_way
+from disclosure_pipeline.measures.chance import beyond_errors, by_errors, chance
+from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
-from disclosure_pipeline.measures.exclusions import STEPS
-from disclosure_pipeline.measures.guard_chance import beyond_errors, by_errors
 from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes

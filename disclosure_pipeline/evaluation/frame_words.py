@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from disclosure_pipeline.measures.households import HouseholdRisk
+from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     BY_COLUMNS_APART,
@@ -24,10 +24,10 @@ from disclosure_pipeline.measures.words import (
 
 
 def _excluded(kind: str) -> Words:
-    return Words(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS, high_is="neither")
+    return Words.neutral(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS)
 
 
-LEDGER = {"records": Words("records", "It was done in this many records.", RECORDS, high_is="neither")}
+LEDGER = {"records": Words.neutral("records", "It was done in this many records.", RECORDS)}
 
 EXCLUDED: dict[str, Words] = {
     "target_levels": _excluded("a value of the target that is no secret"),
@@ -35,7 +35,7 @@ EXCLUDED: dict[str, Words] = {
     "missing_key": _excluded("a key is missing"),
     "pairs": _excluded("a key and a target that go together anyway"),
     "count_over": _excluded("a large group with the same keys and target"),
-    "remaining": Words("records that remain", "This many records are measured.", RECORDS, high_is="neither"),
+    "remaining": Words.neutral("records that remain", "This many records are measured.", RECORDS),
 }
 
 DOUBTS: dict[str, Words] = {
@@ -59,20 +59,15 @@ WARNINGS: dict[str, Words] = {
 SUMMARY: dict[str, Words] = {
     "DiSCO_min": Words("smallest DiSCO", "The smallest DiSCO of the syntheses."),
     "DiSCO_max": Words("largest DiSCO", "The largest DiSCO of the syntheses."),
-    "one_way": Words(
-        "flagged levels", "Target values that most disclosures are about.", NONE, high_is="neither"
-    ),
-    "two_way": Words(
-        "flagged pairs", "Pairs of a key and a target that go together.", COUNT, high_is="neither"
-    ),
+    "one_way": Words.neutral("flagged levels", "Target values that most disclosures are about.", NONE),
+    "two_way": Words.neutral("flagged pairs", "Pairs of a key and a target that go together.", COUNT),
 }
 
 COPIES_APART: dict[str, Words] = {
-    "unique_copies_apart": Words(
+    "unique_copies_apart": Words.neutral(
         "copies of one person by columns drawn apart",
         "This many records would equal one person's record if every column were drawn for itself.",
         denominator="records drawn column by column",
-        high_is="neither",
         beside=BY_COLUMNS_APART,
     ),
 }
@@ -120,35 +115,31 @@ EQUAL_CONTENT = Words(
 )
 
 DISTANCES: dict[str, Words] = {
-    "TVD_column_beyond": Words(
+    "TVD_column_beyond": Words.neutral(
         "distance of a column beyond a fresh sample",
         "How much farther the frequencies of the column that differs most are apart than in a fresh sample.",
         SHARE,
-        high_is="neither",
     ),
-    "TVD_pair_beyond": Words(
+    "TVD_pair_beyond": Words.neutral(
         "distance of a pair of columns beyond a fresh sample",
         "How much farther the frequencies of the pair of columns that differs most are apart than in a fresh "
         "sample.",
         SHARE,
-        high_is="neither",
     ),
 }
 DISTANCES |= {f"{name}_se": standard_error_of(name, SHARE) for name in list(DISTANCES)}
 
-ONE_WAY = Words(
+ONE_WAY = Words.neutral(
     "flags of the one-way check",
     "This many values of the target make up most of what is disclosed: it may be what everybody expects.",
     COUNT,
-    high_is="neither",
     finding="{value} values of {column} make up most of what is disclosed",
 )
 
-TWO_WAY = Words(
+TWO_WAY = Words.neutral(
     "flags of the two-way check",
     "This many pairs of a key and a target make up large groups that are disclosed together.",
     COUNT,
-    high_is="neither",
     finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
 )
 
@@ -165,11 +156,7 @@ TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
 
 
 def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
-    """Words of a guard's figures, and of how far chance alone takes them, and of what is beyond chance.
-
-    `unique_copies` gives `unique_copies_by_chance`; `unique_copies_beyond` gives
-    `unique_copies_beyond_chance`.
-    """
+    """Words of a guard's figures, and of how far chance alone takes them, and of what is beyond chance."""
     chance = {}
     for name, of_figure in words.items():
         stem = name.removesuffix("_beyond")
@@ -186,7 +173,7 @@ def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
 
 
 EXACT_COPIES: dict[str, Words] = {
-    "columns": Words("columns compared", "This many columns were compared.", COUNT, high_is="neither"),
+    "columns": Words.neutral("columns compared", "This many columns were compared.", COUNT),
     "percent": Words(
         "copies", "This many synthetic records equal a confidential record.", denominator=SYNTHETIC
     ),
@@ -197,10 +184,9 @@ NEAREST_GUESS: dict[str, Words] = {
     f"{name}_{suffix}": words
     for name, title in {"accuracy": "guessed", "score": "votes"}.items()
     for suffix, words in {
-        "others": Words(
+        "others": Words.neutral(
             f"{title} from other people's nearest records",
             "The same from other people's confidential records.",
-            high_is="neither",
         ),
         "beyond": Words(
             f"{title} beyond other people's nearest records",
@@ -212,20 +198,15 @@ NEAREST_GUESS: dict[str, Words] = {
 }
 
 EXPOSURE: dict[str, Words] = {
-    "columns": Words(
-        "columns of the set", "An intruder must know this many columns.", COUNT, high_is="neither"
-    ),
-    "smallest_support": Words(
+    "columns": Words.neutral("columns of the set", "An intruder must know this many columns.", COUNT),
+    "smallest_support": Words.neutral(
         "smallest support",
         "The smallest number of synthetic records that agree on a person who is disclosed.",
         RECORDS,
-        high_is="neither",
     ),
     "exposed": Words("exposed", "A set of so many columns is the smallest that discloses these people."),
-    "exposed_others": Words(
-        "exposed by other people's records",
-        "The same from other people's confidential records.",
-        high_is="neither",
+    "exposed_others": Words.neutral(
+        "exposed by other people's records", "The same from other people's confidential records."
     ),
 }
 
@@ -247,15 +228,13 @@ RELEASES: dict[str, Words] = {
 }
 
 REMEDIES: dict[str, Words] = {
-    "records": Words("records", "Synthetic records after the remedy.", RECORDS, high_is="neither"),
-    "records_lost": Words("records lost", "Synthetic records that it takes out.", RECORDS, high_is="neither"),
-    "cells_changed": Words("values changed", "Synthetic values that it changes.", COUNT, high_is="neither"),
-    "TVD_mean": Words("mean distance", "The mean distance of pairs of columns.", SHARE, high_is="neither"),
-    "TVD_largest": Words(
-        "largest distance", "The distance of the pair that differs most.", SHARE, high_is="neither"
-    ),
-    "S_pMSE_mean": Words(
-        "mean standardised error", "The mean standardised error of pairs of columns.", NONE, high_is="neither"
+    "records": Words.neutral("records", "Synthetic records after the remedy.", RECORDS),
+    "records_lost": Words.neutral("records lost", "Synthetic records that it takes out.", RECORDS),
+    "cells_changed": Words.neutral("values changed", "Synthetic values that it changes.", COUNT),
+    "TVD_mean": Words.neutral("mean distance", "The mean distance of pairs of columns.", SHARE),
+    "TVD_largest": Words.neutral("largest distance", "The distance of the pair that differs most.", SHARE),
+    "S_pMSE_mean": Words.neutral(
+        "mean standardised error", "The mean standardised error of pairs of columns.", NONE
     ),
 }
 
@@ -298,25 +277,24 @@ WEAP: dict[str, Words] = {
 GUESS_RECORDS: dict[str, Words] = {
     "score": Words("votes", "The share of the nearest synthetic records with the same target.", SHARE),
     "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE),
-    "distance": Words("distance", "How far the nearest synthetic record is.", NONE, high_is="neither"),
+    "distance": Words.neutral("distance", "How far the nearest synthetic record is.", NONE),
 }
 
 UNITS = words_of_fields(HouseholdRisk)
 
 BINS: dict[str, Words] = {
-    "GT": Words("confidential records", "This many are in the group.", RECORDS, high_is="neither"),
-    "SD": Words("synthetic records", "This many are in the group.", RECORDS, high_is="neither"),
+    "GT": Words.neutral("confidential records", "This many are in the group.", RECORDS),
+    "SD": Words.neutral("synthetic records", "This many are in the group.", RECORDS),
 }
 
 
 _LOOKED_AT = "confidential records of the sample"
 
 CONTROL_IDENTITY: dict[str, Words] = {
-    "copy_UiO": Words(
+    "copy_UiO": Words.neutral(
         "control: unique in the confidential table",
         "Counted apart: so many of the sampled people are the only ones with their keys.",
         denominator=_LOOKED_AT,
-        high_is="neither",
     ),
     "copy_repU": Words(
         "control: replicated uniques of a copy",
@@ -328,11 +306,10 @@ CONTROL_IDENTITY: dict[str, Words] = {
 }
 
 CONTROL_ATTRIBUTE: dict[str, Words] = {
-    "copy_Dorig": Words(
+    "copy_Dorig": Words.neutral(
         "control: disclosive in the confidential table",
         "Counted apart: the confidential table itself gives away so many of the sampled people.",
         denominator=_LOOKED_AT,
-        high_is="neither",
     ),
     "copy_DiSCO": Words(
         "control: DiSCO of a copy",
@@ -347,17 +324,15 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
         POINTS,
         finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
     ),
-    "permuted_DCAP": Words(
+    "permuted_DCAP": Words.neutral(
         "control: DCAP of a shuffled target",
         "How often a guess is right once the synthetic target is shuffled, as the engine finds.",
         denominator=_LOOKED_AT,
-        high_is="neither",
     ),
-    "permuted_DCAP_expected": Words(
+    "permuted_DCAP_expected": Words.neutral(
         "control: DCAP of a shuffled target, expected",
         "How often a guess is right once the synthetic target is shuffled, as counted apart.",
         denominator=_LOOKED_AT,
-        high_is="neither",
     ),
     "permuted_deviation": Words(
         "control: deviation of a shuffled target",
@@ -365,11 +340,10 @@ CONTROL_ATTRIBUTE: dict[str, Words] = {
         "standard errors",
         finding="the engine is {value} off what chance gives: its figures cannot be trusted",
     ),
-    "half_DiSCO_beyond": Words(
+    "half_DiSCO_beyond": Words.neutral(
         "control: DiSCO_beyond of one half",
         "What one half of the confidential table tells of the other beyond other people's records.",
         POINTS,
-        high_is="neither",
     ),
     "half_deviation": Words(
         "control: deviation of one half",

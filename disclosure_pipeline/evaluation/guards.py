@@ -14,7 +14,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
-from disclosure_pipeline.evaluation.copied_groups import (
+from disclosure_pipeline.evaluation.copied_people import (
     APART_SAMPLE,
     FEWEST_OF_GROUP,
     IN_GROUPS,
@@ -32,6 +32,14 @@ from disclosure_pipeline.evaluation.nearest import (
 )
 from disclosure_pipeline.evaluation.resemblance import GROUPS, find_renumbered, resemblance_of_columns
 from disclosure_pipeline.evaluation.units import UnitRecords
+from disclosure_pipeline.measures.chance import (
+    beyond_chance,
+    distance_by_chance,
+    guesses_by_chance,
+    hits_by_chance,
+    much_nearer_by_chance,
+    nearness_by_chance,
+)
 from disclosure_pipeline.measures.copies import (
     HitCounts,
     chances_of_columns_apart,
@@ -41,15 +49,7 @@ from disclosure_pipeline.measures.copies import (
     unique_hits,
 )
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.guard_chance import (
-    beyond_chance,
-    distance_by_chance,
-    guesses_by_chance,
-    hits_by_chance,
-    much_nearer_by_chance,
-    nearness_by_chance,
-)
-from disclosure_pipeline.measures.people import PeopleCounts, found_by_columns_apart, people_copied, repeats
+from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied, repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -80,7 +80,7 @@ class GuardFigures:
     within the worst level. repeated: percent of SD records that equal another, and repeats, what of it is
     beyond a fresh sample (`measures.people`).
     …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
-    figure where it goes further, otherwise what is expected of it (`measures.guard_chance`).
+    figure where it goes further, otherwise what is expected of it (`measures.chance`).
     `partial_copies`: index (columns, synthesis), the figures of `copies()`. `columns_apart`: index
     (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond: in
     percentage points.
@@ -115,6 +115,8 @@ def measure_guards(
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
+        figures = repeats(records.of_records[synthesis - 1], size, per_unit)
+        bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
         rows.append(
             {
                 "relabelled": largest_apart.loc[synthesis, "looks_renamed"],
@@ -122,7 +124,7 @@ def measure_guards(
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **{name: largest_apart.loc[synthesis, name] for name in IN_GROUPS},
-                **_name_repeats(records.of_records[synthesis - 1], size, per_unit),
+                **(row_of(figures) | {"repeats_beyond_chance": bounded}),
                 "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, size)),
             }
@@ -183,11 +185,7 @@ def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
 def bound_guesses(
     guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
-    """Return the guesses of each target with what of them is beyond chance.
-
-    `guesses`: index (target, synthesis); guessed, guessed_others, guessed_beyond. `targets` are grouped as
-    they are measured.
-    """
+    """Return the guesses of each target with what of them is beyond chance."""
     rows = {}
     for target in targets:
         records = target.counts[0]
@@ -307,12 +305,6 @@ def _measure_columns(
     return pd.DataFrame(list(rows.values()), index=index)
 
 
-def _name_repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float) -> dict[str, float]:
-    figures = repeats(counts, sizes, records_per_unit)
-    bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
-    return row_of(figures) | {"repeats_beyond_chance": bounded}
-
-
 def _find_farthest(distances: pd.DataFrame, syntheses: pd.Index[int]) -> npt.NDArray[np.float64]:
     """Return the largest TVD over the expected one, and its error, of each synthesis; NaN of no distance."""
     if distances.empty:
@@ -329,10 +321,7 @@ def _measure_nearness(
     units: UnitRecords | None,
     seed: int,
 ) -> pd.DataFrame:
-    """Measure who has a nearer, and a much nearer, SD record; the largest of the distances.
-
-    NaN of a single person.
-    """
+    """Measure who has a nearer, and a much nearer, SD record; the largest of the distances."""
     names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
     if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
         index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import (
@@ -17,21 +17,29 @@ from disclosure_pipeline.counting.counts import (
     guess_is_impossible,
 )
 from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
-from disclosure_pipeline.evaluation.exclusions import code_exclusions
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
-from disclosure_pipeline.evaluation.membership import Attacked, measure_membership
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
-from disclosure_pipeline.measures.exact import ONE, percent, sum_of_quotients
+from disclosure_pipeline.measures.exact import ONE, IntArray, percent, sum_of_quotients
 from disclosure_pipeline.measures.guesses import guessed
-from disclosure_pipeline.measures.holdout import BesideHoldout, beside_holdout, shared_records, unique_at
+from disclosure_pipeline.measures.holdout import (
+    BesideHoldout,
+    Found,
+    Membership,
+    beside_holdout,
+    membership,
+    shared_records,
+    unique_at,
+)
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, suggest_names
+from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, names_in_all, suggest_names
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,13 @@ class PreparedHoldout:
         return len(self.opened.columns) - 1
 
     @property
+    def syntheses(self) -> range:
+        """The numbers of the syntheses."""
+        return range(1, self.table)
+
+    @property
     def records(self) -> int:
-        """The number of records."""
+        """The number of records of the holdout."""
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
 
@@ -83,11 +96,8 @@ def add_holdout(
     doubts = _find_holdout_doubts(prepared)
     per_unit = _count_records_per_unit(prepared, on_progress)
     frame, of_holdout = _measure_holdout(prepared, counts, per_unit, on_progress)
-    attacked = Attacked(
-        prepared.opened, prepared.plan, partial(_group_as_measured, prepared), per_unit, prepared.claim
-    )
     by_keys = list(zip(counts.counts.keys, of_holdout, strict=True))
-    membership, of_stack = measure_membership(attacked, by_keys, on_progress)
+    membership, of_stack = _measure_membership(prepared, per_unit, by_keys, on_progress)
     return replace(
         result,
         holdout=frame,
@@ -138,10 +148,7 @@ def _measure_holdout(
 
 
 def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
-    """Return how many records a unit has in GT and in the holdout; 1 where it is not known whose they are.
-
-    Records of one unit go together, so the units are the independent ones.
-    """
+    """Return how many records a unit has in GT and in the holdout; 1 where it is not known whose they are."""
     numbers, unit = [1.0, 1.0], prepared.plan.unit
     for place, table in enumerate((0, prepared.table)):
         if unit is not None and unit in prepared.opened.columns[table]:
@@ -256,3 +263,111 @@ def _figures(
         at = certainty(claims, N)
         figures |= {f"DiS at {float(share)}": at.DiS, f"DiSCO at {float(share)}": at.DiSCO}
     return figures
+
+
+MOST_PERSONS = 5_000
+"""Records of GT, and of the holdout, whose nearest SD record is looked for at most."""
+
+MOST_RECORDS = 200_000
+"""Records of SD, at most, that are looked at."""
+
+
+def _measure_membership(
+    prepared: PreparedHoldout,
+    per_unit: tuple[float, float],
+    by_keys: Sequence[tuple[KeyCounts, KeyCounts]],
+    on_progress: OnProgress,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the frame `membership`, index synthesis, and that of several syntheses as one table.
+
+    `by_keys`: what was counted of the keys of GT and of the holdout, of each synthesis. Both are empty where
+    the columns that all tables have cannot be compared.
+    """
+    last = prepared.table
+    shared = [name for name in names_in_all(prepared.opened.columns) if name != prepared.plan.unit]
+    opened = prepared.opened.only(range(last + 1))  # columns that were coded before stay as they are
+    try:
+        columns = opened.code(shared, grouping_of(), on_progress)
+    except InputError:  # which the holdout's warnings say
+        return pd.DataFrame(), pd.DataFrame()
+    found = []
+    for table in (0, last):
+        tables = (table, *prepared.syntheses)
+        of_tables = [column.only(tables) for column in columns]
+        found.append(_count_found(opened.only(tables), of_tables, on_progress))
+    drawn = opened.code_records(columns, MOST_RECORDS, 0)
+    sizes = tuple(int(columns[0].counts[table].sum()) for table in (0, last))
+    persons = _draw_persons(drawn, last)
+
+    def attack(by_keys: Sequence[int], by_records: Sequence[int], syntheses: Sequence[int]) -> dict[str, Any]:
+        of_keys, of_records = (Found(at[0], sizes[0], at[1], sizes[1]) for at in (by_keys, by_records))
+        distances = _find_distances(drawn, persons, syntheses)
+        return row_of(membership(of_keys, of_records, *distances, per_unit, prepared.claim))
+
+    rows = {
+        (synthesis,): attack(
+            [counts.shared.GT_in_SD for counts in of_keys],
+            [of_table[synthesis - 1] for of_table in found],
+            [synthesis],
+        )
+        for synthesis, of_keys in enumerate(by_keys, start=1)
+    }
+    stacked = {}
+    if len(by_keys) > 1:
+        stacked[(1,)] = attack(*_count_in_stack(prepared, shared, on_progress), prepared.syntheses)
+    return (
+        frame_of(rows, ["synthesis"], names_of(Membership)),
+        frame_of(stacked, ["synthesis"], names_of(Membership)),
+    )
+
+
+def _count_in_stack(
+    prepared: PreparedHoldout, shared: Sequence[Any], on_progress: OnProgress
+) -> tuple[list[int], list[int]]:
+    """Return how many records of GT and of the holdout any synthesis has, by the keys and by all columns."""
+    by_keys, by_records = [], []
+    for table in (0, prepared.table):
+        pair = prepared.opened.only((table, *prepared.syntheses)).stacked()
+        keys = pair.code(prepared.plan.keys, prepared.plan.grouping, on_progress)
+        by_keys += _count_found(pair, [_group_as_measured(prepared, key) for key in keys], on_progress)
+        by_records += _count_found(pair, pair.code(shared, grouping_of(), on_progress), on_progress)
+    return by_keys, by_records
+
+
+def _count_found(opened: OpenedTables, columns: Sequence[CodedColumn], on_progress: OnProgress) -> list[int]:
+    """Return how many records of the first table are in each of the others, by these columns."""
+    [counted] = opened.count([CountRequest(columns)], on_progress)
+    return [counts.shared.GT_in_SD for counts in counted.keys]
+
+
+def _draw_persons(columns: Sequence[CodedColumn], last: int) -> dict[int, IntArray]:
+    """Return the places of records of GT and of the holdout."""
+    rng = np.random.default_rng(0)
+    persons = {}
+    for table in (0, last):
+        # Engines have their own order of records, and nothing that is drawn may depend on it.
+        order = np.lexsort([column.codes[table] for column in columns])
+        drawn = order if len(order) <= MOST_PERSONS else rng.choice(order, MOST_PERSONS, replace=False)
+        persons[table] = drawn
+    return persons
+
+
+def _find_distances(
+    columns: Sequence[CodedColumn], persons: Mapping[int, IntArray], syntheses: Sequence[int]
+) -> tuple[IntArray, IntArray]:
+    """Return how far GT and holdout records are from the nearest one of the syntheses, by the same ranks."""
+    everybody = dict.fromkeys(syntheses, slice(None))
+    both = [replace(column, tables=(_join(column, persons), _join(column, everybody))) for column in columns]
+    members, others = map(len, persons.values())
+    number = members + others
+    records = ComparedTable(1, np.ones(len(both[0].codes[1]), dtype=bool))
+    comparison = Comparison(np.arange(number), (records,), (np.full(number, -1),))
+    [distances] = nearest_distances(both, comparison)
+    return distances[0, :members], distances[0, members:]
+
+
+def _join(column: CodedColumn, records: Mapping[int, Any]) -> StoredColumn:
+    """Return the column of these records of some tables, one table after the other."""
+    codes = np.concatenate([column.codes[table][of_table] for table, of_table in records.items()])
+    codes = codes.astype(np.int64)
+    return StoredColumn(codes, 0, np.arange(column.size), np.bincount(codes, minlength=column.size))

@@ -16,7 +16,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
 from disclosure_pipeline.counting.engines import OpenedTables
-from disclosure_pipeline.evaluation.copied_groups import find_apart
+from disclosure_pipeline.evaluation.copied_people import find_apart
 from disclosure_pipeline.evaluation.counts import (
     NO_FLAGS,
     Counts,
@@ -28,7 +28,7 @@ from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.units import UnitRecords, find_people, measure_by_units, read_units
-from disclosure_pipeline.measures.guard_chance import beyond_chance
+from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import (
@@ -77,10 +77,7 @@ _OF_TARGETS = ["target", "releases"]
 def _find_shared(
     opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
 ) -> dict[str, float]:
-    """Return what a table of the candidate shares with a release, or with all of them: the worst of these.
-
-    Two that share much are lost among many that share little.
-    """
+    """Return what a table of the candidate shares with a release, or with all of them: the worst of these."""
     *starts, start, end = [1, *(last + 1 for last in ends)]
     earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
     earlier += [range(1, start)] if len(earlier) > 1 else []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.measures.intervals import wilson
+from disclosure_pipeline.measures.samples import wilson
 from disclosure_pipeline.measures.words import COUNT, PERCENT, Words
 
 if TYPE_CHECKING:
@@ -35,28 +35,16 @@ _OFTEN = 19 / 20
 
 
 WORDS: Mapping[str, Words] = {
-    "refused": Words("refused", "This many tries were refused.", COUNT, high_is="neither"),
-    "tries": Words("tries", "This often a half of GT was tried.", COUNT, high_is="neither"),
-    "percent": Words(
-        "share refused",
-        "This share of the tries was refused.",
-        PERCENT,
-        denominator="tries",
-        high_is="neither",
+    "refused": Words.neutral("refused", "This many tries were refused.", COUNT),
+    "tries": Words.neutral("tries", "This often a half of GT was tried.", COUNT),
+    "percent": Words.neutral(
+        "share refused", "This share of the tries was refused.", PERCENT, denominator="tries"
     ),
-    "low": Words(
-        "at least",
-        "The share refused is at least this, with 95 %.",
-        PERCENT,
-        denominator="tries",
-        high_is="neither",
+    "low": Words.neutral(
+        "at least", "The share refused is at least this, with 95 %.", PERCENT, denominator="tries"
     ),
-    "high": Words(
-        "at most",
-        "The share refused is at most this, with 95 %.",
-        PERCENT,
-        denominator="tries",
-        high_is="neither",
+    "high": Words.neutral(
+        "at most", "The share refused is at most this, with 95 %.", PERCENT, denominator="tries"
     ),
 }
 """The columns of `GatePower.to_frame`, in words."""
@@ -122,10 +110,7 @@ class GatePower:
         return not self.detection_limit() <= LARGEST_UNNOTICED
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each kind of copy and share of the people (percent).
-
-        `refused` of the `tries`, in `percent`, and the Wilson interval of 95 %, `low` to `high` (percent).
-        """
+        """Return a row for each kind of copy and share of the people (percent)."""
         rows = []
         for kind in self.noticed:
             for share in SHARES:

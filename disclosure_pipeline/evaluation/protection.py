@@ -15,23 +15,22 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names, require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.protection_result import (
-    FRAME_FIGURES,
-    DisclosureProtection,
-    protection_figures,
-    protection_result,
-)
+from disclosure_pipeline.evaluation.frames import frame_of, row_of
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.intervals import Interval, mean_of_population
 from disclosure_pipeline.measures.protection import (
+    FRAME_FIGURES,
     METHODS,
     Attack,
     ProtectionBaselines,
+    ProtectionFigures,
     attack,
     baselines,
+    cap_protection,
+    score,
     wrong_shares,
 )
+from disclosure_pipeline.measures.samples import Interval, mean_of_population
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import bin_by_width
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -241,3 +240,135 @@ def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
             }
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return pd.DataFrame(list(rows.values()), index=index)
+
+
+_GUESSES = {"uniform": "baseline", "majority": "majority", "proportional": "proportional"}
+_SCORES = {"score": "baseline", "majority_score": "majority", "proportional_score": "proportional"}
+_UNMATCHED = {
+    "cap": "a GT record whose keys are not in SD is left out",
+    "zero_cap": "a GT record whose keys are not in SD counts as guessed wrong",
+    "generalized_cap": "a GT record whose keys are not in SD is looked up by the nearest ones",
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class DisclosureProtection:
+    """The protection of the targets: shares from 0 to 1, not percent; high values are safe.
+
+    `figures`: index synthesis. `cap_protection`: mean share of wrong guesses over the `scored` GT records.
+    The same for an intruder without the synthetic table, over all GT records: `baseline_protection` guesses
+    every combination of levels equally often, `majority_protection` always the most frequent combination,
+    `proportional_protection` each as often as it occurs. `score`, `majority_score`, `proportional_score`:
+    cap_protection divided by them, at most 1; NaN where that cannot be told. `…_low` and `…_high` of these
+    four: an interval that holds the figure of all GT records with at least the `confidence` named; the figure
+    itself where all of them were attacked. `matched`: GT records whose key combination is in SD.
+
+    `distances`: for each synthesis the number of GT records by the number of keys in which the SD records
+    differ that they are looked up in; only those that differ in none for cap and zero_cap. `sampled`: the GT
+    records that were attacked; `scored`, `matched`, `distances` and all figures but the baselines are theirs.
+    """
+
+    method: str
+    keys: tuple[Any, ...]
+    targets: tuple[Any, ...]
+    N_d: int
+    N_s: tuple[int, ...]
+    sampled: int
+    seed: int
+    confidence: float
+    figures: pd.DataFrame
+    distances: tuple[tuple[int, ...], ...]
+
+    def __str__(self) -> str:
+        several = len(self.figures) > 1
+        tables = [
+            (f"Synthesis {synthesis}: " if several else "")
+            + f"{int(row['scored']):,} of {self.N_d:,} GT records scored, {records:,} SD records\n\n"
+            + self._table(row).to_string(na_rep="", line_width=80)
+            for (synthesis, row), records in zip(self.figures.iterrows(), self.N_s, strict=True)
+        ]
+        return "\n\n".join([self._heading(), *tables])
+
+    __repr__ = __str__
+
+    def _heading(self) -> str:
+        targets, keys = (", ".join(map(str, names)) for names in (self.targets, self.keys))
+        estimated = (
+            f"\nEstimated from {self.sampled:,} sampled GT records; "
+            f"intervals of {100 * self.confidence:g} % confidence"
+            if self.sampled < self.N_d
+            else ""
+        )
+        return (
+            f"Disclosure protection of {targets} from the keys {keys}\n"
+            f"Method {self.method}: {_UNMATCHED[self.method]}\n"
+            f"Shares guessed wrong, from 0 to 1, and scores, at most 1; high is safe{estimated}"
+        )
+
+    def _table(self, row: pd.Series[float]) -> pd.DataFrame:
+        """Return the figures as they are printed: first from SD, then the baselines without it."""
+        protections = [row["cap_protection"], *(row[f"{name}_protection"] for name in _GUESSES.values())]
+        table = pd.DataFrame(
+            {
+                "guessed wrong": [f"{protection:.4f}" for protection in protections],
+                "score": ["", *(f"{row[name]:.4f}" for name in _SCORES)],
+            },
+            index=pd.Index(["with SD", *(f"no SD, {name}" for name in _GUESSES)]),
+        )
+        if self.sampled < self.N_d:
+            low, high = (
+                [f"{row[f'{name}_{end}']:.4f}" for name in ("cap_protection", *_SCORES)]
+                for end in ("low", "high")
+            )
+            intervals = [f"{start} to {end}" for start, end in zip(low, high, strict=True)]
+            table.insert(1, "interval", [intervals[0], "exact", "exact", "exact"])
+            table["score interval"] = ["", *intervals[1:]]
+        return table
+
+
+def protection_figures(baselines: ProtectionBaselines, attack: Attack) -> ProtectionFigures:
+    """Return the figures of one synthesis, from the attack on its GT records."""
+    protection = cap_protection(attack)
+    return ProtectionFigures(
+        cap_protection=protection,
+        baseline_protection=baselines.uniform,
+        score=score(protection, baselines.uniform),
+        majority_protection=baselines.majority,
+        majority_score=score(protection, baselines.majority),
+        proportional_protection=baselines.proportional,
+        proportional_score=score(protection, baselines.proportional),
+    )
+
+
+def protection_result(
+    tables: Tables,
+    method: str,
+    figures: Sequence[ProtectionFigures],
+    attacks: Sequence[Attack],
+    intervals: Sequence[Interval],
+    sampling: tuple[int, int, float],
+) -> DisclosureProtection:
+    """Return the result; `intervals` are those of cap_protection, `sampling` records, seed and confidence."""
+    farthest = len(tables.keys) if method == "generalized_cap" else 0
+    rows = {}
+    for i, (of_synthesis, found, (low, high)) in enumerate(zip(figures, attacks, intervals, strict=True)):
+        ends = {"cap_protection_low": low, "cap_protection_high": high}
+        for name, baseline in _SCORES.items():
+            protection = getattr(of_synthesis, f"{baseline}_protection")
+            ends |= {f"{name}_low": score(low, protection), f"{name}_high": score(high, protection)}
+        counts = {"scored": found.records, "matched": found.at_distance(0)}
+        rows[(i + 1,)] = {**counts, **row_of(of_synthesis), **ends}
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    sampled, seed, confidence = sampling
+    return DisclosureProtection(
+        method=method,
+        keys=tables.keys,
+        targets=tables.targets,
+        N_d=N_d,
+        N_s=tuple(N_s),
+        sampled=sampled,
+        seed=seed,
+        confidence=confidence,
+        figures=frame_of(rows, ["synthesis"], list(rows[(1,)])),
+        distances=tuple(tuple(attack.at_distance(h) for h in range(farthest + 1)) for attack in attacks),
+    )

@@ -15,10 +15,10 @@ import pandas as pd
 from disclosure_pipeline.counting.tables_in_memory import share_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.measures.attribute import combine_cells
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.identity import unique_records
-from disclosure_pipeline.measures.individual import combine_cells
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
@@ -222,7 +222,7 @@ def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -
             continue
         recoded = pd.Series(new, index=frame.index)
         whole = (new[~np.isnan(new)] % 1 == 0).all()
-        if whole and _holds_integers(frame[column]):
+        if whole and bool(pd.api.types.is_integer_dtype(frame[column].dtype)):
             recoded = recoded.astype(frame[column].dtype)
         frames.append(_with_column(frame, column, recoded))
     return tuple(frames)
@@ -249,10 +249,6 @@ def _with_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd
     changed = frame.copy(deep=False)
     changed[column] = values
     return changed
-
-
-def _holds_integers(series: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_integer_dtype(series.dtype))
 
 
 def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:

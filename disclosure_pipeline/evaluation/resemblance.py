@@ -14,7 +14,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.measures.chance import Floats
+from disclosure_pipeline.measures.exact import Floats
 from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,
     JointTables,
@@ -143,10 +143,7 @@ _FEWEST = 100  # records that say anything of twenty groups
 
 
 def find_renumbered(columns: Sequence[CodedColumn]) -> dict[tuple[Any, int], float]:
-    """Return `looks_renumbered` of each (column, synthesis) of the columns with an order, coded, not grouped.
-
-    0 where too few records have a value that is no heap, and of a column that stands alone.
-    """
+    """Return `looks_renumbered` of each (column, synthesis) with an order; 0 of too few records."""
     ordered = [column for column in columns if column.kind in ORDERED_KINDS]
     step = max(1, len(ordered) * len(columns) * len(columns[0].codes[0]) // _MOST_LOOKED_UP)
     levels = {id(column): _group_levels(column) for column in columns}

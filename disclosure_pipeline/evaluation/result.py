@@ -83,7 +83,7 @@ class Disclosure:
 
     The frames of a gate, empty elsewhere, are described where they are made: `guards`, `partial_copies` and
     `columns_apart` (`GuardFigures`); `guessed`, `exact_copies`, `groups`, `doubts` and `warning_counts`
-    (`evaluation.measuring`); `subgroups`; `over_releases` and `released_targets` (there as `evaluation` too);
+    (`evaluation.disclosure`); `subgroups`; `over_releases` and `released_targets` (`measure_releases`);
     `confidential`, index (confidential, synthesis), copies of the records of further confidential tables;
     `protection`, `prediction`; `control_identity` and `control_attribute` (`evaluation.controls`).
     """

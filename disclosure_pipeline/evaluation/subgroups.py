@@ -19,8 +19,7 @@ from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import WeightedRecords
 from disclosure_pipeline.evaluation.units import UnitRecords
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
@@ -251,10 +250,7 @@ def measure_worst_groups(
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:
-    """Return the target of the largest DiSCO_beyond; None where none has a figure.
-
-    `attribute`: index (target, synthesis), as `disclosure()` has it.
-    """
+    """Return the target of the largest DiSCO_beyond; None where none has a figure."""
     beyond = attribute["DiSCO_beyond"].groupby(level="target", sort=False).max().dropna()
     return None if beyond.empty else beyond.idxmax()
 

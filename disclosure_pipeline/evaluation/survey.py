@@ -15,9 +15,8 @@ from disclosure_pipeline.evaluation.counts import MeasuringPlan, RecordCells, co
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import frame_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, sum_exactly
-from disclosure_pipeline.measures.exclusions import exclude
+from disclosure_pipeline.measures.checks import exclude
+from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.survey import population_disclosure, population_risk, record_risk
 from disclosure_pipeline.measures.totals import disclosure_tables
@@ -40,10 +39,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 @dataclass(frozen=True)
 class WeightedRecords:
-    """All records in memory: the coded columns by name, not grouped; of each GT record weight and unit.
-
-    `unit` is None where every record is a person of its own.
-    """
+    """All records in memory: the coded columns by name, not grouped; of each GT record weight and unit."""
 
     columns: Mapping[Any, CodedColumn]
     weight: Floats
@@ -70,11 +66,7 @@ def check_weights(opened: OpenedTables, weights: Any, on_progress: OnProgress) -
 def read_weights(
     opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, columns: Sequence[Any] | None = None
 ) -> WeightedRecords:
-    """Read the codes of all records, and the weight of each GT record.
-
-    `opened`: with the planned weights and unit, see `OpenedTables.with_columns`. `columns`: those that are
-    planned, or others.
-    """
+    """Read the codes of all records, and the weight of each GT record."""
     names = list(plan.columns if columns is None else columns)
     extra = list_unshared_columns(plan)
     coded = opened.code([*names, *(name for name in extra if name not in names)], plan.grouping, on_progress)
@@ -96,10 +88,7 @@ def list_unshared_columns(plan: MeasuringPlan) -> list[Any]:
 
 
 def measure_population(result: Disclosure, records: WeightedRecords, plan: MeasuringPlan) -> Disclosure:
-    """Return the result with the frames `population` and `population_targets`.
-
-    Weighted shares stand beside them where records have weights of their own.
-    """
+    """Return the result with the frames `population` and `population_targets`."""
     request = count_request(plan, records.columns)
     q = combine_columns(request.keys)
     weights = PlacedWeights.add_up(records.weight, q.q[0], q.size)

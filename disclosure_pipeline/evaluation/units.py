@@ -24,23 +24,23 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.copies import HitCounts, unique_hits
-from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.exclusions import exclude
-from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.households import (
+from disclosure_pipeline.measures.checks import exclude
+from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
-    HouseholdRisk,
+    HitCounts,
     UnitCombinations,
     find_lone_units,
-    household_risk,
     repeats_beyond_apart,
+    unique_hits,
 )
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.subgroups import RecordDisclosure
+from disclosure_pipeline.measures.survey import HouseholdRisk, household_risk
 from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
@@ -88,10 +88,7 @@ def read_units(
     on_progress: OnProgress,
     columns: Sequence[Any] | None = None,
 ) -> UnitRecords:
-    """Read the codes of all records, and whose each GT record is. InputError where that is not known of one.
-
-    `opened`: see `OpenedTables.with_columns`. `columns`: those that are planned, or others.
-    """
+    """Read the codes of all records, and whose each GT record is. InputError where that is not known."""
     names = plan.columns if columns is None else columns
     coded = opened.code([*names, plan.unit], plan.grouping, on_progress)
     most = max(int(counts.sum()) for counts in coded[0].counts)
@@ -234,10 +231,7 @@ def find_people(records: UnitRecords) -> list[PeopleCounts]:
 def _count_in_levels(
     group: CodedColumn, levels: IntArray, q: Keys, combinations: UnitCombinations
 ) -> list[list[PeopleCounts]]:
-    """Count people among those who have a level of a column, for each of them and each synthesis.
-
-    `levels` are those of the combinations: of the levels that some record has, in their order.
-    """
+    """Count people among those who have a level of a column, for each of them and each synthesis."""
     used = np.sum(group.counts, axis=0) > 0
     used[group.missing] = True  # it is always there, and the last one
     code = np.cumsum(used) - 1

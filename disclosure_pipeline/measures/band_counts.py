@@ -14,7 +14,6 @@ import numpy as np
 
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.certainty import chances_to_be_claimed, is_enough
-from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
@@ -24,7 +23,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     highest,
     lowest,
 )
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
@@ -128,8 +127,13 @@ def band_counts(
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
     claimed = _claim(w.only(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left)))
     guessed = _guess(w, w.f.s, None, without_self=False)
+    d_q, s_q = w.f.d_q[w.told], w.f.s_q[w.told]
+    rest = s_q - w.within(w.f.s)
+    at_n = w.q0[rest] - w.q0[s_q]
+    by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
+    right = total(w.people[w.told], (rest == 0) & (s_q > 0))
     return BandCounts(
-        disclosed=_disclose(w, claimed.claimed),
+        disclosed=_count_claims(w, claimed.claimed, right, at_n, by_others),
         claimed_at_n=claimed.right_at_n,
         claimed_by_others=claimed.right_by_others,
         claimed_squares=claimed.squares,
@@ -234,15 +238,6 @@ def _select(f: FrequencyTable, cells: IntArray) -> FrequencyTable:
 def sums_before(values: IntArray) -> IntArray:
     """Return the sum of all values before each position, and of all."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
-
-
-def _disclose(w: _Windows, claimed: int) -> ClaimCounts:
-    d_q, s_q = w.f.d_q[w.told], w.f.s_q[w.told]
-    rest = s_q - w.within(w.f.s)
-    at_n = w.q0[rest] - w.q0[s_q]
-    by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
-    right = total(w.people[w.told], (rest == 0) & (s_q > 0))
-    return _count_claims(w, claimed, right, at_n, by_others)
 
 
 def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:

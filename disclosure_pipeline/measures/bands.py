@@ -64,10 +64,9 @@ def _words(title: str, sentence: str) -> Words:
 
 
 def _others_of(title: str) -> Words:
-    return Words(
+    return Words.neutral(
         f"{title}, by other people's records",
         "The same from other people's confidential records, without the person's own.",
-        high_is="neither",
         beside=BY_OTHERS,
     )
 

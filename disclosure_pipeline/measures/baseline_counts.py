@@ -10,14 +10,13 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     DrawnGuessCounts,
     draw_of_others,
     draw_of_synthetic,
     drawn_guess_counts,
 )
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import GuessCounts, guess_counts, guess_counts_without_self
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers

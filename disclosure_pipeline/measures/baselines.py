@@ -31,7 +31,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts
-from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
@@ -39,7 +38,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     guessed_from_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.guesses import (
     error_of_guesses,
     guessed,
@@ -53,10 +52,11 @@ from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
     BY_SYNTHETIC,
-    POINTS,
     Words,
     described,
     figure,
+    neutral,
+    points,
     standard_error_of,
 )
 
@@ -79,30 +79,26 @@ class Baselines:
     """
 
     iS_at_n: float = described(_of_as_many_records("found"))
-    iS_others: float = figure(
+    iS_others: float = neutral(
         "found among other people",
         "This many people have a combination of keys that a fresh sample of other people would have.",
-        high_is="neither",
     )
-    iS_beyond: float = figure(
+    iS_beyond: float = points(
         "found beyond other people",
         "This many more people are found in the synthetic table than in a fresh sample of other people.",
-        POINTS,
     )
     iS_beyond_se: float = described(standard_error_of("iS_beyond"))
     DiSCO_at_n: float = described(_of_as_many_records("disclosed in the synthetic table and correct"))
-    DiSCO_others: float = figure(
+    DiSCO_others: float = neutral(
         "DiSCO by other people's records",
         "This many people could be told their target from other people's confidential "
         "records, without their own.",
-        high_is="neither",
         beside=BY_OTHERS,
     )
-    DiSCO_beyond: float = figure(
+    DiSCO_beyond: float = points(
         "DiSCO beyond other people's records",
         "This many more people can be told their target from the synthetic table than from "
         "other people's records.",
-        POINTS,
         finding="the share of people whose {column} is disclosed is {value} higher than from other "
         "people's records",
         beside=BEYOND_OTHERS,
@@ -110,16 +106,14 @@ class Baselines:
     )
     DiSCO_beyond_se: float = described(standard_error_of("DiSCO_beyond"))
     DCAP_at_n: float = described(_of_as_many_records("DCAP"))
-    DCAP_others: float = figure(
+    DCAP_others: float = neutral(
         "DCAP by other people's records",
         "How often a guess drawn from other people with the same keys would be right.",
-        high_is="neither",
     )
-    DCAP_beyond: float = figure(
+    DCAP_beyond: float = points(
         "DCAP beyond other people's records",
         "How much more often a guess drawn from the synthetic table is right than one from "
         "other people's records.",
-        POINTS,
     )
     DCAP_beyond_se: float = described(standard_error_of("DCAP_beyond"))
     guessed: float = figure(
@@ -129,17 +123,15 @@ class Baselines:
         finding="the {column} of {value} of the people is guessed rightly",
     )
     guessed_at_n: float = described(_of_as_many_records("guessed from the keys"))
-    guessed_others: float = figure(
+    guessed_others: float = neutral(
         "guessed from other people's records",
         "Of so many people the target is guessed rightly from other people's records, or by"
         " always guessing the most frequent value.",
-        high_is="neither",
     )
-    guessed_beyond: float = figure(
+    guessed_beyond: float = points(
         "guessed beyond other people's records",
         "The targets of so many more people are guessed rightly from the synthetic table "
         "than from other people's records.",
-        POINTS,
         finding="correct guesses of {column} rise by {value}",
         subject="correct guesses of {column}",
     )
@@ -170,8 +162,7 @@ def baselines(
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_attributed_at_n(totals.DCAP, sizes))
     of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
-    at_n = guessed_at_n(counts, sizes, s_t, left_t, no_guess)
-    others = guessed_from_others(counts, sizes, d_t, left_t, no_guess)
+    at_n, others, error = guess_both(counts, sizes, d_t, s_t, left_t, no_guess, sizes.N_d, sizes.n)
     N = sizes.N_d * ONE
     return Baselines(
         iS_at_n=iS,
@@ -190,14 +181,7 @@ def baselines(
         guessed_at_n=percent(at_n, N),
         guessed_others=percent(others, N),
         guessed_beyond=percent(at_n - others, N),
-        guessed_beyond_se=guessed_beyond_error(
-            (at_n, others),
-            guess_by_overall_mode(sizes, d_t, s_t, left_t, no_guess),
-            int(left_t.sum()),
-            in_others,
-            sizes.N_d,
-            sizes.n,
-        ),
+        guessed_beyond_se=error,
     )
 
 
@@ -279,20 +263,40 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
     return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
-def guessed_at_n(
+def guess_both(
+    counts: BaselineCounts,
+    sizes: Sizes,
+    d_t: IntArray,
+    s_t: IntArray,
+    people_t: IntArray,
+    no_guess: Mask,
+    whole: int,
+    n: int,
+) -> tuple[int, int, float]:
+    """Return right guesses from SD and from the other GT records, at n records, in units of 1 / `ONE`.
+
+    And the standard error of their difference: see `guessed_beyond_error`. `people_t`: who is guessed.
+    """
+    by_SD = _guess_from_synthetic(counts, sizes, s_t, people_t, no_guess)
+    by_others = _guess_from_others(counts, sizes, d_t, people_t, no_guess)
+    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
+    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
+    people = int(people_t.sum())
+    return by_SD, by_others, guessed_beyond_error((by_SD, by_others), by_mode, people, with_others, whole, n)
+
+
+def _guess_from_synthetic(
     counts: BaselineCounts, sizes: Sizes, s_t: IntArray, left_t: IntArray, no_guess: Mask
 ) -> int:
-    """Return right guesses from SD at n records, in units of 1 / `ONE`."""
     draw = draw_of_synthetic(sizes)
     if not draw or not counts.drawn_from_SD:
         return guessed(counts.guessed, left_t, s_t, no_guess)
     return guessed_from_draw(counts.drawn_from_SD, left_t, overall_chances(s_t, no_guess, draw))
 
 
-def guessed_from_others(
+def _guess_from_others(
     counts: BaselineCounts, sizes: Sizes, d_t: IntArray, left_t: IntArray, no_guess: Mask
 ) -> int:
-    """Return right guesses from the other GT records at n of them, in units of 1 / `ONE`."""
     draw = draw_of_others(sizes)
     if not draw or not counts.drawn_from_GT:
         return guessed_without_self(counts.guessed_others, left_t, d_t, no_guess)

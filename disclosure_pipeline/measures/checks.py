@@ -1,4 +1,4 @@
-"""Is one target level, or one pair of target and key level, behind most of DiSCO? [R section 4]."""
+"""The level, or pair of levels, that is behind most of DiSCO, and taking cells out. [R section 4, 5]."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.totals import Cells
-from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure
+from disclosure_pipeline.measures.totals import Cells, DisclosureTables
+from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure, neutral
 
-_LEVEL = Words(
-    "target level",
-    "The value of the target that is flagged.",
-    NONE,
-    high_is="neither",
-    source=SYNTHPOP,
-    beside="value",
+_LEVEL = Words.neutral(
+    "target level", "The value of the target that is flagged.", NONE, source=SYNTHPOP, beside="value"
 )
 
 
@@ -32,17 +27,12 @@ class OneWay:
     """
 
     level: int = described(_LEVEL)
-    level_records: int = figure(
-        "records of all levels",
-        "This many confidential records are looked at.",
-        RECORDS,
-        high_is="neither",
-        source=SYNTHPOP,
+    level_records: int = neutral(
+        "records of all levels", "This many confidential records are looked at.", RECORDS, source=SYNTHPOP
     )
-    pct_level_all: float = figure(
+    pct_level_all: float = neutral(
         "share of the level",
         "This many of the records looked at have the level.",
-        high_is="neither",
         source=SYNTHPOP,
         beside="share of all people",
     )
@@ -56,11 +46,10 @@ class OneWay:
         source=SYNTHPOP,
         beside="people disclosed with it",
     )
-    pct_level_disclosive: float = figure(
+    pct_level_disclosive: float = neutral(
         "share of the level among the disclosed",
         "Of the people who can be told their target, so many have this level.",
         denominator="disclosed records",
-        high_is="neither",
         source=SYNTHPOP,
         beside="share of those disclosed",
     )
@@ -71,35 +60,27 @@ class TwoWay:
     """A target level that most GT records with one key level have. Counts of GT records, and percent."""
 
     target_level: int = described(_LEVEL)
-    key: int = figure("key", "The key that goes with it.", NONE, high_is="neither", source=SYNTHPOP)
-    key_level: int = figure(
-        "key level", "The value of the key that goes with it.", NONE, high_is="neither", source=SYNTHPOP
-    )
+    key: int = neutral("key", "The key that goes with it.", NONE, source=SYNTHPOP)
+    key_level: int = neutral("key level", "The value of the key that goes with it.", NONE, source=SYNTHPOP)
     npairs: int = figure(
         "disclosed records with the pair",
         "This many people with both values can be told their target.",
         RECORDS,
         source=SYNTHPOP,
     )
-    key_target_total: int = figure(
-        "records with the pair",
-        "This many confidential records have both values.",
-        RECORDS,
-        high_is="neither",
-        source=SYNTHPOP,
+    key_target_total: int = neutral(
+        "records with the pair", "This many confidential records have both values.", RECORDS, source=SYNTHPOP
     )
-    key_total: int = figure(
+    key_total: int = neutral(
         "records with the key level",
         "This many confidential records have the value of the key.",
         RECORDS,
-        high_is="neither",
         source=SYNTHPOP,
     )
-    pct_target_key_level: float = figure(
+    pct_target_key_level: float = neutral(
         "share of the target level",
         "This many of the records with the key's value have the target's.",
         denominator="confidential records with the key level",
-        high_is="neither",
         source=SYNTHPOP,
     )
 
@@ -173,3 +154,96 @@ def pairs_in_large_cells(
 def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
     """Return, for each key, `d` by level of the key (shape: keys, cells) * targets + target level."""
     return tuple(Grouped.sum_by_group(levels * targets + t, d) for levels in key_levels)
+
+
+STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
+
+
+@dataclass(frozen=True)
+class CodedExclusions:
+    """The exclusions of one target, as codes.
+
+    `missing_keys` lists (key, its code for missing), `pairs` lists (key, key level, target level);
+    cells of more than `count_over` records are taken out of each table by that table's own count.
+    """
+
+    target_levels: Sequence[int] = ()
+    missing_target: int | None = None
+    missing_keys: Sequence[tuple[int, int]] = ()
+    pairs: Sequence[tuple[int, int, int]] = ()
+    count_over: int | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether anything at all is to be excluded."""
+        return bool(
+            self.target_levels
+            or self.missing_target is not None
+            or self.missing_keys
+            or self.pairs
+            or self.count_over is not None
+        )
+
+
+def exclude(
+    f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, exclusions: CodedExclusions
+) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
+    """Return the reduced tables, and for each table the records that each step took out and what remains.
+
+    Whether a cell is disclosive was decided on the untouched tables and stays as it is. A record that one
+    step took out is not counted again by a later one. `key_levels` is the level of each key in each q
+    (shape: keys, q).
+    """
+    masks = _exclusion_masks(f, key_levels, exclusions)
+    reduced, taken_out = {}, {}
+    for field in fields(DisclosureTables):
+        cells: Cells = getattr(tables, field.name)
+        counts = {}
+        for step, mask in masks.items():
+            counts[step] = total(cells.counts, cells.where & mask)
+            cells = cells.without(mask)
+        over = _cells_over(cells, exclusions.count_over)
+        counts["count_over"] = total(cells.counts, cells.where & over)
+        cells = cells.without(over)
+        reduced[field.name] = cells
+        taken_out[field.name] = counts | {"remaining": cells.total()}
+    return DisclosureTables(**reduced), taken_out
+
+
+def are_left(
+    exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
+) -> Mask:
+    """Return whether the exclusions leave each cell, or each GT record.
+
+    `t` is its target level, `d` the number of GT records of its cell, `level_of` gives its level of a key.
+    """
+    left = ~np.isin(t, list(exclusions.target_levels))
+    if exclusions.missing_target is not None:
+        left &= t != exclusions.missing_target
+    for k, missing in exclusions.missing_keys:
+        left &= level_of(k) != missing
+    for k, key_level, target_level in exclusions.pairs:
+        left &= (level_of(k) != key_level) | (t != target_level)
+    if exclusions.count_over is not None:
+        left &= d <= exclusions.count_over
+    return left
+
+
+def _cells_over(cells: Cells, limit: int | None) -> Mask:
+    return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
+
+
+def _exclusion_masks(f: FrequencyTable, key_levels: IntArray, exclusions: CodedExclusions) -> dict[str, Mask]:
+    """Return the cells that each of the first four steps names, in the order of the steps."""
+    missing_key = np.zeros(len(f.q), dtype=bool)
+    for k, missing in exclusions.missing_keys:
+        missing_key |= (key_levels[k] == missing)[f.q]
+    pairs = np.zeros(len(f.q), dtype=bool)
+    for k, key_level, target_level in exclusions.pairs:
+        pairs |= (key_levels[k] == key_level)[f.q] & (f.t == target_level)
+    missing_target = -1 if exclusions.missing_target is None else exclusions.missing_target
+    return {
+        "target_levels": np.isin(f.t, list(exclusions.target_levels)),
+        "missing_target": f.t == missing_target,
+        "missing_key": missing_key,
+        "pairs": pairs,
+    }

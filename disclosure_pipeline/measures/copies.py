@@ -1,4 +1,15 @@
-"""SD records that equal a record of GT, beside what other people's records and columns drawn apart show."""
+"""SD records that equal a record of GT, beside what other people's records and columns drawn apart show.
+
+Of people with several records copies and hits are of units:
+
+- unique_hits: SD records whose q exactly one unit has. The others': GT records whose q exactly one other unit
+  has, too, as each is a new record to the other units.
+- people_copied: f1 are GT records whose combination one unit has, and instead of 2 f2 stands the sum of
+  2 d d' over the combinations of two units, which have d and d' records: so often would the others' records
+  hit one of the f1, counted once for each record that is hit.
+
+Where every unit has one record, these are the formulas of single records.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +22,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
-from disclosure_pipeline.measures.frequency import find_lone_records
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.frequency import find_lone_records, first_of_run, run_lengths
 from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
@@ -22,10 +33,11 @@ from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
     BY_SYNTHETIC,
     GOOD,
-    POINTS,
     SYNTHETIC,
     described,
     figure,
+    neutral,
+    points,
     standard_error_of,
 )
 
@@ -66,19 +78,17 @@ class UniqueHits:
         finding="{value} of the synthetic records point at exactly one person",
         subject="records pointing at one person",
     )
-    unique_hits_others: float = figure(
+    unique_hits_others: float = neutral(
         "hits on one person, by other people",
         "This many records of a fresh sample of other people would have a combination of keys"
         " that exactly one person has.",
         denominator="records of a fresh sample",
-        high_is="neither",
         source=GOOD,
     )
-    unique_hits_beyond: float = figure(
+    unique_hits_beyond: float = points(
         "hits on one person beyond other people",
         "So much more often does a synthetic record point at exactly one person than other "
         "people's records would.",
-        POINTS,
         finding="the share of records pointing at one person is {value} higher than with other people's "
         "records",
         subject="records pointing at one person",
@@ -124,16 +134,13 @@ class Copies:
         denominator=SYNTHETIC,
         finding="{value} of the synthetic records equal a confidential record",
     )
-    copies_others: float = figure(
-        "copies among people",
-        "This many confidential records equal another person's record in every column.",
-        high_is="neither",
+    copies_others: float = neutral(
+        "copies among people", "This many confidential records equal another person's record in every column."
     )
-    copies_beyond: float = figure(
+    copies_beyond: float = points(
         "copies beyond people",
         "This many more synthetic records equal a confidential record than people's records "
         "equal each other.",
-        POINTS,
     )
     copies_beyond_se: float = described(standard_error_of("copies_beyond"))
     unique_copies: float = figure(
@@ -144,19 +151,17 @@ class Copies:
         finding="{value} of the synthetic records equal the record of exactly one person",
         beside=BY_SYNTHETIC,
     )
-    unique_copies_others: float = figure(
+    unique_copies_others: float = neutral(
         "copies of one person in a fresh sample",
         "This many records of a fresh sample of other people would equal exactly one person's record.",
         denominator="records of a fresh sample",
-        high_is="neither",
         source=GOOD,
         beside=BY_FRESH_SAMPLE,
     )
-    unique_copies_beyond: float = figure(
+    unique_copies_beyond: float = points(
         "copies of one person beyond a fresh sample",
         "This many more synthetic records equal the record of exactly one person than a fresh"
         " sample of other people would show.",
-        POINTS,
         finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
         "sample",
         beside=BEYOND_FRESH_SAMPLE,
@@ -288,3 +293,81 @@ def chances_of_columns_apart(
 def hits_of_columns_apart(chances: npt.NDArray[np.float64]) -> float:
     """Return the percent of records with columns drawn apart that hit one of these GT records."""
     return 100 * sum_exactly(chances)
+
+
+@dataclass(frozen=True)
+class UnitCombinations:
+    """For each combination the GT records, the units that have some, and the sum of their squares."""
+
+    d: IntArray
+    units: IntArray
+    squares: IntArray
+
+    @classmethod
+    def from_records(cls, q: IntArray, unit: IntArray, keys: int) -> UnitCombinations:
+        """Count the GT records with each of `keys` combinations."""
+        order = np.lexsort((unit, q))
+        q, unit = q[order], unit[order]
+        first = np.flatnonzero(first_of_run(q) | first_of_run(unit))
+        records, of_pair = run_lengths(first, len(q)), q[first]
+        d, units, squares = (np.zeros(keys, dtype=np.int64) for _ in range(3))
+        for sums, values in ((d, records), (units, 1), (squares, records * records)):
+            np.add.at(sums, of_pair, values)
+        return cls(d, units, squares)
+
+    def count_hits(self, s: IntArray) -> HitCounts:
+        """Count the SD records that hit a lone unit; pairs and triples are records over 2 and 3."""
+        pairs, triples = (int(self.d[self.units == n].sum()) / n for n in (_PAIR, _TRIPLE))
+        return HitCounts(int(s[self.units == 1].sum()), pairs, triples)
+
+    def count_people(self, s: IntArray) -> PeopleCounts:
+        """Count the GT records whose combination one unit has, and those of them that are in SD."""
+        return self.count_people_in(s, np.zeros(len(s), dtype=np.int64), 1)[0]
+
+    def count_people_in(self, s: IntArray, groups: IntArray, number: int) -> list[PeopleCounts]:
+        """Count as `count_people` among the combinations of each of so many groups."""
+        alone = self.units == 1
+        counted = (
+            (alone, self.d),
+            (self.units == _PAIR, (self.d * self.d - self.squares) // 2),
+            (alone & (s > 0), self.d),
+            (s == 1, s),
+        )
+        sums = np.zeros((number, len(counted)), dtype=np.int64)
+        for column, (chosen, records) in enumerate(counted):
+            np.add.at(sums[:, column], groups[chosen], records[chosen])
+        return [PeopleCounts(*of_group) for of_group in sums.tolist()]
+
+    def count_repeated(self) -> int:
+        """Count the GT records that equal a record of another unit."""
+        return int(self.d[self.units > 1].sum())
+
+
+def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:
+    """Return the positions of the records whose combination no other unit has.
+
+    >>> find_lone_units(np.array([0, 0, 1, 1, 2]), np.array([5, 5, 5, 6, 6])).tolist()
+    [0, 1, 4]
+    """
+    combinations = UnitCombinations.from_records(q, unit, int(q.max(initial=-1)) + 1)
+    return np.flatnonzero(combinations.units[q] == 1)
+
+
+ENOUGH_RECORDS = 20_000
+"""So many tell how often records would repeat by chance."""
+
+MANY_REPEATS = 20.0
+"""Percent of the records that repeat, over those by chance: then it is asked whose they are."""
+
+
+def repeats_beyond_apart(repeated: int, shares: Sequence[Floats], records: int) -> float:
+    """Return the percent of `records` that equal another one, beyond those where columns are drawn apart.
+
+    `shares`: of each column the share of the records that have its level, for every record or for some.
+
+    >>> round(repeats_beyond_apart(80, [np.full(100, 0.01)], 100), 1)
+    17.0
+    """
+    chance = np.multiply.reduce(shares)
+    apart = -np.expm1((records - 1) * np.log1p(-np.minimum(chance, 1 - 1e-12)))
+    return 100 * (repeated / records - float(apart.mean()))

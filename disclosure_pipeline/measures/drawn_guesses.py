@@ -8,8 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask
+from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
     combine_keys,

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.integer]
+Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 # Quotients are added up as multiples of 2**-160. An error in the 160th bit cannot reach the 53rd, so the

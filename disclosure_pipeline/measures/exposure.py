@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.baselines import guess_by_overall_mode, guessed_beyond_error
@@ -24,12 +23,10 @@ from disclosure_pipeline.measures.drawn_guesses import (
     guessed_from_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_without_self
 from disclosure_pipeline.measures.samples import Sizes, in_integers
-
-Floats = npt.NDArray[np.float64]
 
 _NO_CHANCE = 1e-30
 _FEW = 3  # numbers of records of another level that are looked for one by one

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, figure
+from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, figure, neutral
 
 
 @dataclass(frozen=True)
 class Identity:
     """Percent of all GT records (UiS: of all SD records)."""
 
-    UiO: float = figure(
+    UiO: float = neutral(
         "unique in the confidential table",
         "This many confidential records are the only ones with their combination of keys.",
-        high_is="neither",
         source=RAAB,
         finding="{value} of the people are the only ones with their keys",
     )

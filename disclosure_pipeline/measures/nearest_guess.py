@@ -14,16 +14,13 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.baselines import standard_error
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_of_quotients, total
+from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
 from disclosure_pipeline.measures.samples import in_integers
-from disclosure_pipeline.measures.words import figure
-
-Floats = npt.NDArray[np.float64]
+from disclosure_pipeline.measures.words import figure, neutral
 
 _AT_A_TIME = 1 << 22  # entries of a table of votes, or of distances
 _EQUALLY_NEAR = 1e-9  # sums of a few quotients differ by less where they are equal
@@ -59,8 +56,8 @@ class NearestGuesses:
         "votes of the nearest records",
         "The mean share of the most similar synthetic records that have a person's own target.",
     )
-    same_keys: float = figure(
-        "same keys found", "This many people have keys that some synthetic record has.", high_is="neither"
+    same_keys: float = neutral(
+        "same keys found", "This many people have keys that some synthetic record has."
     )
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.intervals import wilson
 from disclosure_pipeline.measures.people import ONCE_IN
-from disclosure_pipeline.measures.words import POINTS, RECORDS, WILSON, figure
+from disclosure_pipeline.measures.samples import wilson
+from disclosure_pipeline.measures.words import RECORDS, WILSON, figure, neutral, points
 
 
 @dataclass(frozen=True)
@@ -32,38 +32,32 @@ class Nearness:
         finding="{value} of the people are nearer to a synthetic record than to any other person",
         subject="people nearer to a synthetic record",
     )
-    nearer_low: float = figure(
+    nearer_low: float = neutral(
         "nearer, lower end",
         "The lower end of its interval.",
         denominator="confidential records looked at",
-        high_is="neither",
         source=WILSON,
     )
-    nearer_high: float = figure(
+    nearer_high: float = neutral(
         "nearer, upper end",
         "The upper end of its interval.",
         denominator="confidential records looked at",
-        high_is="neither",
         source=WILSON,
     )
-    much_nearer: float = figure(
+    much_nearer: float = points(
         "much nearer to the synthetic table than to each other",
         "A synthetic record is at half the distance of the nearest other person, or less, for this many "
         "more people than the other way round; a fresh sample shows 0.",
-        POINTS,
         finding="the share of people much nearer to a synthetic record than to any other person is "
         "{value} higher than the other way round",
         subject="people much nearer to a synthetic record",
     )
-    much_nearer_either_way: float = figure(
+    much_nearer_either_way: float = neutral(
         "much nearer to the synthetic table, or to each other",
         "For this many people one of both is at half the distance of the other, or less.",
         denominator="confidential records looked at",
-        high_is="neither",
     )
-    records: int = figure(
-        "records looked at", "This many confidential records were looked at.", RECORDS, high_is="neither"
-    )
+    records: int = neutral("records looked at", "This many confidential records were looked at.", RECORDS)
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:

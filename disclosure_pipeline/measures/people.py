@@ -28,6 +28,8 @@ from disclosure_pipeline.measures.words import (
     SYNTHETIC,
     described,
     figure,
+    neutral,
+    points,
     standard_error_of,
 )
 
@@ -118,28 +120,25 @@ class PeopleCopied:
         finding="{value} of the people are in the synthetic table, with a record that nobody else has",
         beside=BY_SYNTHETIC,
     )
-    people_copied_expected: float = figure(
+    people_copied_expected: float = neutral(
         "people found in a fresh sample",
         "These people would be found in equally many records of other people, or in columns drawn apart.",
-        high_is="neither",
         source=GOOD,
         beside=BY_FRESH_SAMPLE,
     )
-    people_copied_beyond: float = figure(
+    people_copied_beyond: float = points(
         "people found beyond a fresh sample",
         "This many more people are found in the synthetic table than in equally many fresh records.",
-        POINTS,
         source=GOOD,
         finding="the share of people whose record is repeated is {value} higher than in a fresh sample",
         beside=BEYOND_FRESH_SAMPLE,
         subject="people whose record is repeated",
     )
     people_copied_beyond_se: float = described(standard_error_of("people_copied_beyond"))
-    people_copied_by_chance: float = figure(
+    people_copied_by_chance: float = neutral(
         "people found beyond a fresh sample: by chance",
         "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
         POINTS,
-        high_is="neither",
         source=GOOD,
         beside=BY_CHANCE,
     )
@@ -280,26 +279,23 @@ class Repeats:
         "This many synthetic records equal another synthetic record in every column.",
         denominator=SYNTHETIC,
     )
-    repeats_expected: float = figure(
+    repeats_expected: float = neutral(
         "records that stand twice in a fresh sample",
         "This many records of a fresh sample of that size would equal another one of it, at most.",
         denominator="records of a fresh sample",
-        high_is="neither",
         source=GOOD,
     )
-    repeats: float = figure(
+    repeats: float = points(
         "records that stand twice, beyond a fresh sample",
         "This many more synthetic records equal another one than in a fresh sample of that size: whoever "
         "takes them out again may be left with the confidential ones.",
-        POINTS,
         source=GOOD,
         finding="the share of repeated records is {value} higher than in a fresh sample",
     )
-    repeats_by_chance: float = figure(
+    repeats_by_chance: float = neutral(
         "records that stand twice, beyond a fresh sample: by chance",
         "Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
         POINTS,
-        high_is="neither",
         source=GOOD,
     )
 

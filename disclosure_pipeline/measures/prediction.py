@@ -12,11 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import IntArray, Mask, percent
-from disclosure_pipeline.measures.intervals import paired_difference
-from disclosure_pipeline.measures.words import HU, POINTS, RAPID, SQUARED, figure
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
+from disclosure_pipeline.measures.samples import paired_difference
+from disclosure_pipeline.measures.words import HU, POINTS, RAPID, SQUARED, figure, neutral, points
 
 
 @dataclass(frozen=True)
@@ -33,56 +32,44 @@ class Classification:
         "Of so many people the target is predicted rightly by a model that learned from the synthetic table.",
         source=HU,
     )
-    accuracy_GT: float = figure(
+    accuracy_GT: float = neutral(
         "predicted from other people's records",
         "Of so many people the target is predicted rightly by a model that learned from "
         "other people's confidential records.",
-        high_is="neither",
     )
-    accuracy_GT_in_sample: float = figure(
+    accuracy_GT_in_sample: float = neutral(
         "predicted from the confidential table, own record included",
         "Of so many people the target is predicted rightly by a model that learned from all"
         " confidential records.",
-        high_is="neither",
         source=HU,
     )
-    accuracy_naive: float = figure(
+    accuracy_naive: float = neutral(
         "always the most frequent value",
         "This many people have the most frequent target value of the synthetic table.",
-        high_is="neither",
     )
-    gain_over_naive: float = figure(
+    gain_over_naive: float = points(
         "gain over guessing the most frequent value",
         "This many more people are predicted rightly than by always guessing the most frequent value.",
-        POINTS,
     )
-    gain_over_GT: float = figure(
+    gain_over_GT: float = points(
         "gain over other people's records",
         "This many more people are predicted rightly from the synthetic table than from "
         "equally many records of other people.",
-        POINTS,
     )
-    gain_over_GT_low: float = figure(
-        "gain over other people's records, lower end",
-        "The lower end of its interval.",
-        POINTS,
-        high_is="neither",
+    gain_over_GT_low: float = neutral(
+        "gain over other people's records, lower end", "The lower end of its interval.", POINTS
     )
-    gain_over_GT_high: float = figure(
-        "gain over other people's records, upper end",
-        "The upper end of its interval.",
-        POINTS,
-        high_is="neither",
+    gain_over_GT_high: float = neutral(
+        "gain over other people's records, upper end", "The upper end of its interval.", POINTS
     )
     RAPID: float = figure(
         "predicted rightly with confidence",
         "This many people are predicted rightly, and with much confidence, from the synthetic table.",
         source=RAPID,
     )
-    RAPID_GT: float = figure(
+    RAPID_GT: float = neutral(
         "predicted rightly with confidence from other people's records",
         "This many people are predicted rightly, and with much confidence, from other people's records.",
-        high_is="neither",
     )
 
 
@@ -135,21 +122,17 @@ class Regression:
         denominator="confidential records scored",
         source=RAPID,
     )
-    RAPID_GT: float = figure(
+    RAPID_GT: float = neutral(
         "predicted closely from other people's records",
         "This many people are predicted closely from other people's records.",
         denominator="confidential records scored",
-        high_is="neither",
     )
-    RAPID_naive: float = figure(
+    RAPID_naive: float = neutral(
         "predicted closely by the mean",
         "This many people are predicted closely by the mean of the synthetic table.",
         denominator="confidential records scored",
-        high_is="neither",
     )
 
-
-Floats = npt.NDArray[np.float64]
 
 GAIN_CONFIDENCE = 0.95
 

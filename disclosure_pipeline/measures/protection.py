@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -17,8 +17,98 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
+from disclosure_pipeline.measures.words import (
+    PROJECT,
+    RECORDS,
+    SDMETRICS,
+    SHARE,
+    Direction,
+    Words,
+    described,
+    words_of_fields,
+)
 
+# The figures that a gate's frame has for each method: shares from 0 to 1.
 METHODS = ("cap", "zero_cap", "generalized_cap")
+FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")
+
+
+def _words(title: str, sentence: str, high_is: Direction = "neither", source: str = PROJECT) -> Words:
+    return Words(title, sentence, SHARE, high_is=high_is, source=source)
+
+
+@dataclass(frozen=True)
+class ProtectionFigures:
+    """The shares and scores of one synthesis: see `DisclosureProtection`."""
+
+    cap_protection: float = described(
+        _words(
+            "protection",
+            "The mean share of wrong guesses of somebody who looks people up in the synthetic table.",
+            "safe",
+            SDMETRICS,
+        )
+    )
+    baseline_protection: float = described(
+        _words(
+            "protection against guessing any value",
+            "The share of wrong guesses of somebody who guesses every combination equally often.",
+            source=SDMETRICS,
+        )
+    )
+    score: float = described(
+        _words(
+            "protection score",
+            "The protection over that against guessing any value; 1 where the synthetic table is of no help.",
+            "safe",
+            SDMETRICS,
+        )
+    )
+    majority_protection: float = described(
+        _words(
+            "protection against the most frequent value",
+            "The share of wrong guesses of somebody who always guesses the most frequent combination.",
+        )
+    )
+    majority_score: float = described(
+        _words(
+            "protection score over the most frequent value",
+            "The protection over that against always guessing the most frequent combination.",
+            "safe",
+        )
+    )
+    proportional_protection: float = described(
+        _words(
+            "protection against proportional guesses",
+            "The share of wrong guesses of somebody who guesses each combination as often as it occurs.",
+        )
+    )
+    proportional_score: float = described(
+        _words(
+            "protection score over proportional guesses",
+            "The protection over that against guessing each combination as often as it occurs.",
+            "safe",
+        )
+    )
+
+
+_GUESSED_WRONG = words_of_fields(ProtectionFigures)
+PROTECTION_FRAME = {
+    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS),
+    "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS),
+    **_GUESSED_WRONG,
+    **{
+        f"{name}_{end}": replace(_GUESSED_WRONG[name], title=f"{_GUESSED_WRONG[name].title}, {words} end")
+        for name in FRAME_FIGURES
+        for end, words in (("low", "lower"), ("high", "upper"))
+    },
+}
+PROTECTION_BY_METHOD = {
+    f"{method}__{name}": replace(words, title=f"{words.title} ({method})")
+    for method in METHODS
+    for name, words in _GUESSED_WRONG.items()
+}
+PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
 
 
 @dataclass(frozen=True)
@@ -64,7 +154,9 @@ def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
     counts as guessed wrong. "generalized_cap": it is looked up among the SD records that differ from it in
     the smallest number of keys, all of them pooled. `f` and `keys` are of one GT and one SD.
     """
-    matched = _same_key(f)
+    in_GT = f.d > 0
+    pool = f.s_q[in_GT]
+    matched = Attack(f.d[in_GT], f.s[in_GT], pool, np.zeros_like(pool))
     if method == "cap":
         in_SD = matched.pool > 0
         return Attack(matched.d[in_SD], matched.right[in_SD], matched.pool[in_SD], matched.distance[in_SD])
@@ -107,12 +199,6 @@ def score(protection: float, baseline: float) -> float:
 def _share(part: int, whole: int) -> float:
     """Return the quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
     return part / whole if whole else math.nan
-
-
-def _same_key(f: FrequencyTable) -> Attack:
-    in_GT = f.d > 0
-    pool = f.s_q[in_GT]
-    return Attack(f.d[in_GT], f.s[in_GT], pool, np.zeros_like(pool))
 
 
 def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:

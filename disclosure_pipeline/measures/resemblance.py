@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
@@ -21,23 +20,22 @@ from disclosure_pipeline.measures.words import (
     Words,
     described,
     figure,
+    neutral,
     standard_error_of,
 )
 
-_DISTANCE = Words(
+_DISTANCE = Words.neutral(
     "total variation distance",
     "So large a share of the records would have to change for both tables to have the same frequencies.",
     SHARE,
-    high_is="neither",
     source="total variation distance",
     finding="{value} of the records would have to change for both tables to have the same frequencies",
     beside=BY_SYNTHETIC,
 )
-_EXPECTED = Words(
+_EXPECTED = Words.neutral(
     "total variation distance of a fresh sample",
     "The distance that a fresh sample of the same people would have by chance.",
     SHARE,
-    high_is="neither",
     beside=BY_FRESH_SAMPLE,
 )
 _ERROR = standard_error_of("TVD", SHARE)
@@ -56,33 +54,24 @@ class Resemblance:
     TVD: float = described(_DISTANCE)
     TVD_expected: float = described(_EXPECTED)
     TVD_se: float = described(_ERROR)
-    pMSE: float = figure(
+    pMSE: float = neutral(
         "propensity mean squared error",
         "How well the two tables can be told apart by these columns; 0 where they cannot.",
         NONE,
-        high_is="neither",
         source=PMSE,
     )
-    df: int = figure(
-        "degrees of freedom",
-        "The number of values, or pairs of them, less one.",
-        COUNT,
-        high_is="neither",
-        source=PMSE,
+    df: int = neutral(
+        "degrees of freedom", "The number of values, or pairs of them, less one.", COUNT, source=PMSE
     )
-    S_pMSE: float = figure(
+    S_pMSE: float = neutral(
         "propensity mean squared error, standardised",
         "How well the tables can be told apart, over what chance gives: about two in a "
         "fresh sample, below ten is useful.",
         NONE,
-        high_is="neither",
         source=PMSE,
     )
-    S_pMSE_expected: float = figure(
-        "standardised error of a fresh sample",
-        "What a fresh sample of the same people would show.",
-        NONE,
-        high_is="neither",
+    S_pMSE_expected: float = neutral(
+        "standardised error of a fresh sample", "What a fresh sample of the same people would show.", NONE
     )
 
 
@@ -158,12 +147,11 @@ class Relabelling:
     TVD: float = described(_DISTANCE)
     TVD_expected: float = described(_EXPECTED)
     TVD_se: float = described(_ERROR)
-    TVD_relabelled: float = figure(
+    TVD_relabelled: float = neutral(
         "total variation distance by frequency alone",
         "The distance once values are matched by how frequent they are: small where values "
         "were only renamed.",
         SHARE,
-        high_is="neither",
     )
     looks_renamed: float = figure(
         "looks renamed",
@@ -205,17 +193,15 @@ def missing_beyond(o: IntArray, s: IntArray) -> float:
 class Overlap:
     """Percent of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
 
-    GT_in_SD: float = figure(
+    GT_in_SD: float = neutral(
         "confidential values found in the synthetic table",
         "This many confidential records have a value that occurs in the synthetic table.",
         denominator="confidential records with a value",
-        high_is="neither",
     )
-    SD_in_GT: float = figure(
+    SD_in_GT: float = neutral(
         "synthetic values found in the confidential table",
         "This many synthetic records have a value that occurs in the confidential table.",
         denominator="synthetic records with a value",
-        high_is="neither",
     )
 
 
@@ -320,7 +306,8 @@ def looks_renumbered(tables: Sequence[JointTables]) -> float:
     numbers near, to a tenth at most, and also what a bad synthesizer makes of a distribution, but less. A
     turn, or a shift by any number of groups in a ring, has to bring them to two fifths of what ranks do.
     """
-    maps = _list_maps()
+    groups = np.arange(RANK_GROUPS)
+    maps = [(turned + shift) % RANK_GROUPS for turned in (groups, groups[::-1]) for shift in groups]
     as_is, largest, mapped = 0.0, 0.0, np.zeros(len(maps))
     for joint in tables:
         d, N_d, N_s = joint.d.ravel(), float(joint.d.sum()), float(joint.s.sum())
@@ -337,8 +324,3 @@ def looks_renumbered(tables: Sequence[JointTables]) -> float:
         mapped += dependence * (of_maps - expected)
     by_rank, best = (max(beyond, 0.0) for beyond in (mapped[0], mapped[1:].min()))
     return largest if by_rank < _SCALED * as_is or best < _MOVED * by_rank else 0.0
-
-
-def _list_maps() -> list[IntArray]:
-    groups = np.arange(RANK_GROUPS)
-    return [(turned + shift) % RANK_GROUPS for turned in (groups, groups[::-1]) for shift in groups]

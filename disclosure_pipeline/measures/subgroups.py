@@ -11,30 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts, sum_of_squares
-from disclosure_pipeline.measures.baselines import (
-    guess_by_overall_mode,
-    guessed_at_n,
-    guessed_beyond_error,
-    guessed_from_others,
-    in_synthetic_of_others,
-    standard_error,
-)
+from disclosure_pipeline.measures.baseline_counts import baseline_counts, sum_of_squares
+from disclosure_pipeline.measures.baselines import guess_both, standard_error
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.intervals import wilson
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers, wilson
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
     BY_SYNTHETIC,
     NONE,
-    POINTS,
     RAAB,
     RECORDS,
     WILSON,
     described,
     figure,
+    neutral,
+    points,
     standard_error_of,
 )
 
@@ -49,12 +42,8 @@ class Subgroup:
     exposed as everybody, NaN where DiSCO counts nobody. Intervals of 95 %.
     """
 
-    records: int = figure(
-        "people of the group",
-        "This many confidential records are of the group.",
-        RECORDS,
-        high_is="neither",
-        beside="people",
+    records: int = neutral(
+        "people of the group", "This many confidential records are of the group.", RECORDS, beside="people"
     )
     DiSCO: float = figure(
         "disclosed in the synthetic table and correct",
@@ -63,39 +52,28 @@ class Subgroup:
         source=RAAB,
         beside=BY_SYNTHETIC,
     )
-    DiSCO_low: float = figure(
-        "DiSCO, lower end",
-        "The lower end of its interval.",
-        denominator="group's records",
-        high_is="neither",
-        source=WILSON,
+    DiSCO_low: float = neutral(
+        "DiSCO, lower end", "The lower end of its interval.", denominator="group's records", source=WILSON
     )
-    DiSCO_high: float = figure(
-        "DiSCO, upper end",
-        "The upper end of its interval.",
-        denominator="group's records",
-        high_is="neither",
-        source=WILSON,
+    DiSCO_high: float = neutral(
+        "DiSCO, upper end", "The upper end of its interval.", denominator="group's records", source=WILSON
     )
-    DiSCO_others: float = figure(
+    DiSCO_others: float = neutral(
         "DiSCO by other people's records",
         "This many people of the group could be told their target from other people's records.",
         denominator="group's records",
-        high_is="neither",
         beside=BY_OTHERS,
     )
-    DiSCO_beyond: float = figure(
+    DiSCO_beyond: float = points(
         "DiSCO beyond other people's records",
         "This many more people of the group can be told their target than from other people's records.",
-        POINTS,
         beside=BEYOND_OTHERS,
     )
     DiSCO_beyond_se: float = described(standard_error_of("DiSCO_beyond"))
-    guessed_beyond: float = figure(
+    guessed_beyond: float = points(
         "guessed beyond other people's records",
         "The targets of so many more people of the group are guessed rightly than from "
         "other people's records.",
-        POINTS,
     )
     guessed_beyond_se: float = described(standard_error_of("guessed_beyond"))
     lift: float = figure(
@@ -104,12 +82,8 @@ class Subgroup:
         NONE,
         beside="times the average",
     )
-    lift_low: float = figure(
-        "lift, lower end", "The lower end of its interval.", NONE, high_is="neither", source=WILSON
-    )
-    lift_high: float = figure(
-        "lift, upper end", "The upper end of its interval.", NONE, high_is="neither", source=WILSON
-    )
+    lift_low: float = neutral("lift, lower end", "The lower end of its interval.", NONE, source=WILSON)
+    lift_high: float = neutral("lift, upper end", "The upper end of its interval.", NONE, source=WILSON)
 
 
 def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
@@ -120,7 +94,12 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
     exposed, everybody = total(d, exposed_cells), total(f.d, exposed_cells)
     at_n, by_others = disclosed_of(f, d, sizes)
     counts = baseline_counts(f, sizes, no_guess, d)
-    guessed_beyond, error = _guessed_beyond_of(f, d, no_guess, counts)
+    guessed_beyond, error = math.nan, math.nan
+    if records:
+        d_t, s_t, people_t = (f.per_target(of_cells) for of_cells in (f.d, f.s, d))
+        n = min(sizes.n, records)
+        right, right_others, error = guess_both(counts, sizes, d_t, s_t, people_t, no_guess, records, n)
+        guessed_beyond = percent(right - right_others, records * ONE)
     squares = counts.squares.DiSCO
     return Subgroup(
         **_disclosure_of_group(records, exposed, at_n, by_others, squares, everybody, f.N_d),
@@ -237,29 +216,6 @@ def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, f
     at_n = d[occupied] * (sizes.q0(s_q - s_tq) - sizes.q0(s_q))
     by_others = d[occupied] * (sizes.p0(d_q - d_tq) - sizes.p0(d_q - 1))
     return math.fsum(at_n.tolist()), math.fsum(by_others.tolist())
-
-
-def _guessed_beyond_of(
-    f: FrequencyTable, people: IntArray, no_guess: Mask, counts: BaselineCounts
-) -> tuple[float, float]:
-    """Return percentage points, and their standard error; NaN where the group has no record."""
-    records = int(people.sum())
-    if not records:
-        return math.nan, math.nan
-    sizes, people_t, d_t, s_t = (
-        Sizes(f.N_d, f.N_s),
-        f.per_target(people),
-        f.per_target(f.d),
-        f.per_target(f.s),
-    )
-    right = (
-        guessed_at_n(counts, sizes, s_t, people_t, no_guess),
-        guessed_from_others(counts, sizes, d_t, people_t, no_guess),
-    )
-    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
-    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
-    error = guessed_beyond_error(right, by_mode, records, with_others, records, min(sizes.n, records))
-    return percent(right[0] - right[1], records * ONE), error
 
 
 def merged_groups(records: IntArray, smallest: int) -> IntArray:

@@ -24,8 +24,8 @@ from functools import cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
+from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.words import (
     FRANCONI,
     RAAB,
@@ -34,6 +34,7 @@ from disclosure_pipeline.measures.words import (
     SKINNER,
     described,
     figure,
+    neutral,
     standard_error_of,
 )
 
@@ -50,11 +51,10 @@ _TWO, _THREE = 2, 3
 class PopulationRisk:
     """Risk by the keys in one synthesis: what a match means for somebody who knows the population."""
 
-    people: float = figure(
+    people: float = neutral(
         "people whom the records stand for",
         "The weights of the confidential records add up to this many people.",
         RECORDS,
-        high_is="neither",
     )
     DIS: float = figure(
         "right matches of the confidential table",
@@ -101,17 +101,13 @@ class PopulationDisclosure:
 class RecordRisk:
     """The risk of each GT record by its keys; an entry per record."""
 
-    records: IntArray = figure(
-        "records with these keys",
-        "This many confidential records have the record's keys.",
-        RECORDS,
-        high_is="neither",
+    records: IntArray = neutral(
+        "records with these keys", "This many confidential records have the record's keys.", RECORDS
     )
-    people: Floats = figure(
+    people: Floats = neutral(
         "people with these keys",
         "The weights of the records with the record's keys add up to this many people.",
         RECORDS,
-        high_is="neither",
     )
     individual_risk: Floats = figure(
         "individual risk",
@@ -275,3 +271,48 @@ def _chance_of_lone_match(d_q: IntArray, people_q: Floats, weight: float) -> tup
     of_lone = 6 * sum_exactly(triples**2) + rest - rest**2 / max(alone, 1)
     error = max(alone, 1) * math.sqrt(squares + max(0.0, of_lone)) / (alone + rest) ** 2
     return alone / (alone + rest), min(error, 1.0)
+
+
+@dataclass(frozen=True)
+class HouseholdRisk:
+    """The risk of single records, in percent of them, and of whole units, in percent of these."""
+
+    units: int = neutral(
+        "units", "The confidential records are of this many units, such as households or patients.", RECORDS
+    )
+    individual_risk: float = figure(
+        "individual risk",
+        "This often a record whose keys are in the synthetic table is named rightly, by somebody who "
+        "knows everybody's keys.",
+        source=FRANCONI,
+    )
+    household_risk: float = figure(
+        "household risk",
+        "This many units have a record that is named rightly.",
+        denominator="units",
+        source=FRANCONI,
+    )
+
+
+def household_risk(q: IntArray, d_q: IntArray, s_q: IntArray, unit: IntArray) -> HouseholdRisk:
+    """Return the risk of GT's records and of its units.
+
+    The risk of a record is 1 / d_q where SD has its q, else 0: the chance that who finds it there, and knows
+    the people with these keys, names the right one. A household is found if one of its records is:
+    1 - prod(1 - r).
+
+    >>> q, unit = np.array([0, 1, 1, 2]), np.array([0, 0, 1, 2])
+    >>> household_risk(q, np.array([1, 2, 1]), np.array([0, 3, 0]), unit).individual_risk
+    25.0
+
+    Source: Franconi & Polettini 2004, "Individual risk estimation in mu-Argus: a review".
+    """
+    risk = ((s_q > 0) / np.maximum(d_q, 1))[q]
+    order = np.lexsort((risk, unit))
+    first = np.flatnonzero(first_of_run(unit[order]))
+    unfound = np.multiply.reduceat(1 - risk[order], first)
+    return HouseholdRisk(
+        len(first),
+        100 * math.fsum(risk.tolist()) / len(q),
+        100 * math.fsum((1 - unfound).tolist()) / len(first),
+    )

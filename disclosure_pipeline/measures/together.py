@@ -21,10 +21,9 @@ import numpy as np
 
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.baselines import standard_error
-from disclosure_pipeline.measures.chance import Floats
-from disclosure_pipeline.measures.exact import IntArray, Mask, percent, total
+from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys, first_of_run
-from disclosure_pipeline.measures.guard_chance import beyond_chance
 from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 from disclosure_pipeline.measures.words import (
@@ -35,6 +34,8 @@ from disclosure_pipeline.measures.words import (
     Words,
     described,
     figure,
+    neutral,
+    points,
     standard_error_of,
     words_of_fields,
 )
@@ -45,7 +46,7 @@ class TogetherTargetCounts:
     """The disclosure of one target by m syntheses together, in GT records that the exclusions leave.
 
     any, agreed: see `Disclosed`. any_at_n, any_others: of the release at n records of each, and of draws of
-    the others, in units of 1 / `ONE_CHANCE`. squares: of what the records of each q add to their difference,
+    the others, in units of 1 / `ONE_CHANCE`. squares: of what the records of each q add to their points,
     in units of 1 / `ONE_CHANCE`².
     """
 
@@ -83,40 +84,35 @@ class Together:
         "disclosed by several that agree",
         "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
     )
-    DiSCO_any_others: float = figure(
+    DiSCO_any_others: float = neutral(
         "disclosed by any draw of other people's records",
         "This many people could be told their target from at least one of as many draws of other "
         "people's records.",
-        high_is="neither",
     )
-    DiSCO_any_beyond: float = figure(
+    DiSCO_any_beyond: float = points(
         "disclosed by any synthetic table beyond other people's records",
         "This many more people can be told their target from at least one of the synthetic tables than "
         "from as many draws of other people's records.",
-        POINTS,
         finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
         "many draws of other people's records",
     )
     DiSCO_any_beyond_se: float = described(standard_error_of("DiSCO_any_beyond"))
-    DiSCO_any_fresh: float = figure(
+    DiSCO_any_fresh: float = neutral(
         "disclosed by any of as many fresh samples, at most",
         "This many people could be told their target from at least one of as many fresh samples of other "
         "people, at most.",
-        high_is="neither",
     )
-    DiSCO_any_by_chance: float = figure(
+    DiSCO_any_by_chance: float = neutral(
         "disclosed by any synthetic table beyond other people's records: by chance",
         "Honest tables go this far: as many fresh samples differ, and by chance, once in 10,000.",
         POINTS,
-        high_is="neither",
         beside=BY_CHANCE,
     )
-    DiSCO_any_beyond_chance: float = figure(
+    DiSCO_any_beyond_chance: float = points(
         "disclosed by any synthetic table beyond other people's records: where beyond chance",
         "This many more people can be told their target from at least one of the synthetic tables than "
         "from as many draws of other people's records. Only what goes beyond chance in tables of this "
         "size counts.",
-        POINTS,
         finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
         "many draws of other people's records",
     )
@@ -313,11 +309,10 @@ _OF_RECORDS = {
         denominator=SYNTHETIC,
         finding="{value} of the synthetic records are in a table that is published, too",
     ),
-    "people_copied_expected": Words(
+    "people_copied_expected": Words.neutral(
         "records that a fresh draw shares with earlier releases",
         "These records of a fresh draw would be in the tables that are published, at most.",
         denominator=SYNTHETIC,
-        high_is="neither",
     ),
     "people_copied_beyond": Words(
         "records shared with earlier releases beyond a fresh draw",
@@ -330,11 +325,10 @@ _OF_RECORDS = {
     ),
 }
 RELEASED_WORDS: dict[str, Words] = {
-    "releases_gone": Words(
+    "releases_gone": Words.neutral(
         "revoked releases that are gone",
         "This many releases were revoked and their tables are gone, so that nobody can count them.",
         COUNT,
-        high_is="neither",
     ),
     **{
         name.replace("people_copied", PEOPLE_IN_RELEASES): replace(

@@ -20,7 +20,6 @@ import numpy as np
 
 from disclosure_pipeline.measures.baseline_counts import attributed_beyond, found_beyond, sum_of_squares
 from disclosure_pipeline.measures.baselines import guessed_beyond_error, standard_error
-from disclosure_pipeline.measures.chance import Floats
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     chance_of_none,
@@ -32,7 +31,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     guessed_by_overall_mode_of_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
+from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent, sum_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, count_up, first_of_run, run_lengths
 from disclosure_pipeline.measures.guesses import guess_counts, guessed, guessed_by_overall_mode
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
@@ -214,7 +213,9 @@ def _guess_from_others(
     by_key, always = 0, 0
     undrawn = np.zeros(len(people), dtype=bool)
     drawn: dict[float, tuple[Draw, Mask]] = {}
-    is_small = _are_few(f, cells)
+    levels = np.bincount(f.q)[f.q[cells.cell]]
+    units = len(np.unique(cells.unit))
+    is_small = int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MOST_LEVELS
     for size in np.unique(cells.size).tolist():
         sizes, of_size = Sizes(f.N_d, f.N_s, size), cells.size == size
         draw = draw_of_others(sizes)
@@ -293,13 +294,6 @@ def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray
     others = of_q[cells.cell[first]] - np.add.reduceat(own, first)
     named = (rest == at_entries) & (rest > 0)
     return np.where(named, np.repeat(modes, entries), 0), np.repeat(others > 0, entries)
-
-
-def _are_few(f: FrequencyTable, cells: UnitCells) -> bool:
-    """Return whether the levels of everybody's others are few enough to look at all draws."""
-    levels = np.bincount(f.q)[f.q[cells.cell]]
-    units = len(np.unique(cells.unit))
-    return int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MOST_LEVELS
 
 
 def _guess_from_seeded_draws(

@@ -18,17 +18,10 @@ import numpy as np
 from disclosure_pipeline.measures.band_counts import Band, band_counts
 from disclosure_pipeline.measures.bands import bands
 from disclosure_pipeline.measures.baseline_counts import baseline_counts
-from disclosure_pipeline.measures.baselines import (
-    guess_by_overall_mode,
-    guessed_at_n,
-    guessed_beyond_error,
-    guessed_from_others,
-    in_synthetic_of_others,
-)
-from disclosure_pipeline.measures.chance import Floats, all_of_one_level
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, sum_exactly
+from disclosure_pipeline.measures.baselines import guess_both
+from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, all_of_one_level
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.totals import DisclosureTables
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
@@ -207,7 +200,10 @@ def weigh_guesses(
     if unit is None:
         of_cells = np.zeros(len(f.q), dtype=np.int64)
         np.add.at(of_cells, position, people)
-        by_SD, by_others, error = _guess_both(f, of_cells, no_guess, whole)
+        sizes = Sizes(f.N_d, f.N_s)
+        counts = baseline_counts(f, sizes, no_guess, of_cells)
+        d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, of_cells))
+        by_SD, by_others, error = guess_both(counts, sizes, d_t, s_t, people_t, no_guess, whole, sizes.n)
     else:
         of_records, of_people = (
             UnitCells.from_records(f.q[position], position, unit, numbers)
@@ -228,20 +224,6 @@ def _in_integers(weight: Floats, left: Mask) -> tuple[IntArray, int]:
     """Return the weights as integers, 0 but of those who are `left`, and the sum of all of them."""
     weights = np.rint(weight * (_WHOLE / sum_exactly(weight))).astype(np.int64)
     return np.where(left, weights, 0), int(weights.sum())
-
-
-def _guess_both(f: FrequencyTable, people: IntArray, no_guess: Mask, whole: int) -> tuple[int, int, float]:
-    """Return right guesses of the `people` of each cell: see `guesses_of_units`."""
-    sizes, counts = Sizes(f.N_d, f.N_s), baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess, people)
-    d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
-    right = (
-        guessed_at_n(counts, sizes, s_t, people_t, no_guess),
-        guessed_from_others(counts, sizes, d_t, people_t, no_guess),
-    )
-    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
-    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
-    error = guessed_beyond_error(right, by_mode, int(people.sum()), with_others, whole, sizes.n)
-    return *right, error
 
 
 def weigh_bands(

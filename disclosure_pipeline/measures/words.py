@@ -71,6 +71,11 @@ class Words:
     beside: str = ""
     subject: str = ""
 
+    @classmethod
+    def neutral(cls, title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Words:
+        """Return the words of a figure that is no risk by itself."""
+        return cls(title, sentence, unit, high_is="neither", **more)
+
     @property
     def legend(self) -> str:
         """Return the figure's name in a legend, or at the head of a column.
@@ -112,6 +117,9 @@ class Words:
         return f"Unit: {self.unit_and_denominator}."
 
 
+_WORDS = "words"
+
+
 def described(words: Words) -> Any:
     """Return a field of a dataclass, without a default, that has these words."""
     return field(metadata={_WORDS: words})
@@ -122,18 +130,20 @@ def figure(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
     return described(Words(title, sentence, unit, **more))
 
 
-_WORDS = "words"
+def points(title: str, sentence: str, **more: Any) -> Any:
+    """Return a field of a dataclass that has the words of a difference in percentage points."""
+    return figure(title, sentence, POINTS, **more)
+
+
+def neutral(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
+    """Return a field of a dataclass that has the words of a figure that is no risk by itself."""
+    return described(Words.neutral(title, sentence, unit, **more))
 
 
 def standard_error_of(figure: str, unit: str = POINTS) -> Words:
     """Return the words of the column `<figure>_se`."""
-    return Words(
-        f"standard error of {figure}",
-        f"How far {figure} may be off by chance.",
-        unit,
-        high_is="neither",
-        beside="±",
-    )
+    title, sentence = f"standard error of {figure}", f"How far {figure} may be off by chance."
+    return Words.neutral(title, sentence, unit, beside="±")
 
 
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from disclosure_pipeline.evaluation.arguments import Exclusions, Pair
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
-from disclosure_pipeline.evaluation.exclusions import Exclusions, Pair
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.sources import Source

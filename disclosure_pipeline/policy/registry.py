@@ -33,7 +33,7 @@ STRICT = _list_judged("strict")
 CONTROLS = _list_judged("control")
 # Figures that say whether the others mean anything. Where one is not within its bound, nothing is determined.
 DOUBTS = _list_judged("doubt")
-# Bounded in every gate: each figure as far as it goes beyond chance (`measures.guard_chance`).
+# Bounded in every gate: each figure as far as it goes beyond chance (`measures.chance`).
 GUARDS = _list_judged("guard")
 
 # The guards that every further confidential table has, too: in the frame `confidential`, index (confidential,

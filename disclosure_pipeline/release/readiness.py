@@ -17,7 +17,7 @@ from disclosure_pipeline.candidates.reading import choose_engine_for, read_groun
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.evaluation.power import GatePower
-from disclosure_pipeline.measures.households import MANY_REPEATS
+from disclosure_pipeline.measures.copies import MANY_REPEATS
 from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import (
     KeysError,

@@ -20,7 +20,7 @@ from disclosure_pipeline.candidates.evaluation_records import (
 )
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import StoreError
-from disclosure_pipeline.measures.guard_chance import bound_chance_of_nearness
+from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable
 from disclosure_pipeline.tables.dictionary import Column

@@ -34,7 +34,7 @@ from disclosure_pipeline.evaluation.power import (
     Refusals,
     summarize_power,
 )
-from disclosure_pipeline.measures.intervals import newcombe
+from disclosure_pipeline.measures.samples import newcombe
 from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import listen

@@ -42,7 +42,7 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.engines import OpenedTables, find_engine, list_engines
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.evaluation.exclusions import code_exclusions
+from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.dictionary import Column
@@ -112,7 +112,7 @@ def test_a_survey_beside_a_holdout(
     engine: str, unit: str | None, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights, units, and records that nobody synthesized, of which some are drawn, as memory reads them."""
-    monkeypatch.setattr("disclosure_pipeline.evaluation.membership.MOST_PERSONS", 500)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.holdout.MOST_PERSONS", 500)
     gt, sd, others = (survey(720, seed).drop(columns="sex") for seed in (1, 2, 3))
     if unit:
         gt, others = (table.assign(person=np.arange(720) // 2) for table in (gt, others))

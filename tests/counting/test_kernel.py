@@ -24,7 +24,7 @@ from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.coding import code_column

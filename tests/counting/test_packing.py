@@ -14,8 +14,8 @@ from disclosure_pipeline.counting.memory import packing, radix
 from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.memory.sorting import Runs
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
-from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.counting.partitioned import engine, opened_files
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import batches_in_memory, code_batch
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.files import FORMATS

@@ -41,7 +41,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
-from disclosure_pipeline.measures.exclusions import CodedExclusions
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

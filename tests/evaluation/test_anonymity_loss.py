@@ -15,8 +15,11 @@ from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.analyses.anonymity_loss import CERTAINTIES
-from disclosure_pipeline.measures.anonymity_loss import precision_recall_coefficient
-from disclosure_pipeline.measures.certainty import certainty_counts, certainty_counts_of_others
+from disclosure_pipeline.measures.certainty import (
+    certainty_counts,
+    certainty_counts_of_others,
+    precision_recall_coefficient,
+)
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 
 pytestmark = FEW_SHARED_VALUES

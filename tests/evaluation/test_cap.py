@@ -16,7 +16,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, TARGET_LEVELS, frame, from_counts, measured, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.cap import CAP
+from disclosure_pipeline.measures.attribute import CAP
 
 pytestmark = FEW_SHARED_VALUES
 

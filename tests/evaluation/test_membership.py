@@ -15,7 +15,7 @@ from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
-from disclosure_pipeline.measures.intervals import clopper_pearson
+from disclosure_pipeline.measures.samples import clopper_pearson
 
 pytestmark = [
     FEW_SHARED_VALUES,

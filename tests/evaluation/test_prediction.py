@@ -108,7 +108,7 @@ def test_classification_is_that_of_the_reference(
 ) -> None:
     gt, sd = drawn
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CANDIDATES", candidates)
+        patch.setattr("disclosure_pipeline.evaluation.learning.learners._CANDIDATES", candidates)
         result = dp.prediction_risk(
             frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values=SPECIAL
         )
@@ -251,7 +251,7 @@ def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.
     gt, sd = people(200, 7), people(200, 8)
     plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).figures for target in ("job", "pay")]
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.features._WIDEST_DENSE", 1)
-    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.neighbours._CHUNK", 300)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 300)
     monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 20)
     for expected, target in zip(plain, ("job", "pay"), strict=True):
         actual = dp.prediction_risk(gt, sd, ["region", "age"], target).figures

@@ -20,8 +20,8 @@ from support.sampling import CI, examples
 from support.strategies import NAMES, Column, column, frames, records_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.intervals import mean_of_population
 from disclosure_pipeline.measures.protection import METHODS
+from disclosure_pipeline.measures.samples import mean_of_population
 
 INDEPENDENT = 20_000
 

@@ -14,10 +14,10 @@ from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
 from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.baselines import Baselines, baselines
+from disclosure_pipeline.measures.checks import CodedExclusions, exclude
 from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
-from disclosure_pipeline.measures.exclusions import CodedExclusions, exclude
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes, none_drawn
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables

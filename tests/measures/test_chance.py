@@ -13,7 +13,7 @@ from support.doubts import FEW_SHARED_VALUES
 from support.small_tables import measured, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.chance import all_of_one_level
+from disclosure_pipeline.measures.samples import all_of_one_level
 
 pytestmark = FEW_SHARED_VALUES
 

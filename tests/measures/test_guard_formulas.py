@@ -20,6 +20,13 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import count_keys
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.resemblance import find_renumbered
+from disclosure_pipeline.measures.chance import (
+    beyond_chance,
+    distance_by_chance,
+    guesses_by_chance,
+    hits_by_chance,
+    nearness_by_chance,
+)
 from disclosure_pipeline.measures.copies import (
     HitCounts,
     WholeRecordCounts,
@@ -28,13 +35,6 @@ from disclosure_pipeline.measures.copies import (
     hit_counts,
     hits_of_columns_apart,
     unique_hits,
-)
-from disclosure_pipeline.measures.guard_chance import (
-    beyond_chance,
-    distance_by_chance,
-    guesses_by_chance,
-    hits_by_chance,
-    nearness_by_chance,
 )
 from disclosure_pipeline.measures.people import (
     ONCE_IN,

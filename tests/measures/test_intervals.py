@@ -13,14 +13,14 @@ from support.sampling import examples
 from disclosure_pipeline.measures import frequency
 from disclosure_pipeline.measures.exact import sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records
-from disclosure_pipeline.measures.intervals import clopper_pearson, newcombe, wilson
-from disclosure_pipeline.measures.membership import (
+from disclosure_pipeline.measures.holdout import (
     Found,
     find_by_distance,
     membership,
     nearer_of_pairs,
     rule_out,
 )
+from disclosure_pipeline.measures.samples import clopper_pearson, newcombe, wilson
 
 
 @pytest.mark.parametrize(

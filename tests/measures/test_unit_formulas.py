@@ -13,12 +13,12 @@ from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
 from disclosure_pipeline.measures.baseline_counts import baseline_counts
 from disclosure_pipeline.measures.baselines import baselines
-from disclosure_pipeline.measures.copies import copy_counts, unique_hits
+from disclosure_pipeline.measures.copies import UnitCombinations, copy_counts, find_lone_units, unique_hits
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.households import UnitCombinations, find_lone_units, household_risk
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.survey import household_risk
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 

@@ -22,7 +22,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.evaluation.copied_groups import FEWEST_OF_GROUP
+from disclosure_pipeline.evaluation.copied_people import FEWEST_OF_GROUP
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown

@@ -23,7 +23,7 @@ from support.surveys import TABLES, gate_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
-from disclosure_pipeline.evaluation import measuring
+from disclosure_pipeline.evaluation import disclosure
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release import readiness
@@ -126,7 +126,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
         result = measure(*arguments, **families)
         return replace(result, identity=result.identity.assign(repU=math.nan))
 
-    monkeypatch.setattr(measuring, "figures", without_repU)
+    monkeypatch.setattr(disclosure, "figures", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
     check = checks(ran)["identity_risk:bound_repU"]

@@ -18,8 +18,8 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbered, Reader, add
+from disclosure_pipeline.measures.checks import are_left
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.measures.exclusions import are_left
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths
 from disclosure_pipeline.measures.together import (
     Disclosed,

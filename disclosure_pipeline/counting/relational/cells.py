@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from disclosure_pipeline.counting.counts import CountedCells, Target, TargetCounts, count_target
 from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import IntArray, add_up
-from disclosure_pipeline.measures.exclusions import CodedExclusions
 from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
 from disclosure_pipeline.measures.totals import is_only_level
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.exact import Floats
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind
 
-Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 # The kinds that lie on a line, so that near and far mean something.
@@ -112,14 +112,17 @@ def encode_one_hot(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureS
         columns.append(np.where(category >= 0, category + width, -1)[key_codes])
         values.append(np.ones(len(key_codes)))
         width += categories
-    return FeatureSpace(_build_matrix(columns, values, width), np.zeros(width, dtype=bool), q)
+    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+
+    rows = np.tile(np.arange(len(columns[0])), len(columns))
+    column, value = np.concatenate(columns), np.concatenate(values)
+    kept = column >= 0
+    matrix = csr_matrix((value[kept], (rows[kept], column[kept])), shape=(len(columns[0]), width))
+    return FeatureSpace(matrix if width > _WIDEST_DENSE else matrix.toarray(), np.zeros(width, dtype=bool), q)
 
 
 def encode_numbered(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureSpace:
-    """Return a column of numbers for each key that has them (else NaN), and one of numbered categories.
-
-    Categories are numbered in order of their levels; those of a key with very many are given as numbers.
-    """
+    """Return a column of numbers for each key that has them (else NaN), and one of numbered categories."""
     q, codes = _combine_keys(keys, tables)
     features, categorical = [], []
     for key, key_codes in zip(keys, codes, strict=True):
@@ -171,14 +174,3 @@ def _scale(numbers: Floats, codes_GT: IntArray, occurs: Mask) -> Floats:
             if spread > 0:
                 return np.asarray((shrunk - center) / spread, dtype=np.float64)
     return np.zeros(len(numbers))
-
-
-def _build_matrix(columns: Sequence[IntArray], values: Sequence[Floats], width: int) -> Any:
-    """Return a matrix of the values at their columns, one row per combination; column -1 is left out."""
-    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
-
-    rows = np.tile(np.arange(len(columns[0])), len(columns))
-    column, value = np.concatenate(columns), np.concatenate(values)
-    kept = column >= 0
-    matrix = csr_matrix((value[kept], (rows[kept], column[kept])), shape=(len(columns[0]), width))
-    return matrix if width > _WIDEST_DENSE else matrix.toarray()

@@ -11,9 +11,9 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.evaluation.learning.features import Floats, KeyColumn, numbers_of_levels
+from disclosure_pipeline.evaluation.learning.features import KeyColumn, numbers_of_levels
 from disclosure_pipeline.evaluation.learning.learners import Learner
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.prediction import (
     Classification,
     Outcomes,
@@ -151,18 +151,14 @@ def classify(
             r_SD=normalised_confidence(confidence_SD, true),
             r_GT=normalised_confidence(confidence_GT, true),
         )
-        records = _records(outcomes, confidence_SD, confidence_GT, tau)
+        at_risk = pd.array(above(outcomes.r_SD, tau), dtype="boolean")
+        at_risk[np.isnan(outcomes.r_SD)] = pd.NA
+        columns: dict[str, Any] = row_of(outcomes)
+        columns |= {"confidence_SD": confidence_SD, "confidence_GT": confidence_GT}
+        columns |= {"normalised_SD": columns.pop("r_SD"), "normalised_GT": columns.pop("r_GT")}
+        records = pd.DataFrame(columns | {"at_risk": at_risk})
         results.append((classification(outcomes, tau, per_unit), records))
     return results
-
-
-def _records(outcomes: Outcomes, confidence_SD: Floats, confidence_GT: Floats, tau: float) -> pd.DataFrame:
-    at_risk = pd.array(above(outcomes.r_SD, tau), dtype="boolean")
-    at_risk[np.isnan(outcomes.r_SD)] = pd.NA
-    columns: dict[str, Any] = row_of(outcomes)
-    columns |= {"confidence_SD": confidence_SD, "confidence_GT": confidence_GT}
-    columns |= {"normalised_SD": columns.pop("r_SD"), "normalised_GT": columns.pop("r_GT")}
-    return pd.DataFrame(columns | {"at_risk": at_risk})
 
 
 NumberRisk = tuple[Regression, pd.DataFrame, int]

@@ -165,10 +165,7 @@ def heading(finding: str, *explanation: str) -> alt.Title:
 
 
 def legible(chart: Any) -> Any:
-    """Return the chart with text that is large and dark enough to read, on white.
-
-    There is room around it, and between names of a legend, for browsers that have a wider font only.
-    """
+    """Return the chart with text that is large and dark enough to read, on white."""
     return (
         chart.configure(background="#ffffff", padding={"left": 36, "top": 5, "right": 40, "bottom": 5})
         .configure_axis(

@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     percent_range,
 )
 from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED
-from disclosure_pipeline.measures.guard_chance import errors_of_largest
+from disclosure_pipeline.measures.chance import errors_of_largest
 
 if TYPE_CHECKING:
     import altair as alt

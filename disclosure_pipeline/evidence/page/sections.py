@@ -20,7 +20,7 @@ from disclosure_pipeline.evidence.page.parts import (
     tabulate,
     write_figure,
 )
-from disclosure_pipeline.measures.guard_chance import errors_of_largest
+from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import JUDGED
