@@ -72,10 +72,9 @@ def count_key_sets(
     targets: Sequence[CodedColumn],
     measured: Sequence[Sequence[int]],
     on_progress: OnProgress = ignore_progress,
-    limits: Limits | None = None,
 ) -> list[KeySetCounts]:
     """Count each key set; `measured[i]` are the positions of the targets that are measured with set i."""
-    limits = limits or Limits()
+    limits = Limits()
     records = [len(table.stored) for table in key_sets[0][0].tables]
     threads = threads_for(sum(records)) if limits.threads is None else limits.threads
     packed = [partial(_pack, targets, group, records) for group in _group_targets(targets)]

@@ -58,11 +58,10 @@ def controls(
     """
     report_progress("Measuring the controls", 0, 0)
     ground_truth, *syntheses = frames
-    rng = np.random.default_rng(seed)
-    of_copy = _run_control([ground_truth, ground_truth.copy()], keys, targets, grouping, engine)
-    permuted = _permuted(syntheses, targets, rng)
-    of_permuted = _run_control([ground_truth, *permuted], keys, targets, grouping, engine)
-    of_halves = _compare_halves(ground_truth, keys, targets, grouping, engine, rng, unit)
+    rng, tables = np.random.default_rng(seed), _Controls(keys, targets, grouping, engine)
+    of_copy = tables.run([ground_truth, ground_truth.copy()])
+    of_permuted = tables.run([ground_truth, *_permuted(syntheses, targets, rng)])
+    of_halves = _compare_halves(ground_truth, tables, rng, unit)
     identity, rows = {}, {}
     for synthesis in range(1, len(frames)):
         for target in targets:
@@ -84,6 +83,30 @@ def controls(
 
 
 @dataclass(frozen=True)
+class _Controls:
+    """How the tables of a control are measured: as those of the gate's run are."""
+
+    keys: Sequence[Any]
+    targets: Sequence[Any]
+    grouping: Grouping
+    engine: str
+
+    def run(self, frames: Sequence[pd.DataFrame]) -> _Control:
+        """Measure the tables by the engine, and count their cells without it."""
+        tables = check_tables(frames[0], frames[1:], list(self.keys), list(self.targets), self.grouping)
+        q = combine_columns(tables.code(tables.keys))
+        columns = tables.code(tables.targets)
+        cells = {column.name: frequency_tables(q, column.codes, column.size) for column in columns}
+        return _Control(self.measure(frames), cells)
+
+    def measure(self, frames: Sequence[pd.DataFrame], unit: Any = None) -> Disclosure:
+        """Return the engine's figures."""
+        with open_tables(frames[0], frames[1:], self.engine) as opened:
+            plan = plan_measures(opened, self.keys, self.targets, self.grouping, unit=unit, chance=False)
+            return measure(opened, plan)
+
+
+@dataclass(frozen=True)
 class _Control:
     """The engine's figures of some tables, and their cells, counted without it, by target."""
 
@@ -99,35 +122,6 @@ class _Control:
             **result.attribute.loc[row].to_dict(),
             **result.cap.loc[row].to_dict(),
         }
-
-
-def _run_control(
-    frames: Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    targets: Sequence[Any],
-    grouping: Grouping,
-    engine: str,
-) -> _Control:
-    ground_truth, *syntheses = frames
-    tables = check_tables(ground_truth, syntheses, list(keys), list(targets), grouping)
-    q = combine_columns(tables.code(tables.keys))
-    cells = {
-        column.name: frequency_tables(q, column.codes, column.size) for column in tables.code(tables.targets)
-    }
-    return _Control(_measure(frames, keys, targets, grouping, engine), cells)
-
-
-def _measure(
-    frames: Sequence[pd.DataFrame],
-    keys: Sequence[Any],
-    targets: Sequence[Any],
-    grouping: Grouping,
-    engine: str,
-    unit: Any = None,
-) -> Disclosure:
-    ground_truth, *syntheses = frames
-    with open_tables(ground_truth, syntheses, engine) as opened:
-        return measure(opened, plan_measures(opened, keys, targets, grouping, unit=unit, chance=False))
 
 
 def _copy_figures(f: FrequencyTable) -> dict[str, float]:
@@ -154,18 +148,12 @@ def _compare_permuted(control: _Control, target: Any, synthesis: int) -> dict[st
 
 
 def _compare_halves(
-    ground_truth: pd.DataFrame,
-    keys: Sequence[Any],
-    targets: Sequence[Any],
-    grouping: Grouping,
-    engine: str,
-    rng: np.random.Generator,
-    unit: Any,
+    ground_truth: pd.DataFrame, tables: _Controls, rng: np.random.Generator, unit: Any
 ) -> dict[Any, dict[str, float]]:
     """One half of GT as the synthesis of the other, by target."""
     people = len(ground_truth) if unit is None else ground_truth[unit].nunique()
     if people < _FEWEST:
-        return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in targets}
+        return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in tables.targets}
     alike = 1.0  # records that vary together
     if unit is None:
         order = rng.permutation(len(ground_truth))
@@ -175,9 +163,9 @@ def _compare_halves(
     else:
         first, second = halve_units(ground_truth, unit, rng)
         alike, second = len(first) / first[unit].nunique(), second.drop(columns=unit)
-    attribute = _measure([first, second], keys, targets, grouping, engine, unit).attribute
+    attribute = tables.measure([first, second], unit).attribute
     rows = {}
-    for target in targets:
+    for target in tables.targets:
         beyond, error = attribute.loc[(target, 1), ["DiSCO_beyond", "DiSCO_beyond_se"]]
         largest = 100 * alike / len(first)  # one person, in percent
         rows[target] = {

@@ -235,10 +235,7 @@ class CAP:
 
 
 def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> CAP:
-    """Return the CAP figures of what the exclusions leave.
-
-    `d_t`, the number of GT records with each target level, `N_d` and `N_s` are those of all records.
-    """
+    """Return the CAP figures of what the exclusions leave."""
     base, base_of = total(d_t * d_t), N_d * N_d
     right = _sum(totals.DCAP)  # expected number of right guesses
     guessed = _sum(cells.guessed)
@@ -307,10 +304,7 @@ class Individual:
 
 
 def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
-    """Return the cells (q, t), numbered over GT and all syntheses: `q[i]` holds the cell of each record.
-
-    `target[i]` are the codes of table i (0 is GT), all below `levels`.
-    """
+    """Return the cells (q, t), numbered over GT and all syntheses: `q[i]` holds the cell of each record."""
     return combine_keys([list(keys.q), list(target)], [keys.size, levels])
 
 

@@ -112,15 +112,7 @@ class BandCounts:
 def band_counts(
     f: FrequencyTable, d: IntArray, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
 ) -> BandCounts:
-    """Count some or all q.
-
-    Args:
-        f: The cells before any exclusion.
-        d: The GT records that the exclusions leave in each cell.
-        band: Of the target's levels.
-        sizes: Those of the whole tables.
-        certainties: Above 0 and at most 1.
-    """
+    """Count some or all q."""
     if not len(f.q):
         return BandCounts.nothing(len(certainties))
     w = _Windows.over(f, d, band, sizes)

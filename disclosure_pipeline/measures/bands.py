@@ -208,10 +208,7 @@ def _share(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
 
 
 def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return the chance that the median of the whole table is within the band of each place.
-
-    `r`: the records by place; for persons of that place, who are left out of them where they are among them.
-    """
+    """Return the chance that the median of the whole table is within the band of each place."""
     amounts = np.array(band.amounts, dtype=np.int64)
     up_to = sums_before(np.where(band.is_amount(np.arange(band.size)), r, 0))
     low, high = band.low[amounts], band.high[amounts]

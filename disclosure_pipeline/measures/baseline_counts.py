@@ -82,12 +82,8 @@ def baseline_counts(
 ) -> BaselineCounts:
     """Count what the baselines need, from the cells of some or all q.
 
-    Args:
-        f: The cells before any exclusion.
-        sizes: Those of the whole tables.
-        no_guess: Marks the target levels that nobody guesses (shape: targets).
-        left: The GT records that the exclusions leave in each cell; None where nothing is excluded.
-        left_s: The SD records that they leave; None as well.
+    `left`, `left_s`: the GT and SD records that the exclusions leave in each cell of `f`; None where nothing
+    is excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
     """
     d = f.d if left is None else left
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)

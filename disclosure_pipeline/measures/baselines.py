@@ -147,10 +147,7 @@ def baselines(
     left_t: IntArray,
     no_guess: Mask,
 ) -> Baselines:
-    """Return the figures of what the exclusions leave.
-
-    `d_t`, `s_t` are all GT and SD records by target level, `left_t` the GT records that the exclusions leave.
-    """
+    """Return the figures of what the exclusions leave."""
 
     def share(records: float) -> float:
         return 100 * records / sizes.N_d

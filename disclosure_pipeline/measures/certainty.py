@@ -40,10 +40,7 @@ class CertaintyCounts:
 
 @dataclass(frozen=True)
 class Certainty:
-    """DiS and DiSCO at a certainty, in percent of GT records; `precision` is DiSCO in percent of DiS.
-
-    `precision` is NaN where nothing is claimed of anybody.
-    """
+    """DiS and DiSCO at a certainty, in percent of GT records; `precision` is DiSCO in percent of DiS."""
 
     DiS: float = figure(
         "claimed with that certainty",
@@ -71,10 +68,7 @@ def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
 
 
 def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask) -> CertaintyCounts:
-    """Return the GT records whose level is claimed from SD, and claimed rightly.
-
-    `d` are the GT records of each cell (shape: cells); c is above 0 and at most 1.
-    """
+    """Return the GT records whose level is claimed from SD, and claimed rightly."""
     if not len(f.q):
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]

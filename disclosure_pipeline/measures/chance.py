@@ -49,10 +49,7 @@ class Chance:
 
 
 def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:
-    """Compute DiSCO by chance of the GT records that the exclusions leave; SD is permuted before them.
-
-    `DiSCO` is a number of records; for the rest see `disclosed_by_chance`.
-    """
+    """Compute DiSCO by chance of the GT records that the exclusions leave; SD is permuted before them."""
     by_chance = 100 * disclosed_by_chance(drawn, s_t, N_s) / N_d
     return Chance(by_chance, percent(DiSCO, N_d) - by_chance)
 

@@ -143,10 +143,7 @@ def two_way(
 def pairs_in_large_cells(
     f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
 ) -> tuple[Grouped, ...]:
-    """Return the records of DiSCO cells of more than so many, by the level of each key and of the target.
-
-    `levels_of` gives the level of each key (shape: keys, q) in some of the q.
-    """
+    """Return the records of DiSCO cells of more than so many, by the level of each key and of the target."""
     cells = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
     return sum_by_pair(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells], f.targets)
 
@@ -212,10 +209,7 @@ def exclude(
 def are_left(
     exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
 ) -> Mask:
-    """Return whether the exclusions leave each cell, or each GT record.
-
-    `t` is its target level, `d` the number of GT records of its cell, `level_of` gives its level of a key.
-    """
+    """Return whether the exclusions leave each cell, or each GT record."""
     left = ~np.isin(t, list(exclusions.target_levels))
     if exclusions.missing_target is not None:
         left &= t != exclusions.missing_target

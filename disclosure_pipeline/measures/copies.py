@@ -171,10 +171,7 @@ class Copies:
 
 
 def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
-    """Count from the number of GT and of SD records with each combination of values.
-
-    `single`: see `PeopleCounts.from_combinations`.
-    """
+    """Count from the number of GT and of SD records with each combination of values."""
     people = PeopleCounts.from_combinations(d, s, single)
     return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s), people)
 

@@ -142,10 +142,7 @@ class DrawnGuessCounts:
 def drawn_guess_counts(
     f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw
 ) -> DrawnGuessCounts:
-    """Count guesses of the GT records `d` of each cell from a draw of the records `r` (shape: cells).
-
-    `no_guess` marks target levels (shape: targets). Persons whose level it marks are no matter.
-    """
+    """Count guesses of the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
     r = r * ~no_guess[f.t]
     guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
     if not len(guessable):

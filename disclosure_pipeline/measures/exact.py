@@ -31,10 +31,7 @@ def total(counts: IntArray, where: Mask | None = None) -> int:
 
 
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
-    """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0.
-
-    Entries whose denominator is 0 must have a numerator of 0: they contribute nothing.
-    """
+    """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0."""
     return percent(sum_of_quotients(numerators, denominators), whole * ONE)
 
 

@@ -55,10 +55,7 @@ def _numbers(left: int, records: int, n: int) -> IntArray:
 
 @dataclass(frozen=True)
 class KeySetDisclosure:
-    """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0.
-
-    squares: see `baseline_counts.Squares`.
-    """
+    """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0."""
 
     DiSCO: int
     at_n: float
@@ -193,10 +190,7 @@ def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floa
 
 @dataclass(frozen=True)
 class Guessing:
-    """The counts that guesses of one target from one SD need beside those of a key set.
-
-    `d_t`, `s_t`: all GT and SD records by level; `no_guess` marks levels (shape of each: targets).
-    """
+    """The counts that guesses of one target from one SD need beside those of a key set."""
 
     sizes: Sizes
     d_t: IntArray

@@ -33,10 +33,7 @@ class GuessCounts:
 
 
 def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
-    """Count guesses from the records `r` of each cell (shape: cells), none of which is the person's own.
-
-    `d` are the GT records to be guessed in each cell, `no_guess` marks target levels (shape: targets).
-    """
+    """Count guesses from the records `r` of each cell (shape: cells), none of which is the person's own."""
     if not len(f.q):
         return GuessCounts(Grouped.nothing(), Grouped.nothing())
     r = r * ~no_guess[f.t]
@@ -169,10 +166,7 @@ class Modes:
 def guess_counts_of_table(
     d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
 ) -> GuessCounts:
-    """Count as `guess_counts`, from tables (targets, q).
-
-    `modes` are those of `r`, and `right` the records of `d` with them.
-    """
+    """Count as `guess_counts`, from tables (targets, q)."""
     if no_guess.any():
         may_be = _levels(no_guess)
         d, modes = d[may_be], Modes.from_table(r[may_be])

@@ -34,6 +34,7 @@ from disclosure_pipeline.measures.words import (
     Words,
     described,
     figure,
+    interval_end,
     neutral,
     points,
     standard_error_of,
@@ -65,10 +66,7 @@ def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> Matc
 
 
 def unique_at(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
-    """Return repU and unique_hits, in percent, on average over draws of n of so many records.
-
-    repU is of the n records, unique_hits of all N_s SD records.
-    """
+    """Return repU and unique_hits, in percent, on average over draws of n of so many records."""
 
     def none_of_others(grouped: Grouped) -> np.ndarray:
         return none_drawn(grouped.groups - 1, records - 1, n - 1)
@@ -129,10 +127,7 @@ class SharedRecords:
 def shared_records(
     copies: int, unique_copies: int, records: int, repeated: int, pairs: float, N_d: int
 ) -> SharedRecords:
-    """Return whether a holdout has more of GT's records than a fresh sample would: `beyond`.
-
-    `repeated` GT records equal another one, `pairs` are the whole records that exactly two GT records have.
-    """
+    """Return whether a holdout has more of GT's records than a fresh sample would: `beyond`."""
     all_of, unique_of = (copies, repeated), (unique_copies, round(2 * pairs))
     lows = [newcombe(part, records, other, N_d, SHARED_CONFIDENCE)[0] for part, other in (all_of, unique_of)]
     return SharedRecords(
@@ -151,10 +146,6 @@ RULED_OUT = 0.999
 """Confidence that an ε is ruled out, over all attackers together."""
 
 RATES = {"TPR_at_1": 0.01, "TPR_at_0_1": 0.001}
-
-
-def _end(title: str, which: str, unit: str = "%") -> Words:
-    return Words.neutral(f"{title}, {which} end", f"The {which} end of its interval.", unit, source=CLOPPER)
 
 
 def _advantage(by: str, known: str) -> Words:
@@ -182,17 +173,21 @@ class Membership:
     """Membership in one synthesis, beside a holdout. Intervals of 95 % (an advantage: of both its parts)."""
 
     advantage_keys: float = described(_advantage("keys", "their keys"))
-    advantage_keys_low: float = described(_end("membership advantage by keys", "lower", POINTS))
-    advantage_keys_high: float = described(_end("membership advantage by keys", "upper", POINTS))
+    advantage_keys_low: float = interval_end("membership advantage by keys", "lower", POINTS, source=CLOPPER)
+    advantage_keys_high: float = interval_end("membership advantage by keys", "upper", POINTS, source=CLOPPER)
     advantage_records: float = described(_advantage("whole records", "their whole record"))
-    advantage_records_low: float = described(_end("membership advantage by records", "lower", POINTS))
-    advantage_records_high: float = described(_end("membership advantage by records", "upper", POINTS))
+    advantage_records_low: float = interval_end(
+        "membership advantage by records", "lower", POINTS, source=CLOPPER
+    )
+    advantage_records_high: float = interval_end(
+        "membership advantage by records", "upper", POINTS, source=CLOPPER
+    )
     TPR_at_1: float = described(_rate("1 %"))
-    TPR_at_1_low: float = described(_end("members found at 1 %", "lower"))
-    TPR_at_1_high: float = described(_end("members found at 1 %", "upper"))
+    TPR_at_1_low: float = interval_end("members found at 1 %", "lower", source=CLOPPER)
+    TPR_at_1_high: float = interval_end("members found at 1 %", "upper", source=CLOPPER)
     TPR_at_0_1: float = described(_rate("0.1 %"))
-    TPR_at_0_1_low: float = described(_end("members found at 0.1 %", "lower"))
-    TPR_at_0_1_high: float = described(_end("members found at 0.1 %", "upper"))
+    TPR_at_0_1_low: float = interval_end("members found at 0.1 %", "lower", source=CLOPPER)
+    TPR_at_0_1_high: float = interval_end("members found at 0.1 %", "upper", source=CLOPPER)
     AUC: float = figure(
         "members nearer than others",
         "This often a person who took part is nearer to a synthetic record than one who did not; 50 % if "

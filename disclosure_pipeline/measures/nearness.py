@@ -14,7 +14,7 @@ import numpy as np
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import wilson
-from disclosure_pipeline.measures.words import RECORDS, WILSON, figure, neutral, points
+from disclosure_pipeline.measures.words import RECORDS, WILSON, figure, interval_end, neutral, points
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,15 @@ class Nearness:
         finding="{value} of the people are nearer to a synthetic record than to any other person",
         subject="people nearer to a synthetic record",
     )
-    nearer_low: float = neutral(
-        "nearer, lower end",
-        "The lower end of its interval.",
+    nearer_low: float = interval_end(
+        "nearer",
+        "lower",
         denominator="confidential records looked at",
         source=WILSON,
     )
-    nearer_high: float = neutral(
-        "nearer, upper end",
-        "The upper end of its interval.",
+    nearer_high: float = interval_end(
+        "nearer",
+        "upper",
         denominator="confidential records looked at",
         source=WILSON,
     )

@@ -15,7 +15,16 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.samples import paired_difference
-from disclosure_pipeline.measures.words import HU, POINTS, RAPID, SQUARED, figure, neutral, points
+from disclosure_pipeline.measures.words import (
+    HU,
+    POINTS,
+    RAPID,
+    SQUARED,
+    figure,
+    interval_end,
+    neutral,
+    points,
+)
 
 
 @dataclass(frozen=True)
@@ -56,12 +65,8 @@ class Classification:
         "This many more people are predicted rightly from the synthetic table than from "
         "equally many records of other people.",
     )
-    gain_over_GT_low: float = neutral(
-        "gain over other people's records, lower end", "The lower end of its interval.", POINTS
-    )
-    gain_over_GT_high: float = neutral(
-        "gain over other people's records, upper end", "The upper end of its interval.", POINTS
-    )
+    gain_over_GT_low: float = interval_end("gain over other people's records", "lower", POINTS)
+    gain_over_GT_high: float = interval_end("gain over other people's records", "upper", POINTS)
     RAPID: float = figure(
         "predicted rightly with confidence",
         "This many people are predicted rightly, and with much confidence, from the synthetic table.",

@@ -26,6 +26,7 @@ from disclosure_pipeline.measures.words import (
     WILSON,
     described,
     figure,
+    interval_end,
     neutral,
     points,
     standard_error_of,
@@ -52,12 +53,8 @@ class Subgroup:
         source=RAAB,
         beside=BY_SYNTHETIC,
     )
-    DiSCO_low: float = neutral(
-        "DiSCO, lower end", "The lower end of its interval.", denominator="group's records", source=WILSON
-    )
-    DiSCO_high: float = neutral(
-        "DiSCO, upper end", "The upper end of its interval.", denominator="group's records", source=WILSON
-    )
+    DiSCO_low: float = interval_end("DiSCO", "lower", denominator="group's records", source=WILSON)
+    DiSCO_high: float = interval_end("DiSCO", "upper", denominator="group's records", source=WILSON)
     DiSCO_others: float = neutral(
         "DiSCO by other people's records",
         "This many people of the group could be told their target from other people's records.",
@@ -82,8 +79,8 @@ class Subgroup:
         NONE,
         beside="times the average",
     )
-    lift_low: float = neutral("lift, lower end", "The lower end of its interval.", NONE, source=WILSON)
-    lift_high: float = neutral("lift, upper end", "The upper end of its interval.", NONE, source=WILSON)
+    lift_low: float = interval_end("lift", "lower", NONE, source=WILSON)
+    lift_high: float = interval_end("lift", "upper", NONE, source=WILSON)
 
 
 def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:

@@ -235,7 +235,7 @@ def _guess_from_others(
     guess = _guess_from_draw if is_small else _guess_from_seeded_draws
     for draw, of_sizes in drawn.values():
         without_own = Draw(draw.n, draw.records, without_self=False)
-        of_some, of_all = guess(f, cells, own, people, of_sizes, overall, place, without_own)
+        of_some, of_all = guess(f, cells, _Others(own, overall, place), people, of_sizes, without_own)
         by_key, always = by_key + of_some, always + of_all
     if undrawn.any():
         modes, matched = _modes_without_own(f.q, r, cells, own)
@@ -296,57 +296,52 @@ def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray
     return np.where(named, np.repeat(modes, entries), 0), np.repeat(others > 0, entries)
 
 
+@dataclass(frozen=True)
+class _Others:
+    """The records that each entry leaves out, of those that may be guessed; by level; and its place there."""
+
+    own: IntArray
+    overall: UnitCells
+    place: IntArray
+
+
 def _guess_from_seeded_draws(
-    f: FrequencyTable,
-    cells: UnitCells,
-    own: IntArray,
-    people: IntArray,
-    of_size: Mask,
-    overall: UnitCells,
-    place: IntArray,
-    draw: Draw,
+    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
 ) -> tuple[int, int]:
     """Return what `_guess_from_draw` does on average, from a few draws."""
     by_key, always, people = 0, 0, people * of_size
     for seed in range(_DRAWS):
-        drawn = np.random.default_rng(seed).binomial(own, draw.chance)
+        drawn = np.random.default_rng(seed).binomial(others.own, draw.chance)
         r = np.zeros(len(f.q), dtype=np.int64)
         np.add.at(r, cells.cell, drawn)
-        drawn_overall = np.zeros(len(overall.cell), dtype=np.int64)
-        np.add.at(drawn_overall, place, drawn)
+        drawn_overall = np.zeros(len(others.overall.cell), dtype=np.int64)
+        np.add.at(drawn_overall, others.place, drawn)
         modes, matched = _modes_without_own(f.q, r, cells, drawn)
         one_q = np.zeros(f.targets, dtype=np.int64)
-        overall_modes, _ = _modes_without_own(one_q, f.per_target(r), overall, drawn_overall)
-        by_key += _right(modes, people * matched, overall_modes[place], people * ~matched)
-        always += _right(overall_modes[place], people)
+        overall_modes, _ = _modes_without_own(one_q, f.per_target(r), others.overall, drawn_overall)
+        by_key += _right(modes, people * matched, overall_modes[others.place], people * ~matched)
+        always += _right(overall_modes[others.place], people)
     return by_key // _DRAWS, always // _DRAWS
 
 
 def _guess_from_draw(
-    f: FrequencyTable,
-    cells: UnitCells,
-    own: IntArray,
-    people: IntArray,
-    of_size: Mask,
-    overall: UnitCells,
-    place: IntArray,
-    draw: Draw,
+    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
 ) -> tuple[int, int]:
     """Return right guesses of some entries from a draw of the others: by their q, and always overall."""
     chosen = np.flatnonzero(of_size)
     r = np.zeros(len(f.q), dtype=np.int64)
-    np.add.at(r, cells.cell, own)
-    named = in_integers(_chances_without_own(f.q, r, cells, own, chosen, draw))
+    np.add.at(r, cells.cell, others.own)
+    named = in_integers(_chances_without_own(f.q, r, cells, others.own, chosen, draw))
     of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
-    own_in_q = _sum_by(cells.pair, own)[cells.pair[chosen]]
+    own_in_q = _sum_by(cells.pair, others.own)[cells.pair[chosen]]
     drawn = ONE_CHANCE - in_integers(chance_of_none(of_q - own_in_q, draw))
-    of_units = np.unique(place[chosen])
+    of_units = np.unique(others.place[chosen])
     one_q = np.zeros(f.targets, dtype=np.int64)
-    of_entries = np.zeros(len(overall.cell), dtype=np.int64)
+    of_entries = np.zeros(len(others.overall.cell), dtype=np.int64)
     of_entries[of_units] = in_integers(
-        _chances_without_own(one_q, f.per_target(r), overall, overall.records, of_units, draw)
+        _chances_without_own(one_q, f.per_target(r), others.overall, others.overall.records, of_units, draw)
     )
-    by_all = of_entries[place[chosen]].tolist()
+    by_all = of_entries[others.place[chosen]].tolist()
     weights = people[chosen].tolist()
     by_key = int((people[chosen] * named).sum()) * ONE_CHANCE
     by_key += sum(

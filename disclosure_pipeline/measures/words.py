@@ -140,6 +140,11 @@ def neutral(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
     return described(Words.neutral(title, sentence, unit, **more))
 
 
+def interval_end(title: str, which: str, unit: str = PERCENT, **more: Any) -> Any:
+    """Return a field that has the words of the lower or upper end of a figure's interval."""
+    return neutral(f"{title}, {which} end", f"The {which} end of its interval.", unit, **more)
+
+
 def standard_error_of(figure: str, unit: str = POINTS) -> Words:
     """Return the words of the column `<figure>_se`."""
     title, sentence = f"standard error of {figure}", f"How far {figure} may be off by chance."
