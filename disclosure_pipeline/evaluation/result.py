@@ -191,11 +191,10 @@ class Disclosure:
             target: ", ".join(sorted(map(_level_text, target_levels)))
             for target, target_levels in flagged.items()
         }
-        left_out = set() if self.is_larger else {"DiSCO_at_n"}
-        measured = [name for name in _SUMMARISED if name in self.attribute.columns and name not in left_out]
-        summary = per_target[measured].mean()
+        shown = [name for name in _SUMMARISED if self.is_larger or name != "DiSCO_at_n"]
+        summary = per_target[shown].mean()
         if len(self.identity) > 1:
-            place = measured.index("DiSCO") + 1
+            place = shown.index("DiSCO") + 1
             summary.insert(place, "DiSCO_min", per_target["DiSCO"].min())
             summary.insert(place + 1, "DiSCO_max", per_target["DiSCO"].max())
             if len(self.together):

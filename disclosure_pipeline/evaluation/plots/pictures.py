@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.evaluation.prediction import PredictionRisk
     from disclosure_pipeline.evaluation.result import Disclosure
 
-# Measure -> colour, fill and shape; what is not measured is left out.
+# Measure -> colour, fill and shape.
 _MARKS = {
     "Dorig": (BLUE, "transparent", "circle"),
     "DiSCO": (TURQUOISE, TURQUOISE, "diamond"),
@@ -66,12 +66,11 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
 
     summary = result.summary()
     order = [str(target) for target in summary.index]
-    all_marks = _LARGER_MARKS if result.is_larger else _MARKS
-    measured = [name for name in all_marks if name in result.attribute.columns]
-    points = result.attribute.reset_index()[["target", "synthesis", *measured]]
+    marks = _LARGER_MARKS if result.is_larger else _MARKS
+    points = result.attribute.reset_index()[["target", "synthesis", *marks]]
     points["target"] = points["target"].map(str)
     long = points.melt(["target", "synthesis"], var_name="column", value_name="percent")
-    legend = {name: f"{find_heading(name, 'attribute')} ({name})" for name in measured}
+    legend = {name: f"{find_heading(name, 'attribute')} ({name})" for name in marks}
     long["measure"] = [legend[name] for name in long["column"]]
     x = alt.X("percent:Q", title="% of GT records")
     y = alt.Y("target:N", title=None, sort=order, axis=alt.Axis(labelLimit=220))
@@ -80,14 +79,13 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
         long[long["column"] != "DiSCO_others"].groupby(["target", "column"], as_index=False)["percent"].mean()
     )
     lines = alt.Chart(ends).mark_line(color=RULE, strokeWidth=1).encode(x=x, y=y, detail="target:N")
-    marks = [all_marks[name] for name in measured]
     bars = (
         alt.Chart(_find_bars(result.attribute))
         .mark_rule(color=PLUM, strokeWidth=6, opacity=0.35)
         .encode(x=alt.X("low:Q"), x2="high:Q", y=y)
     )
     names = list(legend.values())
-    colours, fills, shapes = ([mark[part] for mark in marks] for part in range(3))
+    colours, fills, shapes = ([mark[part] for mark in marks.values()] for part in range(3))
     dots = (
         alt.Chart(long)
         .mark_point(size=90, strokeWidth=2.5, opacity=1)
@@ -119,14 +117,12 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
 
 
 def _finding(attribute: pd.DataFrame) -> str:
-    """Return what stands out most: against others' records where they are measured."""
-    if "DiSCO_beyond" not in attribute.columns:
-        target, disclosed = _largest(attribute["DiSCO"])
-        return f"SD tells most about {target}: DiSCO {disclosed:.1f} % of GT records"
+    """Return what stands out most against others' records."""
     errors = attribute["DiSCO_beyond"] / attribute["DiSCO_beyond_se"]
-    target, largest = _largest(errors)
+    means = errors.groupby(level="target", sort=False).mean()
+    target = means.idxmax()
     beyond = attribute["DiSCO_beyond"].xs(target, level="target").mean()
-    if not largest > _errors_of_targets(attribute):
+    if not means.max() > _errors_of_targets(attribute):
         return "SD tells no more about any target than other people's records would, but for chance"
     return f"{target} stands out: SD tells {beyond:.1f} points more than other people's records would"
 
@@ -137,8 +133,6 @@ def _errors_of_targets(attribute: pd.DataFrame) -> float:
 
 def _find_bars(attribute: pd.DataFrame) -> pd.DataFrame:
     """Return where the figure of fresh samples lies: target, low, high, in percent."""
-    if "DiSCO_beyond" not in attribute.columns:
-        return pd.DataFrame({"target": [], "low": [], "high": []})
     means = attribute[["DiSCO_others", "DiSCO_beyond_se"]].groupby(level="target", sort=False).mean()
     reach = _errors_of_targets(attribute) * means["DiSCO_beyond_se"]
     return pd.DataFrame(
@@ -148,11 +142,6 @@ def _find_bars(attribute: pd.DataFrame) -> pd.DataFrame:
             "high": (means["DiSCO_others"] + reach).clip(upper=100).tolist(),
         }
     )
-
-
-def _largest(figures: pd.Series[float]) -> tuple[Any, float]:
-    means = figures.groupby(level="target", sort=False).mean()
-    return means.idxmax(), float(means.max())
 
 
 def _explanation(result: Disclosure) -> list[str]:
