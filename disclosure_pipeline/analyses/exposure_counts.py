@@ -154,7 +154,6 @@ def _figures(
     guessing: Guessing,
     synthesis: Synthesis,
 ) -> ExposureFigures:
-    """Compute the figures of one synthesis, from all parts."""
     from_SD, from_others = guessing.drawn_counts(_joined(cells)) if cells else (None, None)
     by_SD, by_others = counts.by_SD or from_SD, counts.by_others or from_others
     nothing = DrawnGuessCounts.nothing()
@@ -276,7 +275,6 @@ def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
 
 
 def _joined(parts: Sequence[FrequencyTable]) -> FrequencyTable:
-    """Return the cells of all parts, whose key combinations ascend."""
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("q", "t", "d", "s", "d_q", "s_q")

@@ -284,7 +284,6 @@ def draw_individual_cap(target: Hashable, tables: Sequence[FrequencyTable]) -> a
 
 
 def _panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VConcatChart:
-    """Heat map of one synthesis with the two marginal distributions."""
     import altair as alt
 
     x = alt.X("GT_from:Q", scale=_cap_scale("GT"), axis=_cap_axis("GT"))

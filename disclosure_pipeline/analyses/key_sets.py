@@ -33,7 +33,6 @@ KeySet = tuple[Any, ...]
 
 
 def _check_key_sets(key_sets: Any) -> list[KeySet]:
-    """Return the key sets as tuples of names; whether there are such columns is another question."""
     if isinstance(key_sets, str) or holds_values(key_sets) or not isinstance(key_sets, Iterable):
         raise InputError(
             f"key_sets must be a list of lists of column names, not {describe_argument(key_sets)}."
@@ -54,7 +53,6 @@ def _check_key_sets(key_sets: Any) -> list[KeySet]:
 
 
 def _check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
-    """Return the names of the targets; whether there are such columns is another question."""
     is_one_name = isinstance(targets, str) or not isinstance(targets, Iterable)
     names = require_names("targets", [targets] if is_one_name else targets)
     if not names:

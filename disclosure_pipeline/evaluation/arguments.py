@@ -108,7 +108,6 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
 
 
 def _named_columns(missing_of: bool | Sequence[Any]) -> Sequence[Any]:
-    """Return the columns that are named; none where it is all or none of them."""
     if isinstance(missing_of, bool):
         return ()
     if isinstance(missing_of, str) or not isinstance(missing_of, Iterable):

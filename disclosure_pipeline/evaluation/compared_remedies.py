@@ -154,7 +154,6 @@ def _labels(remedies: Any) -> list[str]:
 def _figures(
     label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
 ) -> pd.DataFrame:
-    """Return the rows of a remedy: index (target, synthesis)."""
     GT, *SD = after.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)

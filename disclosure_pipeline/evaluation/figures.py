@@ -93,7 +93,6 @@ class _Rows:
 
 
 def _flag_columns(flag: type) -> list[str]:
-    """Return the columns of a frame of flags."""
     return ["target", "synthesis", *names_of(flag)]
 
 
@@ -109,7 +108,6 @@ def _overlap_frame(rows: _Rows) -> pd.DataFrame:
 
 
 def _compare(rows: _Rows, counts: Counts) -> None:
-    """Return what the tables share of each column and of the whole key, and the doubts, added to the rows."""
     N_d, *N_s = counts.records
     for key in counts.keys:
         shares, column_doubts = comparability.compare_column(key, counts.names)
@@ -128,7 +126,6 @@ def _compare(rows: _Rows, counts: Counts) -> None:
 def _add_baselines(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn
 ) -> None:
-    """Return what the figures would be anyway, added to the rows."""
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
     figures_by_name = row_of(
         baselines(
@@ -154,7 +151,6 @@ def _add_bands(
     band: Band,
     certainties: Sequence[Fraction],
 ) -> None:
-    """Return what is told to within the target's band, added to the rows."""
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
     assert target_counts.bands
     sizes = Sizes(int(GT_t.sum()), int(SD_t.sum()))
@@ -188,7 +184,6 @@ def _add_flags(
     keys: Sequence[CodedColumn],
     plan: MeasuringPlan,
 ) -> None:
-    """Return the flags of the one-way and the two-way check, added to the rows."""
     excluded = target_counts.excluded
     original_t = (
         excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), target.counts[0])
@@ -266,7 +261,6 @@ def bound_differences(
 
 
 def _bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with what of its differences is beyond chance."""
     comparisons = frame.index.get_level_values("target").nunique()
     by_chance = [by_errors(error, comparisons) for error in frame["guessed_within_beyond_se"]]
     frame = frame.assign(guessed_within_by_chance=by_chance)

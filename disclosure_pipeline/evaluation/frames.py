@@ -54,7 +54,6 @@ def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 @cache
 def _empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return a frame without rows; to be copied."""
     row_labels = _index_of({}, index) if index else pd.RangeIndex(0)
     return pd.DataFrame(index=row_labels, columns=list(columns), dtype=object)
 

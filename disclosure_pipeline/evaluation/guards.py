@@ -261,7 +261,6 @@ def _measure_partial_copies(
     apart: Mapping[str, _ColumnsApart],
     records_per_unit: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frame `partial_copies`, and what the guard looks at of each of its sets."""
     copies, near = {}, {}
     for label, found in records.partial.items():
         for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1):
@@ -321,7 +320,6 @@ def _measure_nearness(
     units: UnitRecords | None,
     seed: int,
 ) -> pd.DataFrame:
-    """Measure who has a nearer, and a much nearer, SD record; the largest of the distances."""
     names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
     if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
         index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")

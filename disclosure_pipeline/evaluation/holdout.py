@@ -183,7 +183,6 @@ def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> 
 
 
 def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
-    """Return a warning where units of GT have records in the holdout, which has their column, too."""
     both, unit = prepared.opened.only((0, prepared.table)), prepared.plan.unit
     if unit is None or any(unit not in columns for columns in both.columns):
         return []
@@ -247,7 +246,6 @@ def _rows_of_keys(
 def _figures(
     counts: TargetCounts, target: CodedColumn, table: int, synthesis: int, certainties: Sequence[Any]
 ) -> dict[str, float]:
-    """Return the figures of the records of a table, in percent of them."""
     people_t, s_t = target.counts[table], target.counts[synthesis]
     N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t
@@ -341,7 +339,6 @@ def _count_found(opened: OpenedTables, columns: Sequence[CodedColumn], on_progre
 
 
 def _draw_persons(columns: Sequence[CodedColumn], last: int) -> dict[int, IntArray]:
-    """Return the places of records of GT and of the holdout."""
     rng = np.random.default_rng(0)
     persons = {}
     for table in (0, last):

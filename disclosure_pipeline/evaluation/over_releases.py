@@ -183,7 +183,6 @@ def add_first_release(result: Disclosure) -> Disclosure:
 
 
 def _describe_one(result: Disclosure) -> pd.DataFrame:
-    """Return the figures of `Together` of one table."""
     rows = {}
     for target in result.targets:
         of_target = result.attribute.xs(target, level="target").iloc[0]

@@ -238,7 +238,6 @@ class Disclosure:
         return self.bands.reindex(columns=list(_SHOWN_OF_BANDS))
 
     def _list_tables(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return what is printed: each table under its heading."""
         summary = self.summary().rename(columns={"DiSCO_beyond_se": "±"})
         if len(self.N_s) > 1:
             means = [name for name in _SUMMARISED[1:-1] if name in summary.columns]

@@ -133,7 +133,6 @@ def subgroups(
 
 
 def _weigh_records(tables: Tables, weights: Any, unit: Any) -> Floats:
-    """Return the weight of each GT record. InputError as `disclosure()`."""
     frame = tables.frames[0]
     require_weights(weights, list(frame.columns), {*tables.keys, *tables.targets}, unit)
     column = code_column(weights, [frame[weights]], [GROUND_TRUTH])

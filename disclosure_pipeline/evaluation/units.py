@@ -254,7 +254,6 @@ def _find_copies(q: Keys, combinations: UnitCombinations) -> list[FoundCopies]:
 
 
 def _with_figures(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    """Return the frame with these figures in the columns that it has."""
     return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
 
 

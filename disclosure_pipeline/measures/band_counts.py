@@ -290,7 +290,6 @@ def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None
 
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
-    """Count guesses from the records `r` of each cell, or from a draw of them."""
     f, has_amount = w.f, w.band.is_amount(w.f.t)
     up_to = sums_before(r * has_amount)
     of_amounts = has_amount[w.told]

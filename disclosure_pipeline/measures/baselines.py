@@ -236,13 +236,11 @@ def in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
 
 
 def _disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
-    """Return DiSCO at n, in GT records."""
     by_rest, by_s_q = counts.by_other_levels_in_SD, counts.by_s_q
     return _weighted(by_rest, sizes.q0(by_rest.groups)) - _weighted(by_s_q, sizes.q0(by_s_q.groups))
 
 
 def _disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
-    """Return DiSCO_others, in GT records."""
     by_rest, by_d_q = counts.by_other_levels, counts.by_d_q
     return _weighted(by_rest, sizes.p0(by_rest.groups)) - _weighted(by_d_q, sizes.p0(by_d_q.groups - 1))
 

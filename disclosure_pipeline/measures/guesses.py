@@ -193,13 +193,11 @@ def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask
 
 
 def _count_levels(levels: Mask) -> IntArray:
-    """Return how many levels are marked in each q."""
     counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
     return counts
 
 
 def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
-    """Return the records of each level in some q (shape: q)."""
     sums: IntArray = r.sum(axis=1, dtype=np.int64)
     left_out = np.flatnonzero(~chosen)
     if 2 * len(left_out) > len(chosen):
@@ -221,6 +219,5 @@ def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
 
 
 def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
-    """Return the sums of the levels that may be guessed."""
     present = np.flatnonzero(sums)
     return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

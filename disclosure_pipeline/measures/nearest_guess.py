@@ -133,7 +133,6 @@ def _votes(
 
 
 def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave_out_self: bool) -> Votes:
-    """Return the records with the person's very keys vote."""
     own = 1 if leave_out_self else 0
     most = f.at_cells(f.largest_by_q(r))
     pool = f.at_cells(f.sum_by_q(r), cells) - own

@@ -159,7 +159,6 @@ def guesses_of_units(
 def _guess_both(
     f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask, with_others: float, whole: int
 ) -> tuple[int, int, float]:
-    """Return right guesses from SD and from the others, in units of 1 / `ONE`, and the error of both."""
     by_SD, by_others = (guess(f, cells, people, no_guess) for guess in (_guess_at_n, _guess_from_others))
     right = max(by_SD), max(by_others)
     n = min(Sizes(f.N_d, f.N_s).divide(f.N_d / len(np.unique(cells.unit))).n, whole)

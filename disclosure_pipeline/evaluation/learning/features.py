@@ -148,7 +148,6 @@ def _combine_keys(
 
 
 def _mark_occurring(key: KeyColumn, tables: Sequence[int]) -> Mask:
-    """Marks the codes of a key that occur in one of the tables (shape: size)."""
     occurs = np.zeros(key.column.size, dtype=bool)
     for i in tables:
         occurs[key.column.codes[i]] = True

@@ -362,7 +362,6 @@ def _add_rows(sums: npt.NDArray[Any], row: IntArray, voter: IntArray, votes: Any
 
 
 def _pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray]:
-    """Return all pairs of a point and a combination that lies within its radius."""
     product = points @ train.T
     product = product if isinstance(product, np.ndarray) else product.toarray()
     lengths = _squared_norms(points)[:, None] + _squared_norms(train)

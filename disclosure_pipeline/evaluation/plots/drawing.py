@@ -121,7 +121,6 @@ def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> No
 
 
 def _escape_unseen(part: Any) -> Any:
-    """Escape what cannot be seen in every text of a specification."""
     if isinstance(part, Mapping):
         return {name: _escape_unseen(value) for name, value in part.items()}
     if isinstance(part, list | tuple):

@@ -117,7 +117,6 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
 
 
 def _finding(attribute: pd.DataFrame) -> str:
-    """Return what stands out most against others' records."""
     errors = attribute["DiSCO_beyond"] / attribute["DiSCO_beyond_se"]
     means = errors.groupby(level="target", sort=False).mean()
     target = means.idxmax()
