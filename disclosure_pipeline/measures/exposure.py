@@ -1,6 +1,6 @@
 """Disclosure by one of many key sets beyond other people's records, at the cost of a few sums.
 
-The formulas are those of `baselines`, `guesses` and `hits`. What is counted adds up over key combinations.
+The formulas are those of `baselines`, `guesses` and `copies`. What is counted adds up over key combinations.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def beside_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) 
 class SharedRecords:
     """Percent of the holdout's records that equal a GT record, and one that no other GT record equals.
 
-    The others: of the GT records, what records of other people show (`copies`, `hits`).
+    The others: of the GT records, what records of other people show (`measures.copies`).
     """
 
     copies: float

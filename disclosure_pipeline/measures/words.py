@@ -152,7 +152,7 @@ def standard_error_of(figure: str, unit: str = POINTS) -> Words:
 
 
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
-    """Return the words of the fields of a class, all or some of them, in the order of the class.
+    """Return the words of the fields of a class, all of them or those of these names.
 
     Example:
         >>> from disclosure_pipeline.measures.identity import Identity

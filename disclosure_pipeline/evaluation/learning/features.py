@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import Floats
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, IntArray, Kind
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 
-Mask = npt.NDArray[np.bool_]
-
-# The kinds that lie on a line, so that near and far mean something.
 # Wider than this, most entries are zeros, and a sparse matrix is smaller and faster.
 _WIDEST_DENSE = 128
 # The most levels that scikit-learn's boosted trees take as categories.
