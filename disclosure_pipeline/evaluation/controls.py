@@ -50,7 +50,7 @@ def controls(
         A frame with index synthesis: copy_UiO, copy_repU, percent of the GT records. And one with index
         (target, synthesis): copy_Dorig, copy_DiSCO, percent of the GT records; copy_difference, the most that
         a figure of the copy is off, in percentage points; permuted_DCAP, of SD with the target permuted, and
-        permuted_DCAP_expected; permuted_deviation, how far they are apart (`measures.chance.standard_errors`);
+        permuted_DCAP_expected; permuted_deviation, how far they are apart (`chance.standard_errors`);
         half_DiSCO_beyond, of one half of GT against the other, and half_deviation, the same in its standard
         errors (0 where GT has fewer than four records).
 

@@ -103,10 +103,10 @@ class Counts:
     targets: Sequence[CodedColumn]
     counts: DisclosureCounts
     records: tuple[int, ...]
-    missing_value_doubts: Sequence[str]
-    identifier_warnings: Sequence[str]
-    engine_description: str
-    ledger: tuple[Change, ...]
+    missing_value_doubts: Sequence[str] = ()
+    identifier_warnings: Sequence[str] = ()
+    engine_description: str = ""
+    ledger: tuple[Change, ...] = ()
     certainties: tuple[Fraction, ...] = ()
     bands: tuple[Band | None, ...] = ()
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.copied_people import find_apart
 from disclosure_pipeline.evaluation.counts import (
@@ -127,7 +127,14 @@ def measure_together(
         some = {name: column.only(tables) for name, column in grouped.items()}
         request = count_request(of_release, some)
         [counts] = opened.only(tables).count([request], on_progress)
-        result = figures(_name_counts(request, counts), of_release)
+        of_tables = Counts(
+            keys=request.keys,
+            targets=[target.column for target in request.targets],
+            counts=counts,
+            records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
+            bands=tuple(target.band for target in request.targets),
+        )
+        result = figures(of_tables, of_release)
         if units is not None:
             of_units = {name: plan.grouping.apply(column) for name, column in units.columns.items()}
             some = {name: column.only(tables) for name, column in of_units.items()}
@@ -135,20 +142,6 @@ def measure_together(
         frames[number] = result.together
         of_keys[number] = result.together_identity["repU_any"].item()
     return pd.concat(frames, names=["tables"]).swaplevel(), of_keys
-
-
-def _name_counts(request: CountRequest, counts: DisclosureCounts) -> Counts:
-    return Counts(
-        keys=request.keys,
-        targets=[target.column for target in request.targets],
-        counts=counts,
-        records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
-        missing_value_doubts=(),
-        identifier_warnings=(),
-        bands=tuple(target.band for target in request.targets),
-        engine_description="",
-        ledger=(),
-    )
 
 
 def choose_steps(releases: int) -> list[int]:
