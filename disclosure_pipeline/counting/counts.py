@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain, islice
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from disclosure_pipeline.measures.baseline_counts import (
 )
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import STEPS, CodedExclusions, exclude, pairs_in_large_cells
-from disclosure_pipeline.measures.copies import HitCounts, hit_counts
+from disclosure_pipeline.measures.copies import FoundCopies, HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
@@ -92,13 +93,15 @@ class CountRequest:
     """The columns whose combinations are counted, and the targets whose levels are counted within each.
 
     `together`: whether to count what all syntheses disclose as one release, too. `by_level`: the places of
-    keys by whose levels people are counted, too; without targets.
+    keys by whose levels people are counted, too; without targets. `without_each`: whether to look for copies
+    by all keys but each one, too.
     """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[Target] = ()
     together: bool = False
     by_level: tuple[int, ...] = ()
+    without_each: bool = False
 
     @property
     def columns(self) -> list[CodedColumn]:
@@ -109,6 +112,32 @@ class CountRequest:
 def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
     """Return the columns of several requests; one that they share comes once if it is one object."""
     return list({id(column): column for request in requests for column in request.columns}.values())
+
+
+def count_without_each(
+    requests: Sequence[CountRequest],
+    count: Callable[[Sequence[CountRequest]], Sequence[DisclosureCounts]],
+    at_once: Callable[[CountRequest], bool] = lambda request: False,
+) -> list[DisclosureCounts]:
+    """Count by `count`; unless it counts them `at_once`, all keys but each one are a request of their own."""
+    whole, sets = list[CountRequest](), list[list[CountRequest]]()
+    for request in requests:
+        keys = request.keys if request.without_each and not at_once(request) else ()
+        sets.append([CountRequest([*keys[:k], *keys[k + 1 :]]) for k in range(len(keys)) if len(keys) > 1])
+        whole.append(replace(request, without_each=False) if keys else request)
+    counted = iter(count([*whole, *chain.from_iterable(sets)]))
+    of_whole = list(islice(counted, len(whole)))
+    return [
+        replace(counts, without=tuple(tuple(map(found_copies, next(counted).keys)) for _ in of_request))
+        if of_request
+        else counts
+        for counts, of_request in zip(of_whole, sets, strict=True)
+    ]
+
+
+def found_copies(keys: KeyCounts) -> FoundCopies:
+    """Return the copies by these keys."""
+    return FoundCopies(keys.unique_hits, keys.people)
 
 
 def guess_is_impossible(target: CodedColumn) -> Mask:
@@ -200,7 +229,7 @@ class DisclosureCounts:
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
     `together` is None unless the request asks for it. `levels[j][i]` belongs to the request's i-th column
-    `by_level` in synthesis j + 1.
+    `by_level` in synthesis j + 1, `without[i][j]` to all keys but the i-th.
     """
 
     keys: tuple[KeyCounts, ...]
@@ -208,6 +237,7 @@ class DisclosureCounts:
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
     together: TogetherCounts | None = None
     levels: tuple[tuple[LevelCounts, ...], ...] = ()
+    without: tuple[tuple[FoundCopies, ...], ...] = ()
 
 
 @dataclass(frozen=True)

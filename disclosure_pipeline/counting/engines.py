@@ -52,10 +52,6 @@ class OpenedTables(Protocol):
     def frames(self) -> tuple[pd.DataFrame, ...] | None:
         """The tables as frames where an engine has them in memory, else None."""
 
-    @property
-    def sorts_whole_records(self) -> bool:
-        """True if whole records are best sorted by their codes, instead of counted as keys."""
-
     def code(self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress) -> list[CodedColumn]:
         """Return columns as codes over the levels of all tables, not grouped yet.
 

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, found_copies
 from disclosure_pipeline.counting.engines import OpenedTables
-from disclosure_pipeline.counting.memory.partial_records import count_records
-from disclosure_pipeline.counting.memory.whole_records import count_copies, count_whole_records
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.measures.band_counts import Band
-from disclosure_pipeline.measures.copies import HitCounts, WholeRecordCounts, copy_counts
+from disclosure_pipeline.measures.copies import FoundCopies, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.people import PeopleCounts
@@ -207,18 +205,6 @@ A multiset is another one as soon as one value is changed; most of the summaries
 
 
 @dataclass(frozen=True)
-class FoundCopies:
-    """Copies by some columns: SD records that hit one GT record, and GT records that are found."""
-
-    hits: HitCounts
-    people: PeopleCounts
-
-    def hit_once(self) -> HitCounts:
-        """Return the hits of which each GT record has one at most, however often SD repeats it."""
-        return replace(self.hits, hits=min(self.hits.hits, self.people.found))
-
-
-@dataclass(frozen=True)
 class RecordSets:
     """`whole`: the counts of each synthesis by all columns.
 
@@ -252,14 +238,12 @@ def count_record_sets(
     """Return what else is requested, and the record sets, in one pass; `columns` are not grouped."""
     sets = _list_sets(columns, targets)
     by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED_KINDS)
-    if opened.sorts_whole_records:
-        whole, found = _count_in_memory(columns, sets, by_level)
-        counted = opened.count(requests, on_progress)
-    else:
-        of_sets = [CountRequest(columns, by_level=by_level), *map(CountRequest, sets.values())]
-        counted = opened.count([*requests, *of_sets], on_progress)
-        whole, *partial = counted[len(requests) :]
-        found = [[FoundCopies(keys.unique_hits, keys.people) for keys in counts.keys] for counts in partial]
+    left_out = len(columns) if len(columns) > 1 else 0  # the first sets lack a column each
+    of_sets = map(CountRequest, list(sets.values())[left_out:])
+    of_records = CountRequest(columns, by_level=by_level, without_each=True)
+    counted = opened.count([*requests, of_records, *of_sets], on_progress)
+    whole, *others = counted[len(requests) :]
+    found = [*whole.without, *(list(map(found_copies, counts.keys)) for counts in others)]
     groups = [columns[k] for k in by_level]
     levels = [
         [
@@ -310,29 +294,6 @@ def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> 
     }
     sets = {label: [column] for label, column in alone.items()}
     return replace(records, columns={**sets, **records.columns}, partial={**found, **records.partial})
-
-
-def _count_in_memory(
-    columns: Sequence[CodedColumn],
-    sets: Mapping[str, Sequence[CodedColumn]],
-    by_level: Sequence[int],
-) -> tuple[DisclosureCounts, list[list[FoundCopies]]]:
-    """Sort the records twice, and once more by each set that leaves out more than one column."""
-    if not sets or len(columns) == 1:
-        partial = [count_copies(of_set) for of_set in sets.values()]
-        whole = count_whole_records(columns, by_level)
-    else:
-        counts = count_records(columns, [columns[k] for k in by_level])
-        partial = [
-            *map(list, counts.without),
-            *(
-                count_copies(sets[label])
-                for label in sets
-                if label in {TARGETS_ALONE, WITHOUT_NUMBERS, EVENTS_ALONE, SUMMARIES_ALONE}
-            ),
-        ]
-        whole = DisclosureCounts(counts.whole, (), (), levels=counts.levels)
-    return whole, [[FoundCopies(counts.unique, counts.people) for counts in of_set] for of_set in partial]
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:

@@ -20,7 +20,7 @@ from disclosure_pipeline.evaluation.copied_people import (
     IN_GROUPS,
     measure_groups,
 )
-from disclosure_pipeline.evaluation.counts import FoundCopies, RecordSets
+from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.nearest import (
@@ -41,6 +41,7 @@ from disclosure_pipeline.measures.chance import (
     nearness_by_chance,
 )
 from disclosure_pipeline.measures.copies import (
+    FoundCopies,
     HitCounts,
     chances_of_columns_apart,
     error_of_share,

@@ -14,7 +14,6 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import CountRequest, Target, sample_positions
 from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
-    FoundCopies,
     MeasuringPlan,
     RecordSets,
     combine_columns,
@@ -27,6 +26,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.checks import exclude
 from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
+    FoundCopies,
     HitCounts,
     UnitCombinations,
     find_lone_units,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
 
@@ -122,6 +122,18 @@ class CopyCounts:
     repeated: int
     unique: HitCounts
     people: PeopleCounts
+
+
+@dataclass(frozen=True)
+class FoundCopies:
+    """Copies by some columns: SD records that hit one GT record, and GT records that are found."""
+
+    hits: HitCounts
+    people: PeopleCounts
+
+    def hit_once(self) -> HitCounts:
+        """Return the hits of which each GT record has one at most, however often SD repeats it."""
+        return replace(self.hits, hits=min(self.hits.hits, self.people.found))
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,16 @@ from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.counts import CountRequest, Target, columns_of_requests
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    Target,
+    columns_of_requests,
+    count_without_each,
+)
+from disclosure_pipeline.counting.memory import partial_records
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned import engine, opened_files
+from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import batches_in_memory, code_batch
 from disclosure_pipeline.errors import DisclosurePipelineError
@@ -97,23 +103,54 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
         assert_same_counts(count, count_in_memory(request.keys, request.targets, together=request.together))
 
 
+@pytest.mark.parametrize("most_lower", [1 << 32, 40])
+def test_copies_without_a_column_take_as_few_parts_as_orders(
+    monkeypatch: pytest.MonkeyPatch, most_lower: int
+) -> None:
+    """Each column is left out in one order; parts lack GT or SD records, and a table is tiny."""
+    monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
+    rng = np.random.default_rng(most_lower)
+    frames = [
+        pd.DataFrame({f"c{k}": rng.integers(0, levels, records) for k, levels in enumerate((9, 2, 30, 7, 5))})
+        for records in (2000, 1500, 3)
+    ]
+    frames[1].iloc[:300] = frames[0].iloc[:300]
+    columns = [code_column(name, [frame[name] for frame in frames], TABLES) for name in frames[0]]
+    request = CountRequest(columns, by_level=(1, 3), without_each=True)
+    opened = []
+
+    def open_and_note(*arguments: Any) -> Any:
+        opened.append(arguments)
+        return open_spill_file(*arguments)
+
+    monkeypatch.setattr(record_parts, "open_spill_file", open_and_note)
+    limits = Limits(table=5, spill_part=500)
+    [counts] = engine.count_in_parts([request], batches_in_memory(columns, records=700), limits=limits)
+    assert len(opened) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
+    assert_same_counts(counts, partial_records.count_records(columns, (1, 3)).as_found())
+    [by_requests] = count_without_each(
+        [request], partial(engine.count_in_parts, batches=batches_in_memory(columns))
+    )
+    assert_same_counts(counts, by_requests)
+
+
 def test_requests_share_their_parts_where_their_keys_allow_it(
     requests: list[CountRequest], raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]
 ) -> None:
     """Records with equal keys are in one part for each request: the fewest keys that all have decide."""
     copies, measures, sex, income = requests
-    assert [list(map(id, group)) for group in engine.shared_parts(requests)] == [
+    assert [list(map(id, group)) for group in record_parts.shared_parts(requests)] == [
         list(map(id, [sex, measures, copies])),
         [id(income)],
     ]
-    assert engine.shared_parts([copies, measures]) == [[measures, copies]]
-    assert engine.determines(raw["age"], grouped["age"])
-    assert not engine.determines(grouped["age"], raw["age"])
-    assert not engine.determines(raw["age"], raw["sex"])
+    assert record_parts.shared_parts([copies, measures]) == [[measures, copies]]
+    assert record_parts.determines(raw["age"], grouped["age"])
+    assert not record_parts.determines(grouped["age"], raw["age"])
+    assert not record_parts.determines(raw["age"], raw["sex"])
     again = code_column(
         "age", [survey(3000, 1)["age"], survey(2500, 2)["age"], survey(300, 3)["age"]], TABLES
     )
-    assert not engine.determines(again, raw["age"])  # it would have to be compared record by record
+    assert not record_parts.determines(again, raw["age"])  # it would have to be compared record by record
 
 
 def test_no_request_is_no_work() -> None:
@@ -229,13 +266,15 @@ def test_spilled_records_come_back_and_are_sealed() -> None:
 
 def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: pytest.MonkeyPatch) -> None:
     """Not with the parts times the batches, both of which do; what waits for more comes back as well."""
-    monkeypatch.setattr(engine, "_SMALLEST_CHUNK", 128)
+    monkeypatch.setattr(record_parts, "_SMALLEST_CHUNK", 128)
     request = CountRequest([raw["age"], raw["postcode"]], [Target(raw["work"], CodedExclusions(), 2)])
     batches = batches_in_memory(columns_of_requests([request]), records=50)
     chunks = []
     for spill_part in (3000, 300):
         with ExitStack() as stack:
-            parts = engine.spill_in_parts([request], batches.records, Limits(spill_part=spill_part), stack)
+            parts = record_parts.spill_in_parts(
+                [request], batches.records, Limits(spill_part=spill_part), stack
+            )
             for table in batches.tables:
                 for batch in batches.read(table):
                     parts.spill_batch(table, code_batch(batches, parts.columns, table, batch))
@@ -298,8 +337,8 @@ def test_nothing_is_left_behind(paths: list[Path], tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
         return original(*_, **__)
 
-    original = engine._measure_part
-    monkeypatch.setattr(engine, "_measure_part", interrupted)
+    original = record_parts._measure_part
+    monkeypatch.setattr(record_parts, "_measure_part", interrupted)
     with small_batches(Limits(table=0, spill_part=500, threads=2)), pytest.raises(KeyboardInterrupt):
         dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
     assert parts > 2

@@ -32,7 +32,7 @@ from support.small_batches import small_batches
 
 import disclosure_pipeline
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.partitioned import engine, opened_files, streams
+from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts, streams
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import comparability
@@ -425,7 +425,7 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
     """Neither a value nor the coded records, in any open file but GT itself, whenever a part is measured."""
     spilled: set[bytes] = set()
     searched, unnamed = 0, 0
-    original_add, original_part = SpillFile.add, engine._measure_part
+    original_add, original_part = SpillFile.add, record_parts._measure_part
 
     def add(self: SpillFile, part: Any, records: Any) -> None:
         if records.nbytes >= 16:  # what is shorter may be found by chance
@@ -445,7 +445,7 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
         return original_part(*arguments)
 
     monkeypatch.setattr(SpillFile, "add", add)
-    monkeypatch.setattr(engine, "_measure_part", measure_part)
+    monkeypatch.setattr(record_parts, "_measure_part", measure_part)
     with disk(in_batches, monkeypatch) as home:
         assert home.run_ground_truth().success
         assert home.run_gate(HONEST).success
@@ -472,11 +472,11 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     opened_files.StreamedTables.count,
     streams.code_batch,
     engine.count_in_parts,
-    engine.RecordParts.measure,
-    engine.RecordParts.spill_batch,
-    engine._measure_part,
-    engine._pairs_of_key,
-    engine._parts_of,
+    record_parts.RecordParts.measure,
+    record_parts.RecordParts.spill_batch,
+    record_parts._measure_part,
+    record_parts._pairs_of_key,
+    record_parts._parts_of,
     SpillFile._decrypt,
     SpillFile.add,
     SpillFile.read,

@@ -23,6 +23,7 @@ from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.counting.memory import cell_tables, sorting
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targets_packed_together
+from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.measures.exact import Grouped, IntArray
@@ -110,11 +111,6 @@ class FramesInMemory:
         return tuple(tuple(frame.columns) for frame in self.frames)
 
     @property
-    def sorts_whole_records(self) -> bool:
-        """True: all codes are in memory."""
-        return True
-
-    @property
     def records(self) -> tuple[int, ...]:
         """The number of records of each table."""
         return tuple(len(frame) for frame in self.frames)
@@ -133,12 +129,17 @@ class FramesInMemory:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by columns that were coded here, grouped or not."""
-        return [
-            count_whole_records(request.keys, request.by_level)
-            if _is_of_whole_records(request)
-            else count_in_memory(request.keys, request.targets, on_progress, together=request.together)
-            for request in requests
-        ]
+        counted = []
+        for request in requests:
+            if request.without_each and len(request.keys) > 1:
+                counts = count_records(request.keys, request.by_level).as_found()
+            elif _is_of_whole_records(request):
+                counts = count_whole_records(request.keys, request.by_level)
+            else:
+                keys, targets = request.keys, request.targets
+                counts = count_in_memory(keys, targets, on_progress, together=request.together)
+            counted.append(counts)
+        return counted
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """Return the (synthesis, column) of columns, coded or not, whose values tell which record it is."""

@@ -8,12 +8,12 @@ agrees. All of it is on one thread: its steps are so short that several would mo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import KeyCounts
+from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
@@ -27,7 +27,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     sort_codes,
     split_between,
 )
-from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
+from disclosure_pipeline.measures.copies import CopyCounts, FoundCopies, copy_counts
 from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.people import LevelCounts
@@ -42,7 +42,7 @@ _MANY = 1 / 8  # of the records: fewer are not taken out
 
 @dataclass(frozen=True)
 class PartialRecordCounts:
-    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each column.
+    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each that is left out.
 
     `levels`: of each synthesis, by the levels of some columns.
     """
@@ -50,6 +50,13 @@ class PartialRecordCounts:
     whole: tuple[KeyCounts, ...]
     without: tuple[tuple[CopyCounts, ...], ...]
     levels: tuple[tuple[LevelCounts, ...], ...]
+
+    def as_found(self) -> DisclosureCounts:
+        """Return the counts that a request `without_each` asks for."""
+        without = [[FoundCopies(found.unique, found.people) for found in of_set] for of_set in self.without]
+        return DisclosureCounts(
+            self.whole, (), (), levels=self.levels, without=tuple(tuple(of_set) for of_set in without)
+        )
 
 
 @dataclass(frozen=True)
@@ -90,25 +97,33 @@ class _SynthesisCounts:
 
 
 def count_records(
-    columns: Sequence[CodedColumn], by_level: Sequence[CodedColumn] = ()
+    columns: Sequence[CodedColumn], by_level: Sequence[int] = (), order: int | None = None
 ) -> PartialRecordCounts:
-    """Return counts of each synthesis by all of two or more columns, and by all but one; missing is a level.
+    """Count by all of two or more columns, and by all but each one; missing is a level.
 
-    `by_level` are those of the columns by whose levels people are counted.
+    `by_level` are the places of the columns by whose levels people are counted. `order`: only the columns of
+    this part that they are dealt into (`deal_columns`) are left out.
     """
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
-    counts = [_count_synthesis(orders, synthesis, by_level) for synthesis in range(1, len(records))]
+    if order is not None:
+        orders = replace(orders, orders=[orders.orders[order]])
+    grouped = [columns[place] for place in by_level]
+    counts = [_count_synthesis(orders, synthesis, grouped) for synthesis in range(1, len(records))]
     return PartialRecordCounts(
         tuple(of_synthesis.whole for of_synthesis in counts),
-        tuple(tuple(of_synthesis.without[id(column)] for of_synthesis in counts) for column in columns),
+        tuple(
+            tuple(of_synthesis.without[id(column)] for of_synthesis in counts)
+            for column in columns
+            if id(column) in counts[0].without
+        ),
         tuple(of_synthesis.levels for of_synthesis in counts),
     )
 
 
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
     """Return as many orders as there are parts; each part is the lower digits of one."""
-    parts = _part(columns)
+    parts = deal_columns(columns)
     if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
         first, second = parts
         codes = ((*second, *first), (*first, *second))
@@ -123,8 +138,8 @@ def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Ord
     return _Orders(orders, can_be_exchanged=False)
 
 
-def _part(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
-    """Two parts of about as many combinations, or more where a part would have too many for a code.
+def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
+    """Deal the columns into parts of about as many combinations: two, or more if a code has no room.
 
     The largest columns are the first in each.
     """
@@ -145,7 +160,7 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
     whole = count_distinct(records)
     place = {id(column): place for place, column in enumerate(first.columns)}
     levels = count_levels(records, first.code, [place[id(column)] for column in by_level])
-    packed = _exchange_digits(records, first) if orders.can_be_exchanged else None
+    packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
     del records  # as large as the tables
     for order in others:
         if packed is None:

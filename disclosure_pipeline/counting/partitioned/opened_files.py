@@ -94,11 +94,6 @@ class PartitionedEngine(Engine):
 class FramesInParts(FramesInMemory):
     """Frames whose records are counted in parts, which wait on the disk, to need less memory."""
 
-    @property
-    def sorts_whole_records(self) -> bool:
-        """False: codes of all records are not in memory at once."""
-        return False
-
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
@@ -212,11 +207,6 @@ class StreamedTables:
     @property
     def frames(self) -> None:
         """None: the records stay where they are."""
-
-    @property
-    def sorts_whole_records(self) -> bool:
-        """False: codes of all records are not in memory."""
-        return False
 
     @property
     def ledger(self) -> tuple[Change, ...]:

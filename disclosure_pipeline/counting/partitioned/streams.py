@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -181,19 +182,25 @@ def _in_one_type(arrays: Sequence[Any], column: str, table: str) -> Any:
 class Stream:
     """A table of `records` that was read: the values of its columns, and the numbers of its records' values.
 
-    `numbers` has a part for each batch and column, of whole numbers of the type `types` names.
+    `numbers` has a part for each batch and column, of whole numbers of the type `types` names. `ends`: the
+    records up to the end of each batch.
     """
 
     name: str
-    records: int
     seen: dict[str, SeenValues]
     numbers: SpillFile
-    types: dict[tuple[int, str], np.dtype[Any]]
+    types: dict[tuple[int, str], np.dtype[Any]] = field(default_factory=dict)
+    ends: list[int] = field(default_factory=list)
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return self.ends[-1] if self.ends else 0
 
     @property
     def batches(self) -> range:
         """The numbers of the batches."""
-        return range(len(self.types) // max(1, len(self.seen)))
+        return range(len(self.ends))
 
     def distinct(self, column: str) -> Distinct:
         """Return the values of a column."""
@@ -206,15 +213,18 @@ class Stream:
 
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
         """Number the value of each column (-1: missing) in some records, whose positions ascend."""
-        numbers: dict[str, list[IntArray]] = {column: [] for column in self.seen}
-        start = 0
-        for batch in self.batches:
+        numbers: dict[str, IntArray] = {
+            column: np.empty(len(positions), dtype=np.int64) for column in self.seen
+        }
+        bounds = np.searchsorted(positions, [0, *self.ends])
+        for batch, (first, last) in enumerate(pairwise(bounds.tolist())):
+            if first == last:  # reading it would cost as much as if all were wanted
+                continue
+            of_batch = positions[first:last] - (self.ends[batch - 1] if batch else 0)
             for column, of_column in numbers.items():
-                of_batch = self.numbers.read((batch, column)).view(self.types[batch, column])
-                first, last = np.searchsorted(positions, [start, start + len(of_batch)])
-                of_column.append(of_batch[positions[first:last] - start].astype(np.int64))
-            start += len(of_batch)
-        return {column: np.concatenate(of_column) for column, of_column in numbers.items()}
+                stored = self.numbers.read((batch, column)).view(self.types[batch, column])
+                of_column[first:last] = stored[of_batch]
+        return numbers
 
 
 def read_stream(
@@ -234,20 +244,18 @@ def read_stream(
         return len(next(iter(batch.values()))), encoded
 
     numbers = stack.enter_context(open_spill_file(np.dtype(np.uint8), 0))
-    seen = {column: SeenValues() for column in columns}
-    types: dict[tuple[int, str], np.dtype[Any]] = {}
-    records = 0
+    stream = Stream(name, {column: SeenValues() for column in columns}, numbers)
     if not columns:
-        return Stream(name, records, seen, numbers, types)
+        return stream
     batches = map_in_threads(read_batches(location, name, columns), encode, count_cores())
     for batch, (rows, encoded) in enumerate(batches):
-        records += rows
         for column, of_column in encoded.items():
-            value_numbers = seen[column].add(of_column)
-            types[batch, column] = value_numbers.dtype
+            value_numbers = stream.seen[column].add(of_column)
+            stream.types[batch, column] = value_numbers.dtype
             numbers.add((batch, column), value_numbers.view(np.uint8))
-        on_progress(f"Reading {name}", records, 0)
-    return Stream(name, records, seen, numbers, types)
+        stream.ends.append(stream.records + rows)
+        on_progress(f"Reading {name}", stream.records, 0)
+    return stream
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, count_without_each
 from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.relational.coding import as_comparable
@@ -144,11 +144,6 @@ class DatabaseTables:
         """None: the records stay where they are."""
         return None
 
-    @property
-    def sorts_whole_records(self) -> bool:
-        """False: codes of all records are not in memory."""
-        return False
-
     def distinct(
         self, columns: Sequence[str], on_progress: OnProgress = ignore_progress
     ) -> dict[str, Sequence[Distinct]]:
@@ -175,7 +170,9 @@ class DatabaseTables:
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
         """Count the records by coded columns, request by request."""
-        return count_in_database(self._read, requests, on_progress)
+        return count_without_each(
+            requests, lambda all_of_them: count_in_database(self._read, all_of_them, on_progress)
+        )
 
     def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
