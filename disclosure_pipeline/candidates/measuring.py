@@ -55,15 +55,11 @@ from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a candidate; the sha256 of each further confidential table that they are of, too.
-
-    `releases`: one hash of all that was published before; empty where nothing was, None where the figures
-    are not beside it yet.
-    """
+    """The figures of a candidate, and the hashes of confidential tables and releases that they are of."""
 
     result: Disclosure
     confidential: Mapping[str, str] = field(default_factory=dict)
-    releases: str | None = None
+    releases: str | None = None  # empty: nothing was published; None: not measured beside it yet
 
 
 def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed: int) -> Measured:

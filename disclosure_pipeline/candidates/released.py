@@ -191,12 +191,10 @@ def add_releases(
 
 
 def _identify(folders: GateFolders, engine: Engine, snapshot: Snapshot, tables: Sequence[Any]) -> list[str]:
-    """Return what tells each table from all others: its records, or where these cannot be had its files.
-
-    Its own hash does not: without records it is of values, which another table may have, too.
-    """
+    """Return what tells each table from all others: its records, or where these cannot be had its files."""
     if engine.gives_records:
         return [identify_records(folders.store, folders.gate, table) for table in tables]
+    # A table's own hash tells less: without records it is of values, which another table may have, too.
     listed = list_syntheses(folders.gate, snapshot)
     return [" ".join(file.sha256 for file in files) for files in listed]
 

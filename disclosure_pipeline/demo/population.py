@@ -206,11 +206,7 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
 
 
 def draw(rng: np.random.Generator, weights: Floats, group: Codes) -> Codes:
-    """Draw one level for every record, with the weights of the record's group.
-
-    `weights` has the shape (groups, levels), `group` (records,) says which row of it holds for each record.
-    The result has the shape (records,) and holds 0 to levels - 1. A group without any weight must be empty.
-    """
+    """Draw a level (0 to levels - 1) for every record, by the row of `weights` that its group says."""
     groups, levels = weights.shape
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.cumsum(weights, axis=1) / np.where(totals > 0, totals, 1)

@@ -140,10 +140,7 @@ def make_data(folder: Path, records: int, seed: int) -> None:
 
 
 def _make_salaries(sample: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return a sample that took four times as many of the small regions, and two syntheses of it.
-
-    One is honest; the other holds two people in five with 3 % more income.
-    """
+    """Return a sample with weights, an honest synthesis, and one with 2 people of 5 and 3 % more income."""
     columns = ["sex", "age", "region", "household", "income"]
     honest, other = (synthesise(sample, seed)[columns] for seed in (2, 0))
     in_large = sample["region"].isin(REGION[:_LARGE_REGIONS])

@@ -68,10 +68,7 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
         return GateParams
 
     def scaffold(self, request: dg.ScaffoldRequest[GateParams]) -> None:
-        """Write the gate into the folder that Dagster names. InputError where that cannot be done.
-
-        Folders and keys are made for a project, whose `.env` names them; outside of one the file is all.
-        """
+        """Write the gate into the folder that Dagster names; in a project with folders and keys."""
         if request.scaffold_format != "yaml" or request.append:
             raise InputError("A gate is written as YAML, in a folder of its own.")
         folder_name = re.sub(r"[^a-z0-9_]", "_", request.target_path.name.casefold())

@@ -84,11 +84,7 @@ _PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
 
 
 def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
-    """Return the gate with the templates in its paths filled in; nothing else is a template.
-
-    A source of the ground truth that is no path has none: what it takes from the environment is taken
-    when it is read, and is in no definition.
-    """
+    """Return the gate with the templates in its paths filled in; nothing else, no source, is one."""
 
     def resolve(path: Any) -> Any:
         if not isinstance(path, str):

@@ -45,11 +45,7 @@ def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetad
 def show_plots(
     result: Disclosure, judgements: Iterable[Judgement], targets: Sequence[str | None]
 ) -> dict[str, dg.FloatMetadataValue]:
-    """Return the riskiest figures of an asset under names that sort together.
-
-    Such as DiSCO__income, DiSCO__income__bound and DiSCO__income__others, what other people's records would
-    show. `targets`: those of the asset's figures, None for those of the whole table.
-    """
+    """Return the riskiest figures of an asset, by target (None: all), under names that sort together."""
     figures: dict[str, float | None] = {}
     for target in targets:
         for measure in _ALWAYS:
@@ -196,10 +192,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
 
 
 def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
-    """Return a frame as a table; its index becomes columns. Missing values are empty.
-
-    `name`: that of the frame in the result, by which the columns are described.
-    """
+    """Return a frame and its index as a table; its columns are described as those of the frame `name`."""
     flat = frame if frame.index.names == [None] else frame.reset_index()
 
     def shorten(value: Any) -> Any:

@@ -114,10 +114,7 @@ StepResult = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterializatio
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The results of a step, handed to Dagster in this order, and how it ends.
-
-    `failure` ends the run; with `verdict` the run is over, and `last_words` are the last that it says.
-    """
+    """The results of a step, in order; the failure that ends it, or the run's verdict and last words."""
 
     results: Sequence[StepResult]
     failure: dg.Failure | None = None

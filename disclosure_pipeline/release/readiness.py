@@ -90,10 +90,7 @@ class Finding:
 
 
 def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
-    """Check ground truth and contract, keys, folders, environment and packages; say what was found.
-
-    The ground truth is read as a whole; nothing is recorded and no folder is made.
-    """
+    """Check ground truth, contract, keys, folders, environment and packages; record and make nothing."""
     missing = find_missing(folders, now)
     attributes = {attribute for attribute, _ in missing}
     findings = [Finding(attribute, problem, is_problem=True) for attribute, problem in missing]
@@ -228,10 +225,7 @@ def _check_packages(folders: GateFolders) -> Iterator[Finding]:
 
 
 def keep_power(folders: GateFolders, seconds: float = SECONDS) -> GatePower:
-    """Measure what the policy would notice, and keep it for `check`, dossiers and releases.
-
-    Without a salt it is kept unsealed: then a release measures it again. Errors as `measure_power`.
-    """
+    """Measure what the policy would notice, and keep it: believed by a release if there is a salt."""
     power, ground_truth = measure_power(folders, seconds)
     record_power(folders, ground_truth, power, _seal_if_possible)
     return power
@@ -263,10 +257,7 @@ def find_power(folders: GateFolders, ground_truth: str) -> GatePower | None:
 
 
 def keep_power_once(folders: GateFolders, ground_truth: str) -> str:
-    """Measure what the policy would notice unless that is kept; return it in a sentence, or why it is not.
-
-    Nothing that goes wrong here stands in the way of a run.
-    """
+    """Return in a sentence what the policy would notice, measured unless it is kept; never raise an error."""
     if not folders.gate.power_seconds:
         return "not measured: power_seconds is 0"
     try:

@@ -127,10 +127,7 @@ def _digest_tables(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
 def find_revocations(
     folder: Path, released: Predicate, files: Mapping[str, str], revocations: Sequence[Revocation]
 ) -> list[Revocation]:
-    """Return the revocations of a release in a folder, or of one of its tables; `files`: name -> sha256.
-
-    The same table is found whatever its release, files, order of records or of columns.
-    """
+    """Return the revocations of a release, or of the same table in another; `files`: name -> sha256."""
     tables = set(_digest_tables(folder, files)) if any(of.tables for of in revocations) else set()
     return [
         revocation

@@ -257,10 +257,7 @@ def to_canonical_json(content: Any) -> bytes:
 
 
 def read_envelope(raw: bytes, payload_type: str = PAYLOAD_TYPE) -> tuple[Envelope, list[str]]:
-    """Return the envelope of a file's bytes, and sentences that say what is wrong with its form or type.
-
-    StatementError where the bytes are no signed envelope.
-    """
+    """Return the envelope of a file's bytes, and what is wrong with its form. StatementError if none."""
     from securesystemslib.dsse import Envelope
     from securesystemslib.exceptions import FormatError
 
