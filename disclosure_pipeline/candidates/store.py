@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import yaml
 
@@ -20,9 +20,19 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.waivers import Waiver
-from disclosure_pipeline.runtime.files import copy_hashed, hash_file, read_json, sync_folder, write_json
+from disclosure_pipeline.runtime.files import (
+    copy_hashed,
+    hash_file,
+    read_json,
+    sync_folder,
+    write_json,
+)
 from disclosure_pipeline.tables.files import suffix_of
 from disclosure_pipeline.tables.sources import LinkedSource, Source
+
+if TYPE_CHECKING:
+    pass
+
 
 CLAIMS = "claims.yaml"
 MOST_BYTES = 4096
@@ -337,3 +347,12 @@ def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...
                 "together, and their names end alike."
             )
     return [tuple(of_synthesis[kind] for kind in LINKED) for of_synthesis in halves.values()]
+
+
+def locate_revocations(releases: Path) -> Path:
+    """Return the file beside the folder of a gate's releases that the gate itself reads.
+
+    >>> locate_revocations(Path("releases/survey"))
+    PosixPath('releases/survey.revocations')
+    """
+    return releases.with_name(f"{releases.name}.revocations")

@@ -278,9 +278,9 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     hand the file of revocations to its recipients. The same table is not published again, in whatever order,
     format or release.
     """
+    from disclosure_pipeline.candidates.store import locate_revocations
     from disclosure_pipeline.policy.trust import read_trusted
     from disclosure_pipeline.release.keys import load_signer
-    from disclosure_pipeline.release.revoking import locate_revocations
     from disclosure_pipeline.release.revoking import revoke as write_revocation
 
     revocations = revocations or locate_revocations(folder.absolute().parent)

@@ -30,6 +30,7 @@ from disclosure_pipeline.tables.dictionary import FrozenModel
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
+from disclosure_pipeline.candidates.store import locate_revocations
 
 PAYLOAD_TYPE = "application/vnd.disclosure-pipeline.revocation+json"
 
@@ -39,15 +40,6 @@ _MAXIMUM_BYTES = 1 << 24
 
 class RevocationError(DisclosurePipelineError):
     """A revocation cannot be made, or a file of them cannot be believed."""
-
-
-def locate_revocations(releases: Path) -> Path:
-    """Return the file beside the folder of a gate's releases that the gate itself reads.
-
-    >>> locate_revocations(Path("releases/survey"))
-    PosixPath('releases/survey.revocations')
-    """
-    return releases.with_name(f"{releases.name}.revocations")
 
 
 class Revocation(FrozenModel):

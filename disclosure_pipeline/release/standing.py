@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.arrival import (
 )
 from disclosure_pipeline.candidates.released import Released, is_gone, list_unrecorded, record_released
 from disclosure_pipeline.candidates.released import read_released as read_recorded_releases
-from disclosure_pipeline.candidates.store import GateFolders, is_safe_name, load_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, is_safe_name, load_snapshot, locate_revocations
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
@@ -27,7 +27,6 @@ from disclosure_pipeline.release.revoking import (
     Revocation,
     RevocationError,
     find_revocations,
-    locate_revocations,
     read_gate_revocations,
     read_released,
 )

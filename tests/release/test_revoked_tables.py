@@ -9,10 +9,10 @@ import pytest
 from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
 
+from disclosure_pipeline.candidates.store import locate_revocations
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.published_tables import digest_published
-from disclosure_pipeline.release.revoking import locate_revocations
 from disclosure_pipeline.release.standing import list_standings
 from disclosure_pipeline.release.statement import STATEMENT
 
