@@ -20,6 +20,7 @@ from disclosure_pipeline.candidates.arrival import (
     record_ground_truth,
 )
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES, draw_seed
+from disclosure_pipeline.candidates.filing import describe_broken_clauses
 from disclosure_pipeline.candidates.measuring import (
     Measured,
     measure_against,
@@ -50,7 +51,7 @@ from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import Decision, Judgement, RefusedWaiver, judge, publish, waive
+from disclosure_pipeline.policy.verdict import Decision, Judgement, judge, waive
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -110,12 +111,10 @@ def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of a candidate, its verdict (`public` without exact figures), and the dossier of both."""
+    """The figures of a candidate, the verdict on them, and the dossier that says both."""
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
-    public: tuple[Judgement, ...]
-    refused_waivers: tuple[RefusedWaiver, ...]
     dossier: dict[str, Any]
 
 
@@ -212,21 +211,7 @@ def _judge(
         judgements,
         refused_waivers,
     )
-    records = [measured.result.N_d, *measured.result.N_s]
-    public = publish(judgements, records, gate.policy.smallest_count)
-    return Evaluation(measured.result, judgements, public, refused_waivers, content)
-
-
-def list_refusal_reasons(evaluation: Evaluation) -> list[str]:
-    """List the clauses and waivers that keep the candidate from release, each as a sentence for anybody."""
-    return [
-        *(
-            str(public)
-            for public in evaluation.public
-            if public.outcome == "undetermined" or (public.outcome == "exceeded" and not public.clause.warns)
-        ),
-        *map(str, evaluation.refused_waivers),
-    ]
+    return Evaluation(measured.result, judgements, content)
 
 
 @dataclass(frozen=True)
@@ -256,7 +241,8 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
         decision: Decision = evaluation.dossier["decision"]
         if any(judgement.outcome != "kept" for judgement in arrival.overlaps):
             decision = "undetermined"  # in a run a check stops it before anything is decided
-        return Rehearsal(decision, tuple(list_refusal_reasons(evaluation)), evaluation.dossier)
+        reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count).values()
+        return Rehearsal(decision, tuple(reasons), evaluation.dossier)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,11 +15,10 @@ from typing import NoReturn
 from disclosure_pipeline.candidates.arrival import name_measured
 from disclosure_pipeline.candidates.evaluation import (
     evaluate,
-    list_refusal_reasons,
     measure,
     require_forward_clock,
 )
-from disclosure_pipeline.candidates.filing import file_dossier, list_broken_clauses
+from disclosure_pipeline.candidates.filing import describe_broken_clauses, file_dossier, list_broken_clauses
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.released import (
     RELEASED,
@@ -193,7 +192,8 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         evaluation = evaluate(folders, candidate, measured_at, staged)
         content = evaluation.dossier
         if content["decision"] != "approved":
-            _refuse(candidate, content["decision"], list_refusal_reasons(evaluation))
+            reasons = describe_broken_clauses(content, folders.gate.policy.smallest_count).values()
+            _refuse(candidate, content["decision"], reasons)
         if snapshot.sha256 != content["measured"]["snapshot"]:
             raise StoreError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
@@ -240,7 +240,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         return Release(target, True, approval)
 
 
-def _refuse(candidate: str, decision: str, reasons: Sequence[str]) -> NoReturn:
+def _refuse(candidate: str, decision: str, reasons: Iterable[str]) -> NoReturn:
     error = RefusedError if decision == "refused" else UndeterminedError
     raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
 

@@ -26,6 +26,7 @@ from support.sampling import some_of
 
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.evaluation import Evaluation
+from disclosure_pipeline.candidates.filing import describe_broken_clauses
 from disclosure_pipeline.candidates.store import MARKER, GateFolders, Store
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
@@ -110,7 +111,9 @@ def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration
                 np.testing.assert_array_equal(part.to_numpy(float)[: len(whole)], whole.to_numpy(float))
         assert actual.dossier["warnings"] == []
     else:
-        assert reason in "; ".join(evaluation.list_refusal_reasons(actual))
+        assert reason in "; ".join(
+            describe_broken_clauses(actual.dossier, actual.dossier["smallest_count"]).values()
+        )
 
 
 def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
