@@ -25,15 +25,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 from data import KEY_SETS, TARGETS, Draw, resampled_tables, tables, write, written
+from figures import Figures, differences, of_disclosure
 from gate_run import gate_over_files
 from measuring import run
+from peers import duckdb_by_hand
 
 import disclosure_pipeline as dp
 
 CORES = 2
 SIZES = (1_000_000, 10_000_000, 100_000_000)
 LARGEST = 10_000_000
-ENGINES = {"memory": "memory", "partitioned": "partitioned", "duckdb": "duckdb://"}
+BY_HAND = "DuckDB by hand"  # queries of our own, for fewer figures
+ENGINES = {"memory": "memory", "partitioned": "partitioned", "DuckDB, by Ibis": "duckdb://", BY_HAND: BY_HAND}
 PARTITIONS = {1_000_000: (1, 2, 8, 64), 10_000_000: (8,)}  # shuffle partitions of Spark, by records
 GATE_SIZES = (10_000_000, 100_000_000)
 FASTER_DRAWN = 100_000_000  # records: larger tables are drawn in a faster way
@@ -55,7 +58,8 @@ _SPARK = {
 class Cost:
     """Seconds on the clock and of all cores; the figures.
 
-    `memory`: gigabytes over what was held before; `disk`: of temporary files at their largest.
+    `memory`: gigabytes over what was held before; `disk`: of temporary files at their largest. `by_hand` are
+    the figures that a peer has, too; None of a gate. `figures` is empty for a peer.
     """
 
     seconds: float
@@ -63,16 +67,21 @@ class Cost:
     memory: float
     disk: float
     figures: str
+    by_hand: Figures | None = None
 
 
 def measure(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[str], engine: str) -> Cost:
     """Measure tables in this process, and those that it started."""
+    if engine == BY_HAND:
+        duckdb_by_hand.prepare(small, keys, TARGETS)()
+        return _cost(lambda: ("", duckdb_by_hand.prepare(paths, keys, TARGETS)()))
     ask = partial(dp.disclosure, keys=list(keys), targets=list(TARGETS), engine=engine)
     ask(*small)
 
-    def figures() -> str:
+    def figures() -> tuple[str, Figures]:
         result = ask(*paths)
-        return result.identity.to_csv() + result.attribute.to_csv() + result.cap.to_csv()
+        text = result.identity.to_csv() + result.attribute.to_csv() + result.cap.to_csv()
+        return text, of_disclosure(result)
 
     return _cost(figures)
 
@@ -81,10 +90,10 @@ def measure_gate(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[st
     """Measure a run of a gate in this process, from the files that arrive to the published release."""
     with tempfile.TemporaryDirectory(dir=paths[0].parent) as home:
         work = gate_over_files(paths, keys, small, Path(home), repeats=1, engine=engine)
-        return _cost(lambda: str(work()))
+        return _cost(lambda: (str(work()), None))
 
 
-def _cost(work: Callable[[], str]) -> Cost:
+def _cost(work: Callable[[], tuple[str, Figures | None]]) -> Cost:
     cpu_before, held = _of_children()
     with _watched_disk() as disk:
         measurement = run(work)
@@ -94,7 +103,7 @@ def _cost(work: Callable[[], str]) -> Cost:
         measurement.cpu + cpu - cpu_before,
         (measurement.peak + max(0, peak - held)) / 1e9,
         max(disk) / 1e9,
-        measurement.result,
+        *measurement.result,
     )
 
 
@@ -124,7 +133,7 @@ def _of_children() -> tuple[float, int]:
     cpu, peak = 0.0, 0
     for child in psutil.Process().children(recursive=True):
         times = child.cpu_times()
-        cpu += times.user + times.system
+        cpu += times.user + times.system + times.children_user + times.children_system
         status = Path(f"/proc/{child.pid}/status").read_text().splitlines()
         peak += sum(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
     return cpu, peak
@@ -185,13 +194,16 @@ def compare(
         draw: Draw = resampled_tables if records > FASTER_DRAWN else tables
         paths = in_fresh_process(written, folder, records, draw)
         for case in cases:
-            figures: dict[str, str] = {}
+            costs: list[Cost] = []
             for name, engine in of_size.items():
                 cost = in_fresh_process(measure, small, paths, KEY_SETS[case], engine, minutes=minutes)
                 rows.append([f"{records:,}", case, name, *_cells(cost)])
                 print(*rows[-1], sep=", ", flush=True)
-                figures |= {name: cost.figures} if isinstance(cost, Cost) else {}
-            assert len(set(figures.values())) <= 1, f"the engines do not agree: {records}, {case}"
+                costs += [cost] if isinstance(cost, Cost) else []
+            by_hand = [cost.by_hand for cost in costs if cost.by_hand]
+            agree = len({cost.figures for cost in costs} - {""}) <= 1
+            agree &= not any(differences(by_hand[0], of_other) for of_other in by_hand[1:])
+            assert agree, f"the engines do not agree: {records}, {case}"
     return rows
 
 

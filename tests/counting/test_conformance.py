@@ -31,7 +31,7 @@ from support.engines import (
 )
 from support.figures import assert_same, assert_same_frame
 from support.same_counts import assert_same_counts
-from support.sampling import DATABASES, examples, some_of
+from support.sampling import DATABASES, examples, only_in_ci, some_of
 from support.services import PASSWORD, postgres, require_engine
 from support.strategies import Case, cases, measured
 from support.surveys import survey
@@ -42,6 +42,8 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.engines import OpenedTables, find_engine, list_engines
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import open_tables
+from disclosure_pipeline.counting.relational import workers
+from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -167,6 +169,21 @@ def test_chosen_tables(engine: str, way: str, case: str, databases: Databases) -
             assert_same_counts(tuple(chosen.count(opened.stacked())), tuple(expected_of_stack))
             in_memory = FramesInMemory((chosen.frames[0], chosen.frames[2]), "memory")
             assert_same_counts(tuple(chosen.count(opened.only([0, 2]))), tuple(chosen.count(in_memory)))
+
+
+@only_in_ci("Spark takes seconds for each query")
+@pytest.mark.parametrize("case", CASES)
+def test_executors_without_this_package(
+    case: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or with another version of it: Spark counts by queries, as every other database."""
+    session = spark_session(databases("spark"))
+    assert workers.have_this_package(session)
+    monkeypatch.setattr(workers, "version", lambda _: "0")
+    assert not workers.have_this_package(session)
+    chosen, expected, _ = chosen_tables(case)
+    with opened_by("spark", chosen.frames, databases) as opened:
+        assert_same_counts(tuple(chosen.count(opened)), tuple(expected))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

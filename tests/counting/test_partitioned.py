@@ -277,7 +277,7 @@ def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: 
             )
             for table in batches.tables:
                 for batch in batches.read(table):
-                    parts.spill_batch(table, code_batch(batches, parts.columns, table, batch))
+                    parts.spill_batch(table, code_batch(batches, parts.counter.columns, table, batch))
             [counted] = parts.measure(Limits(), 0, ignore_progress)
             chunks.append(sum(len(of_part) // 2 for of_part in parts.spill_file.chunks.values()))
             nbytes = sum(batches.records) * parts.spill_file.dtype.itemsize

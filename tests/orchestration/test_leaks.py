@@ -34,6 +34,7 @@ import disclosure_pipeline
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts, streams
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
+from disclosure_pipeline.counting.partitioned.parts import PartCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.plots import drawing
@@ -476,7 +477,8 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     record_parts.RecordParts.spill_batch,
     record_parts._measure_part,
     record_parts._pairs_of_key,
-    record_parts._parts_of,
+    PartCounter.count,
+    PartCounter.find_parts,
     SpillFile._decrypt,
     SpillFile.add,
     SpillFile.read,

@@ -154,7 +154,7 @@ def _count_in_one_pass(
             by_request[id(counter.request)] = counter.measure(limits, on_progress)
         for parts in spilled:
             measured = parts.measure(limits, threads, on_progress)
-            for request, of_parts in zip(parts.requests, measured, strict=True):
+            for request, of_parts in zip(parts.counter.requests, measured, strict=True):
                 of_others = by_request.get(id(request), replace(of_parts, without=()))
                 by_request[id(request)] = replace(of_others, without=of_others.without + of_parts.without)
     return [_order_by_key(request, by_request[id(request)]) for request in requests]

@@ -2,88 +2,63 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import cast
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    DisclosureCounts,
-    Target,
-    columns_of_requests,
-)
-from disclosure_pipeline.counting.memory.engine import count_in_memory
-from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
-from disclosure_pipeline.counting.memory.radix import Codes, Limits
-from disclosure_pipeline.counting.memory.whole_records import count_whole_records
-from disclosure_pipeline.counting.partitioned.spill_file import Records, SpillFile, open_spill_file
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
+from disclosure_pipeline.counting.memory.partial_records import deal_columns
+from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.partitioned.parts import PartCounter, PartCounts, PartSums, RunningSum
+from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
-from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
+from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
+from disclosure_pipeline.tables.levels import CodedColumn
 
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
-_HALF = np.uint64(32)
 _EVEN = 16  # combinations for each part: some are frequent
 _SMALLEST_CHUNK = 1 << 15  # bytes: of 10 billion records in each table they wait in 0.6 GB at most
 
 
 @dataclass(frozen=True)
 class RecordParts:
-    """Spilled records: the codes of `columns`, in so many `parts` of each of the `tables`.
+    """Spilled records, in so many `parts` of each table, and who counts them."""
 
-    Records with equal keys are in one part, for each of the `requests`: the keys of the first decide, and
-    records that differ in them differ in the keys of all others too. `order`: records are in one part that
-    agree in all keys but those that are left out in this order (`deal_columns`).
-    """
-
-    requests: tuple[CountRequest, ...]
-    columns: tuple[CodedColumn, ...]
-    tables: range
+    counter: PartCounter
     parts: int
     spill_file: SpillFile
-    order: int | None = None
-
-    @property
-    def deciding(self) -> list[CodedColumn]:
-        """The columns that decide in which part a record is."""
-        keys = self.requests[0].keys
-        left_out = [] if self.order is None else deal_columns(keys)[self.order]
-        return [key for key in keys if all(key is not column for column in left_out)]
 
     def spill_batch(self, table: int, batch: CodedBatch) -> None:
         """Append the records of a batch to their parts."""
-        part = _parts_of([batch.codes_of(key) for key in self.deciding], self.parts)
+        part = self.counter.find_parts(batch.codes_of, self.parts)
         order = np.argsort(part, kind="stable")
         records = np.empty(batch.records, dtype=self.spill_file.dtype)
-        for number, column in enumerate(self.columns):
-            records[f"{number}"] = batch.codes_of(column)
+        for column in self.counter.columns:
+            records[self.counter.field(column)] = batch.codes_of(column)
         records = records[order]
         ends = np.cumsum(np.bincount(part, minlength=self.parts))
         for i, (start, end) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True)):
             if end > start:
                 self.spill_file.add((i, table), records[start:end])
 
-    def field(self, column: CodedColumn) -> str:
-        """Return the field of the spilled records that holds the codes of a column."""
-        return f"{next(i for i, spilled in enumerate(self.columns) if spilled is column)}"
-
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """Return what the requests ask for, once all batches are spilled."""
-        sums = [_Sums(request) for request in self.requests]
+        sums = [PartSums(request) for request in self.counter.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
             for of_request, of_part in zip(sums, counts, strict=True):
                 of_request.add(of_part)
             on_progress("Measuring", completed, self.parts)
-        return [of_request.counts(self, threads) for of_request in sums]
+        return [
+            of_request.counts(partial(_pairs_of_key, self, of_request.request, threads))
+            for of_request in sums
+        ]
 
 
 def spill_in_parts(
@@ -98,13 +73,9 @@ def spill_in_parts(
     The keys of every request determine those of the first: see `shared_parts`. With an `order` it is one
     request. InputError where the disk has no room.
     """
-    columns = columns_of_requests(requests)
-    dtype = np.dtype(
-        [(f"{number}", np.min_scalar_type(column.size - 1)) for number, column in enumerate(columns)]
-    )
-    parts = _count_parts(records, limits)
-    spill_file = stack.enter_context(open_spill_file(dtype, sum(records), _SMALLEST_CHUNK))
-    return RecordParts(tuple(requests), tuple(columns), range(len(records)), parts, spill_file, order)
+    counter = PartCounter.of_requests(requests, len(records), order)
+    spill_file = stack.enter_context(open_spill_file(counter.dtype, sum(records), _SMALLEST_CHUNK))
+    return RecordParts(counter, _count_parts(records, limits), spill_file)
 
 
 def has_orders(request: CountRequest, records: tuple[int, ...], limits: Limits) -> bool:
@@ -149,136 +120,22 @@ def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
     )
 
 
-def _parts_of(keys: Sequence[Codes], parts: int) -> IntArray:
-    """Return the part of each record: one and the same for all that have the same keys."""
-    mixed = np.zeros(len(keys[0]), dtype=np.uint64)
-    for codes in keys:
-        mixed += codes.astype(np.uint64)
-        mixed *= _MULTIPLIER
-        mixed ^= mixed >> _HALF
-    mixed *= _MULTIPLIER
-    return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
-
-
-_PartCounts = tuple[list[int], DisclosureCounts]
-"""The counts of some syntheses in a part, and which these are."""
-
-
-def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[_PartCounts]]:
-    """For each request the counts in a part, of some syntheses at a time; none of those without a record."""
-    records = [parts.spill_file.read((part, table)) for table in parts.tables]
-    present = [synthesis for synthesis in parts.tables[1:] if len(records[0]) or len(records[synthesis])]
-    # With GT every synthesis can be measured; without it only those that have records.
-    together = [present] if len(records[0]) else [[synthesis] for synthesis in present]
-    return [
-        [
-            (syntheses, _count_part(parts, request, records, [0, *syntheses], limits))
-            for syntheses in together
-            if syntheses
-        ]
-        for request in parts.requests
-    ]
-
-
-def _count_part(
-    parts: RecordParts,
-    request: CountRequest,
-    records: Sequence[Records],
-    tables: Sequence[int],
-    limits: Limits,
-) -> DisclosureCounts:
-    def in_part(column: CodedColumn) -> CodedColumn:
-        field = parts.field(column)
-        stored = tuple(_store(column, records[table][field], table) for table in tables)
-        return replace(column, tables=stored)
-
-    keys = [in_part(key) for key in request.keys]
-    if parts.order is not None:
-        return count_records(keys, () if parts.order else request.by_level, parts.order).as_found()
-    if request.by_level:
-        return count_whole_records(keys, request.by_level)
-    targets = [replace(target, column=in_part(target.column)) for target in request.targets]
-    # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
-    together = request.together and len(records[0]) > 0
-    return count_in_memory(keys, targets, limits=limits, together=together)
-
-
-def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
-    """Return some records of a table; `counts` stay those of all, which say what levels there are."""
-    return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
-
-
-_WAITING = 8  # parts whose counts are added up at once: by group they take megabytes each
-
-
-@dataclass
-class _RunningSum:
-    """A sum of counts that come one after the other, few of which are held at a time."""
-
-    waiting: list[Any] = field(default_factory=list)
-
-    def add(self, counts: Any) -> None:
-        self.waiting.append(counts)
-        if len(self.waiting) == _WAITING:
-            self.waiting = [self.result()]
-
-    def result(self) -> Any:
-        return add_up(self.waiting)
-
-
-@dataclass
-class _Sums:
-    """What the parts counted so far add up to, of each synthesis and of all together."""
-
-    request: CountRequest
-    of_syntheses: dict[int, _RunningSum] = field(default_factory=lambda: defaultdict(_RunningSum))
-    together: _RunningSum = field(default_factory=_RunningSum)
-
-    def add(self, counted: Sequence[_PartCounts]) -> None:
-        for syntheses, counts in counted:
-            for i, synthesis in enumerate(syntheses):
-                targets = tuple(of_target[i] for of_target in counts.targets)
-                levels = counts.levels[i] if counts.levels else ()
-                without = tuple(of_set[i] for of_set in counts.without)
-                self.of_syntheses[synthesis].add((counts.keys[i], targets, levels, without))
-            if counts.together:
-                self.together.add(counts.together)
-
-    def counts(self, parts: RecordParts, threads: int) -> DisclosureCounts:
-        request = self.request
-        of_syntheses = [self.of_syntheses[i].result() for i in parts.tables[1:]]
-        by_target = tuple(zip(*(targets for _, targets, *_ in of_syntheses), strict=True))
-        listed = [t for t, of_target in enumerate(by_target) if any(c.has_large_cells for c in of_target)]
-        pairs = _pairs_of_key(parts, request.keys, [request.targets[t] for t in listed], threads)
-        pairs_of_target = dict(zip(listed, pairs, strict=True))
-        return DisclosureCounts(
-            tuple(keys for keys, *_ in of_syntheses),
-            by_target,
-            tuple(pairs_of_target.get(t, ()) for t in range(len(request.targets))),
-            self.together.result() if request.together else None,
-            tuple(levels for _, _, levels, _ in of_syntheses) if request.by_level else (),
-            tuple(zip(*(without for *_, without in of_syntheses), strict=True)),
-        )
+def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[PartCounts]]:
+    """For each request the counts in a part: see `PartCounter.count`."""
+    records = [parts.spill_file.read((part, table)) for table in parts.counter.tables]
+    return parts.counter.count(records, limits)
 
 
 def _pairs_of_key(
-    parts: RecordParts, keys: Sequence[CodedColumn], targets: Sequence[Target], threads: int
+    parts: RecordParts, request: CountRequest, threads: int, targets: Sequence[int]
 ) -> Sequence[tuple[Grouped, ...]]:
-    """For each target and key the GT records by level of the key * size of the target + target level."""
-    if not targets:
-        return []
+    """Return the pairs of some targets, by number, in all parts: see `PartCounter.pairs_of_key`."""
+    columns = [request.targets[t].column for t in targets]
 
     def pairs_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
-        records = parts.spill_file.read((part, 0))
-        ones = np.ones(len(records), dtype=np.int64)
-        levels = [records[parts.field(key)].astype(np.int64) for key in keys]
-        pairs = []
-        for target in targets:
-            t, size = records[parts.field(target.column)].astype(np.int64), target.column.size
-            pairs.append(tuple(Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels))
-        return tuple(pairs)
+        return parts.counter.pairs_of_key(parts.spill_file.read((part, 0)), request.keys, columns)
 
-    sums = _RunningSum()
+    sums = RunningSum()
     for pairs in map_in_threads(range(parts.parts), pairs_in_part, threads):
         sums.add(pairs)
-    return sums.result()
+    return cast(Sequence[tuple[Grouped, ...]], sums.result())

@@ -42,11 +42,14 @@ from disclosure_pipeline.counting.relational.coding import (
 )
 from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
 from disclosure_pipeline.counting.relational.transfer import (
+    SPARK,
     fetch_integers,
     run_query,
+    spark_session,
     store_temporarily,
     upload_temporarily,
 )
+from disclosure_pipeline.counting.relational.workers import count_in_workers, have_this_package
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.baseline_counts import sum_of_squares
 from disclosure_pipeline.measures.checks import sum_by_pair
@@ -86,6 +89,9 @@ def count_in_database(
 
 
 def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
+    backend = read.tables[0].get_backend()
+    if backend.name == SPARK and have_this_package(spark_session(backend)):
+        return count_in_workers(read, request, partial(on_progress, _STEP))
     keys, targets = request.keys, request.targets
     columns = {id(target.column): target.column for target in targets}  # of several targets once
     place = {column: k for k, column in enumerate(columns)}

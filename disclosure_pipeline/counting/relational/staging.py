@@ -134,20 +134,34 @@ def stage_records(
     where the tables do not hold the values and records that are known.
     """
     columns = [*keys, *targets]
-    digits = lay_out_words([key.size for key in keys])
     with ExitStack() as stack:
-        coded = []
-        for i, table in enumerate(read.tables):
-            values = [read.distinct[column.name][i] for column in columns]
-            if read.stacked:
-                codes = [_codes_within_stack(column, read.distinct[column.name], i) for column in columns]
-            else:
-                codes = [column.codes[i] for column in columns]
-            number = min(i, 1) if read.stacked else i
-            coded.append(_code_table(table, number, columns, codes, values, digits, stack))
-        records = stack.enter_context(store_temporarily(_stack_tables(coded)))
-        _check_unchanged(records, columns, digits, read.names)
+        coded, digits = code_tables(read, keys, targets, stack)
+        records = stack.enter_context(store_temporarily(coded))
+        counts = fetch_integers(count_by_code(records, digits, len(targets)))
+        shifts = [place.shift for place in digits] + [0] * len(targets)
+        check_unchanged(counts, columns, shifts, read.names)
         yield records, digits
+
+
+def code_tables(
+    read: ReadTables, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn], stack: ExitStack
+) -> tuple[Any, tuple[Digits, ...]]:
+    """Return the expression of the coded records of all tables, and where the codes of the keys are in them.
+
+    What is uploaded for them is there as long as the stack.
+    """
+    columns = [*keys, *targets]
+    digits = lay_out_words([key.size for key in keys])
+    coded = []
+    for i, table in enumerate(read.tables):
+        values = [read.distinct[column.name][i] for column in columns]
+        if read.stacked:
+            codes = [_codes_within_stack(column, read.distinct[column.name], i) for column in columns]
+        else:
+            codes = [column.codes[i] for column in columns]
+        number = min(i, 1) if read.stacked else i
+        coded.append(_code_table(table, number, columns, codes, values, digits, stack))
+    return _stack_tables(coded), digits
 
 
 def _stack_tables(tables: Sequence[Any]) -> Any:
@@ -199,13 +213,14 @@ def _upload_codes(
     return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
 
 
-def _check_unchanged(
-    records: Any, columns: Sequence[CodedColumn], digits: Sequence[Digits], names: Sequence[str]
+def check_unchanged(
+    rows: Mapping[str, IntArray], columns: Sequence[CodedColumn], shifts: Sequence[int], names: Sequence[str]
 ) -> None:
-    """Raise InputError unless the tables hold the records of each code that are known, and no others."""
-    rows = fetch_integers(count_by_code(records, digits, len(columns) - len(digits)))
-    for k, column in enumerate(columns):
-        shift = digits[k].shift if k < len(digits) else 0
+    """Raise InputError unless the tables hold the records of each code that are known, and no others.
+
+    `rows` as `count_by_code`, with the codes of each column shifted by so many bits.
+    """
+    for k, (column, shift) in enumerate(zip(columns, shifts, strict=True)):
         for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
             is_of_column = (rows["column"] == k) & (rows["i"] == i)
             counts = np.zeros(column.size + 1, dtype=np.int64)

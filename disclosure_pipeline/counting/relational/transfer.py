@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -90,6 +92,8 @@ def _connect_spark(url: str) -> Any:
     # Ibis does not look at the master, and Python's urllib takes its brackets for those of an address.
     master, _, options = url.partition("://")[2].partition("?")
     master = master.rstrip("/")
+    if master.startswith("local"):  # executors are on this machine, and have the packages of this Python
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     if master:
         builder = builder.master(master if master.startswith(_MASTERS) else f"spark://{master}")
@@ -317,17 +321,27 @@ def store_temporarily(table: Any) -> Iterator[Any]:
         backend.drop_table(name, force=True)
 
 
+def as_spark_frame(table: Any) -> Any:
+    """Return an expression over tables of Spark as a data frame of Spark."""
+    backend = table.get_backend()
+    return backend.raw_sql(backend.compile(table))
+
+
 def fetch_rows(table: Any) -> Any:
     """Return the rows of an expression as an Arrow table."""
-    backend = table.get_backend()
-    if backend.name == SPARK:  # by way of pandas, as Ibis does it, integers beside a NULL become floats
-        return backend.raw_sql(backend.compile(table)).toArrow()
+    if table.get_backend().name == SPARK:
+        # By way of pandas, as Ibis does it, integers beside a NULL become floats.
+        return as_spark_frame(table).toArrow()
     return table.to_pyarrow()
 
 
 def fetch_integers(table: Any) -> Mapping[str, IntArray]:
     """Return the rows of an expression as 64-bit integers, column by column. ValueError where one is NULL."""
-    rows = fetch_rows(table)
+    return read_integers(fetch_rows(table))
+
+
+def read_integers(rows: Any) -> Mapping[str, IntArray]:
+    """Return an Arrow table as 64-bit integers, column by column. ValueError where one is NULL."""
     if any(column.null_count for column in rows.columns):  # NumPy would make floats of them all
         raise ValueError("An integer that was asked for is NULL.")
     return {name: np.asarray(rows.column(name).cast(pa.int64())) for name in rows.column_names}
