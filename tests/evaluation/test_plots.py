@@ -55,7 +55,8 @@ def with_columns(spec: dict[str, Any], *columns: str) -> list[pd.DataFrame]:
 
 @examples(5, 25)
 @given(tables(), tables())
-def test_every_record_is_in_the_picture(gt: list[Record], sd: list[Record]) -> None:
+def test_every_record_stands_at_its_own_cap(gt: list[Record], sd: list[Record]) -> None:
+    """Exactly 0 and exactly 1 have places of their own."""
     [places] = with_columns(individual_cap(frame(gt), frame(sd), KEYS, "t").to_dict(), "GT", "SD")
     assert places["records"].sum() == len(gt)
     assert (places["records"] > 0).all()
@@ -63,13 +64,6 @@ def test_every_record_is_in_the_picture(gt: list[Record], sd: list[Record]) -> N
     [bins] = with_columns(rows, "CAP")
     assert bins.groupby("synthesis")["records"].sum().tolist() == [len(gt), len(gt)]
     assert bins.groupby("synthesis")["percent"].sum().tolist() == pytest.approx([100, 100])
-
-
-@examples(5, 25)
-@given(tables(), tables())
-def test_records_stand_at_their_own_cap(gt: list[Record], sd: list[Record]) -> None:
-    """Exactly 0 and exactly 1 have places of their own."""
-    [places] = with_columns(individual_cap(frame(gt), frame(sd), KEYS, "t").to_dict(), "GT", "SD")
     chances = dp.individual_attribution(frame(gt), frame(sd), KEYS, "t").records["t", 1]
     in_SD = np.array([q in {key for key, _ in sd} for q, _ in gt])
     assert shown(places, "SD", "key not in SD") == (~in_SD).sum()
@@ -138,6 +132,7 @@ def test_no_value_of_a_record_is_in_the_picture() -> None:
         assert "secret" not in chart.to_json()
 
 
+@pytest.fixture(scope="module")
 def charts() -> dict[str, Any]:
     """One of each kind, of one synthesis and of several."""
     gt, sd = frame(SMOKING), frame(SMOKING_SD)
@@ -153,11 +148,6 @@ def charts() -> dict[str, Any]:
         "resemblance": dp.resemblance(gt, sd).plot(),
         "relative errors": risk.plot(),
     }
-
-
-@pytest.fixture(scope="module", name="charts")
-def charts_fixture() -> dict[str, Any]:
-    return charts()
 
 
 def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(

@@ -558,22 +558,8 @@ def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "content", [{}, {"figures": []}, {"figures": {}, "clauses": []}, {"clauses": None, "figures": {}}]
 )
-def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any]) -> None:
-    assert not is_dossier(content)
-
-
-def test_a_dossier_is_one(approved: dict[str, Any]) -> None:
-    assert is_dossier(approved)
-
-
-def drawn(figure: float) -> str:
-    return charts.draw_rows([("row", "mark", figure)], {"mark": charts.OWN}, "axis")
-
-
-def test_a_forked_process_draws_the_same() -> None:
-    """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
-    drawn(1.0)
-    assert fork(drawn, 2.0).result() == drawn(2.0)
+def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any], approved: dict[str, Any]) -> None:
+    assert is_dossier(approved) and not is_dossier(content)
 
 
 # A chart that kills the process that draws it does not take the dossier along
@@ -595,6 +581,7 @@ def test_only_the_chart_that_crashes_is_missing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_fork_draws_with_a_process_of_its_own() -> None:
+    """A forked process has not the thread that draws: asked there, it would wait for ever."""
     specification = {"data": {"values": [{"a": 1}]}, "mark": "point"}
     drawn = drawing.convert(specification)
     assert fork(drawing.convert, specification).result() == drawn

@@ -56,6 +56,10 @@ def test_an_honest_candidate_is_released_and_names_the_table(home: Home) -> None
     assert {clause.name for clause in stated.clauses} >= CLAUSES
     assert digest in home.record(HONEST, "dossier.md").read_text(encoding="utf-8")
     assert digest not in stated.model_dump_json()
+    # What no record tells is not current.
+    for record in ("{}", '{"sha256": "a", "confidential": []}', "["):
+        folders_of(gate_of(home)).store.ground_truth.write_text(record, encoding="utf-8")
+        assert "not judged today" in standing_of(home, HONEST)
 
 
 @pytest.mark.parametrize("files", some_of([1, 3]))
@@ -145,14 +149,6 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
         assert [request.partition_key for request in requests] == [HONEST]
     assert not home.run_gate(HONEST).success
     assert standing_of(home, HONEST) == "published, refused today"
-
-
-def test_what_no_record_tells_is_not_current(home: Home) -> None:
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_gate(HONEST).success
-    for record in ("{}", '{"sha256": "a", "confidential": []}', "["):
-        folders_of(gate_of(home)).store.ground_truth.write_text(record, encoding="utf-8")
-        assert "not judged today" in standing_of(home, HONEST)
 
 
 def test_clauses_are_listed_and_loosened_ones_told() -> None:

@@ -20,7 +20,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, ContractError, Violation
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.sources import read_raw
 
 TABLE = "the ground truth"
 # What must never be told. The first ones are broken values, the others stand next to them.
@@ -111,6 +110,7 @@ LEVELS = {"type": "category", "levels": ["x", "y"], "missing_codes": ["?"]}
 RANGE = {"type": "integer", "range": [0, 100], "special_values": [-8], "missing_codes": [-9]}
 TEXTS = ["01", "1", "NA", "nan", "None", "null", "1e5", "2.0", "true", "-"]
 DAYS = ["2020-02-29", "0999-12-31", "9999-12-31"]
+CODES = ["refused", -9, -99]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +126,9 @@ DAYS = ["2020-02-29", "0999-12-31", "9999-12-31"]
         # -9 in one table and -9.0 in the other would be a gap here and a value there.
         ({"type": "integer", "missing_codes": [-9]}, ["1", "-9", "-9.0", "-09"], [1, None, None, None]),
         ({"type": "number", "missing_codes": [-9]}, ["1", "-9", "-9.0", "-09"], [1, None, None, None]),
+        ({"type": "category", "missing_codes": CODES}, ["x", "-9", "refused"], ["x", None, None]),
+        ({"type": "integer", "missing_codes": CODES}, ["1", "-9", "-99"], [1, None, None]),
+        ({"type": "number", "missing_codes": CODES}, ["0.5", "-9", "-9.0"], [0.5, None, None]),
         (LEVELS, ["x", "y", '""', "?"], ["x", "y", None, None]),
         (RANGE, ["0", "100", "-8", "-9", '""'], [0, 100, -8, None, None]),
     ],
@@ -169,18 +172,6 @@ def test_an_empty_field_is_missing(csv: Any) -> None:
     )
     assert [column[1] for column in actual.values()] == [None] * 5
     assert actual["a"][2] is None
-
-
-def test_missing_codes(csv: Any) -> None:
-    path = csv("a,b,c\nx,1,0.5\n-9,-9,-9\nrefused,-99,-9.0\n")
-    codes = ["refused", -9, -99]
-    actual = values(
-        path,
-        a={"type": "category", "missing_codes": codes},
-        b={"type": "integer", "missing_codes": codes},
-        c={"type": "number", "missing_codes": codes},
-    )
-    assert actual == {"a": ["x", None, None], "b": [1, None, None], "c": [0.5, None, None]}
 
 
 def test_parquet_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
@@ -299,10 +290,6 @@ def test_the_environment_does_not_switch_it_off_and_is_left_alone(csv: Any) -> N
     assert (ran.returncode, ran.stdout.strip()) == (0, "[('is no integer', 1)]"), ran.stderr
 
 
-def test_the_name_that_is_there_twice_is_told(csv: Any) -> None:
-    refused(csv(b"a,b,b\nQuetzalcoatl,1,2\n"), TABLE, "b")
-
-
 def test_nothing_but_a_header(csv: Any) -> None:
     assert broken(csv("a\n"), a={"type": "category"}) == {("(all)", "the table has no records"): 0}
 
@@ -315,28 +302,8 @@ def test_another_delimiter(csv: Any) -> None:
     no_value_told(caught.value)
 
 
-def test_parquet_with_the_same_name_twice(tmp_path: Path) -> None:
+def test_the_name_that_is_there_twice_is_told(tmp_path: Path, csv: Any) -> None:
+    refused(csv(b"a,b,b\nQuetzalcoatl,1,2\n"), TABLE, "b")
     path = tmp_path / "table.parquet"
     pa.parquet.write_table(pa.Table.from_arrays([pa.array(["Kwisatz"])] * 2, names=["a", "a"]), path)
     refused(path, TABLE, "a")
-
-
-def test_parquet_with_nested_values(tmp_path: Path) -> None:
-    path = tmp_path / "table.parquet"
-    pa.parquet.write_table(pa.table({"a": [["Quetzalcoatl"], ["Kwisatz", "x"]]}), path)
-    refused(path)
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    refused(tmp_path / "missing.csv", TABLE, "missing.csv")
-    (tmp_path / "table.sas7bdat").write_text("a\nQuetzalcoatl\n")
-    refused(tmp_path / "table.sas7bdat", TABLE, "table.sas7bdat")
-    (tmp_path / "folder.csv").mkdir()
-    refused(tmp_path / "folder.csv", TABLE)
-
-
-def test_raw_columns_hold_what_the_file_holds(csv: Any) -> None:
-    raw = read_raw(csv("b,a\n01,x\n,NA\n"), TABLE)
-    assert list(raw.columns) == ["b", "a"]
-    assert [None if pd.isna(value) else value for value in raw["b"].astype(object)] == ["01", None]
-    assert raw["a"].astype(object).tolist() == ["x", "NA"]
