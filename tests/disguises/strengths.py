@@ -61,11 +61,6 @@ def jittered(ground_truth: pd.DataFrame) -> pd.DataFrame:
     return ground_truth.assign(age=ages, income=ground_truth["income"].where(special, incomes))
 
 
-def nearly_copied_by_jitter(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """An honest synthesis with a share of GT records that are jittered."""
-    return leak(synthesise(ground_truth), jittered(ground_truth), share)
-
-
 def beside_doubled(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     """GT records once, beside ten times as many fresh people who stand twice."""
     decoys = population(10 * len(ground_truth), 7)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,10 @@ def people(seed: int = 1) -> pd.DataFrame:
     )
 
 
-def measured(gt: pd.DataFrame, sd: Any, **options: Any) -> Any:
+def measured(gt: Any, sd: Any, keys: Sequence[str] = ("region", "age"), **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)
-        return dp.disclosure(gt, sd, ["region", "age"], **options)
+        return dp.disclosure(gt, sd, list(keys), **options)
 
 
 def test_tables_that_are_coded_alike() -> None:
@@ -128,8 +128,8 @@ def test_a_level_that_looks_like_the_gap_of_text(code: str) -> None:
 
 def test_a_level_that_looks_like_the_gap_of_numbers() -> None:
     coded = people(2).assign(height=people(2)["height"].fillna(-9))
-    for options in ({}, {"groups": {"height": 3}}):
-        [doubt] = measured(people(1), [people(3), coded], **options).comparability_doubts
+    for groups in (None, {"height": 3}):
+        [doubt] = measured(people(1), [people(3), coded], groups=groups).comparability_doubts
         assert "'height'" in doubt and "synthetic table 2 has a level '-9'" in doubt
 
 
@@ -160,13 +160,8 @@ def test_missing_shares_that_hardly_differ() -> None:
 
 def doubts_of_t(gt: pd.DataFrame, sd: pd.DataFrame) -> list[str]:
     """The doubts beside the one that people are alike."""
-    return [doubt for doubt in measured_t(gt, sd).comparability_doubts if "no one apart" not in doubt]
-
-
-def measured_t(gt: pd.DataFrame, sd: pd.DataFrame) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComparabilityWarning)
-        return dp.disclosure(gt, sd, ["k"], "t")
+    every = measured(gt, sd, ["k"], targets="t").comparability_doubts
+    return [doubt for doubt in every if "no one apart" not in doubt]
 
 
 @pytest.mark.parametrize("column", ["k", "t"])
@@ -174,18 +169,18 @@ def test_a_column_without_a_value_in_the_ground_truth(column: str) -> None:
     """Its overlap is no number, and no number is no overlap."""
     sd = pd.DataFrame({"k": ["a", "b"] * 50, "t": ["x", "y"] * 50})
     gt = sd.assign(**{column: None})
-    result = measured_t(gt, sd)
+    result = measured(gt, sd, ["k"], targets="t")
     overlap = result.key_overlap if column == "k" else result.target_overlap
     assert np.isnan(overlap.loc[(column, 1), "GT_in_SD"]) and overlap.loc[(column, 1), "SD_in_GT"] == 0
     [doubt] = [doubt for doubt in result.comparability_doubts if "share few values" in doubt]
     assert doubt.startswith(f"Column {column!r}") and "No GT record has a value" in doubt
-    result = measured_t(sd, gt)
+    result = measured(sd, gt, ["k"], targets="t")
     overlap = result.key_overlap if column == "k" else result.target_overlap
     assert overlap.loc[(column, 1), "GT_in_SD"] == 0 and np.isnan(overlap.loc[(column, 1), "SD_in_GT"])
     assert any(
         "No record of the synthetic table has a value" in doubt for doubt in result.comparability_doubts
     )
-    result = measured_t(gt, gt)
+    result = measured(gt, gt, ["k"], targets="t")
     overlap = result.key_overlap if column == "k" else result.target_overlap
     assert overlap.loc[(column, 1)].isna().all()
     assert any(doubt.startswith(f"Column {column!r}") for doubt in result.comparability_doubts)
@@ -194,7 +189,7 @@ def test_a_column_without_a_value_in_the_ground_truth(column: str) -> None:
 def test_rounding_noise_is_in_the_ledger() -> None:
     gt = pd.DataFrame({"k": [0.3, 0.7, 0.5], "t": ["a", "b", "c"]})
     sd = pd.DataFrame({"k": [0.1 + 0.2, 0.7, 0.5], "t": ["a", "b", "c"]})
-    result = measured_t(gt, sd)
+    result = measured(gt, sd, ["k"], targets="t")
     assert result.identity["repU"].tolist() == [100]
     assert [(change.table, change.column, change.records) for change in result.ledger] == [
         ("the synthetic table", "k", 1)
@@ -229,9 +224,7 @@ SAYS_ALIKE = "tells no one apart"
 
 
 def doubts(gt: Any, sd: Any, keys: list[str], **options: Any) -> tuple[str, ...]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return dp.disclosure(gt, sd, keys, **options).comparability_doubts
+    return measured(gt, sd, keys, **options).comparability_doubts
 
 
 def test_copies_are_noticed_under_coarse_keys() -> None:

@@ -89,11 +89,6 @@ def test_a_bound_is_a_number(bound: Any) -> None:
         assert refusal(policy={"repU": {"at_most_share": bound}, "DiSCO": 5})
 
 
-@pytest.mark.parametrize("share", [1.01, -0.01, 50])
-def test_a_share_is_between_0_and_1(share: float) -> None:
-    assert "at_most_share" in refusal(policy={"repU": {"at_most_share": share}, "DiSCO": 5})
-
-
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
@@ -101,6 +96,7 @@ def test_a_share_is_between_0_and_1(share: float) -> None:
         ({"DiSCO": {"at_most": 5, "targets": {"work": 101}}}, "DiSCO is never above 100"),
         ({"DCAP": {"at_most": 5, "over": "mean", "worst": 101}}, "DCAP is never above 100"),
         ({"repU": {"at_most_share": 1}}, "at_most_share of repU is 1, which every table keeps"),
+        *(({"repU": {"at_most_share": share}}, "at_most_share") for share in (1.01, -0.01, 50)),
         ({"cap__score": {"at_least": 1.01}}, "cap__score is never above 1"),
         ({"worse_from_SD": {"at_least": 101}}, "worse_from_SD is never above 100"),
     ],
@@ -119,13 +115,6 @@ def test_counts_and_squares_have_no_largest_value() -> None:
         "mse_SD": {"at_least": 1e9},
     }
     assert gate(policy={"repU": 5, "DiSCO": 5} | bounds, measures={"prediction": True}).clauses()
-
-
-@pytest.mark.parametrize("name", ["repu", "disco", "DCAP_", "anything", "one_way_flags"])
-def test_an_unknown_measure_is_refused(name: str) -> None:
-    message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
-    assert name in message
-    assert "the measures are" in message
 
 
 @pytest.mark.parametrize(
@@ -153,6 +142,12 @@ def test_an_unknown_measure_is_refused(name: str) -> None:
 )
 def test_contradictions_are_refused(policy: Mapping[str, Any]) -> None:
     assert refusal(policy={"repU": 5, "DiSCO": 5} | dict(policy))
+
+
+def test_an_unknown_measure_is_refused() -> None:
+    for name in ("repu", "disco", "DCAP_", "anything", "one_way_flags"):
+        message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
+        assert name in message and "the measures are" in message
 
 
 def test_every_clause_of_a_gate() -> None:
@@ -271,14 +266,13 @@ def test_at_most_a_share_of_the_risk_of_GT(  # noqa: N802
     assert (judgement.limit, judgement.outcome) == (limit, outcome)
 
 
-@pytest.mark.parametrize("syntheses", [0, 1, 3])
-def test_a_figure_is_needed_of_every_synthesis(syntheses: int) -> None:
-    assert hold(Clause("repU", None, 5), [1.0, 1.0], syntheses).outcome == "undetermined"
-
-
-@pytest.mark.parametrize("bound", [NAN, math.inf])
-def test_only_a_finite_bound_can_be_kept(bound: float) -> None:
-    assert hold(Clause("repU", None, bound), [1.0], 1).outcome == "undetermined"
+@pytest.mark.parametrize(
+    ("bound", "figures", "syntheses"), [(5, 2, 0), (5, 2, 1), (5, 2, 3), (NAN, 1, 1), (math.inf, 1, 1)]
+)
+def test_a_finite_bound_and_a_figure_of_every_synthesis_are_needed(
+    bound: float, figures: int, syntheses: int
+) -> None:
+    assert hold(Clause("repU", None, bound), [1.0] * figures, syntheses).outcome == "undetermined"
 
 
 def judgement(outcome: Any, *, warns: bool = False) -> Judgement:

@@ -29,7 +29,6 @@ SpecialValues = Mapping[str, Sequence[float]]
 Row = dict[str, object]
 
 TABLES = ("original", "synthetic", "Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")
-COUNTED_IN_SD = ("synthetic", "Dsyn")
 STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
 FEWEST_QUANTILE_GROUPS = 3
 

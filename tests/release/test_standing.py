@@ -22,7 +22,6 @@ from disclosure_pipeline.release.standing import Standing, describe_standing
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
-ELSEWHERE = "under another ground truth or policy, not judged today"
 
 
 @pytest.fixture(scope="module")
