@@ -53,7 +53,6 @@ OF_A_DATABASE = ("database", "engine", "recorded")  # the fixtures whose paramet
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as a wheel."""
     return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
@@ -116,7 +115,6 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def small_gate() -> dg.Definitions:
-    """The definitions of the small gate of gates.py."""
     from support import gates  # imports Dagster, which most tests do not need
 
     return gates.load(gates.definition())

@@ -112,7 +112,6 @@ class Import:
 
 
 def room_of(path: str) -> str:
-    """The room of a file."""
     return path.split("/", maxsplit=1)[0].removesuffix(".py")
 
 

@@ -40,7 +40,6 @@ def gate(**changes: Any) -> Gate:
 
 
 def broken(of_gate: Gate, gt: pd.DataFrame, sd: pd.DataFrame) -> set[str]:
-    """The guards that do not let the table pass."""
     clauses = [clause for clause in of_gate.clauses() if clause.measure in DEFAULTS]
     opened = FramesInMemory((gt.reset_index(drop=True), sd.reset_index(drop=True)), "memory")
     judged = judge(clauses, measure_without_controls(of_gate, opened))

@@ -23,7 +23,6 @@ SILC = "survey of living conditions"
 
 
 def gate_with(root: Path, synthetic: pd.DataFrame, engine: str = "memory", **changes: Any) -> GateFolders:
-    """A gate that has received and judged a candidate."""
     root.mkdir(exist_ok=True)
     write(root / "gt.csv", gates.ground_truth())
     gate = folders(root, gates.definition(remedies=True, **changes), engine, "gt.csv")

@@ -32,7 +32,6 @@ def write_gate(home: Home, **changes: Any) -> Path:
 
 
 def loaded(gate: Path, text: str) -> Gate:
-    """The gate with the drafted policy."""
     before = load_gate(gate)
     return Gate.model_validate(before.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
 

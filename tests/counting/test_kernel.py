@@ -60,7 +60,6 @@ def test_keys_of_more_combinations_than_a_number_holds() -> None:
 
 
 def test_the_paths_are_taken() -> None:
-    """What is said of a path above is so."""
     frames = [survey(4000, 1), survey(4000, 2)]
     tables = check_tables(frames[0], frames[1:], ["age", "sex"], TARGETS, Grouping({}, {}, "pooled"))
     keys, targets = tables.code(tables.keys), tables.code(tables.targets)
@@ -153,7 +152,6 @@ except KeyboardInterrupt:
 
 
 def processor_seconds(process: int) -> float:
-    """What a process and its threads have used so far."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

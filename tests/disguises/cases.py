@@ -33,7 +33,6 @@ COARSE = {"keys": ["sex"]}
 
 
 def cut(files: int) -> Callable[[], Tables]:
-    """GT in so many files."""
     return lambda: [shuffled(survey())[part::files].reset_index(drop=True) for part in range(files)]
 
 
@@ -43,7 +42,6 @@ def leaky(share: float, times: int = 1, files: int = 1) -> Callable[[], Tables]:
 
 
 def one(make: Callable[[], pd.DataFrame]) -> Callable[[], Tables]:
-    """A candidate of one file."""
     return lambda: [make()]
 
 
@@ -81,7 +79,6 @@ def swapped_apart(columns: Sequence[str]) -> pd.DataFrame:
 
 
 def coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The numbers of a column, each exchanged for another one."""
     values = np.array(sorted(table[column].dropna().unique()))
     codes = dict(zip(values, np.random.default_rng(3).permutation(values), strict=True))
     return table.assign(**{column: table[column].map(codes).astype(table[column].dtype)})
@@ -96,13 +93,11 @@ def mirrored(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def rounded_incomes(to: int) -> pd.DataFrame:
-    """GT with rounded incomes."""
     incomes = survey()["income"]
     return survey().assign(income=incomes.where(incomes == -8, (incomes / to).round().astype("Int32") * to))
 
 
 def blurred(years: int, share: float, seed: int = 1) -> pd.DataFrame:
-    """GT with noise in every age and income."""
     table, random = survey(), np.random.default_rng(seed)
     ages = (table["age"] + random.integers(-years, years + 1, len(table))).clip(16, 97)
     incomes = (table["income"] * (1 + random.normal(0, share, len(table)))).round().astype("Int32")

@@ -32,7 +32,6 @@ Disguise = Callable[[pd.DataFrame, float], pd.DataFrame]
 
 
 def copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """An honest synthesis with a share of GT records."""
     return leak(synthesise(ground_truth), ground_truth, share)
 
 
@@ -105,7 +104,6 @@ def twice(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
 
 
 def in_files(files: int, ground_truth: pd.DataFrame, share: float) -> list[pd.DataFrame]:
-    """A table with a share of GT records cut into files."""
     table = copied(ground_truth, share)
     return [table[part::files].reset_index(drop=True) for part in range(files)]
 

@@ -41,7 +41,6 @@ def definition(gate: str) -> dict[str, Any]:
 
 
 def ground_truth(gate: str) -> pd.DataFrame:
-    """The ground truth of a gate."""
     return survey() if gate == "survey" else read_sd2011("ground_truth")
 
 
@@ -107,7 +106,6 @@ def several_times(share: float, seed: int = 1) -> pd.DataFrame:
 
 
 def shuffled(table: pd.DataFrame, seed: int = 3) -> pd.DataFrame:
-    """The records in another order."""
     return table.sample(frac=1, random_state=seed).reset_index(drop=True)
 
 

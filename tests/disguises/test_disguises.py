@@ -43,7 +43,6 @@ RUN = [*some_of(DISGUISES_JUDGED, 5), *some_of(HONEST_JUDGED, 5)]
 
 
 def judged(case: Case) -> tuple[Judgement, ...]:
-    """The verdict of each clause on a case, without a run."""
     gate = Gate.model_validate(definition(case.gate) | dict(case.changes))
     tables = [table.reset_index(drop=True) for table in case.make()]
     return judge(gate.clauses(), gates.measured(gate, ground_truth(case.gate), tables))
@@ -104,7 +103,6 @@ NOT_DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 def run(
     recorded: Callable[[Case], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Case], Ran]:
-    """A case delivered to a gate and judged by a real run."""
     monkeypatch.setattr(charts, "convert", lambda _: NOT_DRAWN)
 
     def run_gate(case: Case) -> Ran:

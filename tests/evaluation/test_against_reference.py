@@ -45,7 +45,6 @@ def same(left: object, right: object) -> bool:
 
 
 def assert_same_row(actual: Row, expected: Row, where: object) -> None:
-    """Fail with the figures that differ."""
     assert list(actual) == list(expected)
     wrong = {
         name: (actual[name], expected[name]) for name in expected if not same(actual[name], expected[name])
@@ -54,7 +53,6 @@ def assert_same_row(actual: Row, expected: Row, where: object) -> None:
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """The rows of a frame."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
@@ -71,13 +69,11 @@ def assert_same_frame(
 
 
 def flags_of(frame: pd.DataFrame, columns: Sequence[str]) -> list[Row]:
-    """The rows of a frame of flags."""
     assert list(frame.columns) == list(columns)
     return rows_of(frame)
 
 
 def assert_same_flags(actual: Sequence[Row], expected: Sequence[Row]) -> None:
-    """Compare flags, in any order."""
     actual = sorted(actual, key=repr_of_flag)
     expected = sorted(expected, key=repr_of_flag)
     assert [repr_of_flag(row) for row in actual] == [repr_of_flag(row) for row in expected]
@@ -86,13 +82,11 @@ def assert_same_flags(actual: Sequence[Row], expected: Sequence[Row]) -> None:
 
 
 def repr_of_flag(row: Row) -> str:
-    """What a flag is about."""
     named = ("target", "synthesis", "level", "target_level", "key", "key_level")
     return repr([(name, row[name]) for name in named if name in row])
 
 
 def expected_of(case: Case) -> reference.Result:
-    """All figures of a case, from its records."""
     return reference.disclosure(
         case.ground_truth,
         case.synthetics,
@@ -119,7 +113,6 @@ def assert_same_one_way(actual: Sequence[Row], expected: Sequence[Row]) -> None:
 @examples(20)
 @given(cases())
 def test_every_frame_equals_the_reference(case: Case) -> None:
-    """All frames, with groups and exclusions, in any types."""
     result = measured(case)
     expected = expected_of(case)
     by_target = ["target", "synthesis"]

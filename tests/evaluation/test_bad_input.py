@@ -49,7 +49,6 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def behind(error: BaseException) -> Iterator[BaseException]:
-    """An error and all errors behind it."""
     pending, seen = [error], set()
     while pending:
         current = pending.pop()

@@ -147,8 +147,6 @@ def without_figures(counts: Any) -> Any:
 
 
 class DropsAKey(FramesInMemory):
-    """The last key is forgotten."""
-
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:

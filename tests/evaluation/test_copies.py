@@ -34,7 +34,6 @@ def frame(rows: list[tuple[object, ...]]) -> pd.DataFrame:
 
 
 def whole(copies: pd.DataFrame) -> pd.DataFrame:
-    """The figures of all columns, by synthesis."""
     figures = copies.xs("all columns", level="columns")
     assert isinstance(figures, pd.DataFrame)
     return figures

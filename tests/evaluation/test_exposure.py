@@ -54,7 +54,6 @@ PATHS: dict[str, dict[Any, dict[str, float]]] = {
 
 @contextmanager
 def by(path: str) -> Iterator[None]:
-    """Count so."""
     with pytest.MonkeyPatch.context() as patch:
         for module, constants in PATHS[path].items():
             for name, value in constants.items():
@@ -249,7 +248,6 @@ FIGURES += ["DiSCO_beyond_se", "lift"]
 
 
 def survey(**changes: Any) -> Gate:
-    """A gate for the example data."""
     number = {"type": "integer"}
     of_columns = {name: {"type": "category"} for name in [*KEYS, *TARGETS, "workab"]}
     columns = {

@@ -36,7 +36,6 @@ PATHS = {
 
 @contextmanager
 def by(path: str) -> Iterator[None]:
-    """Count so."""
     limits, constants = PATHS[path]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_set_counts, "Limits", lambda: limits)

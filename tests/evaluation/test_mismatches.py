@@ -74,7 +74,6 @@ def copy(bench: Bench) -> Evaluation:
 
 
 def test_the_gate_approves_what_gives_nothing_away(bench: Bench) -> None:
-    """So that a refusal below says something."""
     actual = bench.evaluate("independent", csv(lambda _: people(2)[NEEDED]))
     assert actual.dossier["decision"] == "approved"
     assert actual.dossier["warnings"] == []

@@ -69,7 +69,6 @@ def frame(records: Sequence[Record]) -> pd.DataFrame:
 
 
 def figures(actual: dp.PredictionRisk, synthesis: int = 1) -> dict[str, float]:
-    """The row of one synthesis."""
     return {str(name): float(column.iloc[synthesis - 1]) for name, column in actual.figures.items()}
 
 
@@ -81,7 +80,6 @@ def outcomes(actual: dp.PredictionRisk, synthesis: int = 1) -> pd.DataFrame:
 
 
 def task(actual: dp.PredictionRisk) -> str:
-    """How the only target was predicted."""
     [name] = actual.fits["task"].unique()
     return str(name)
 
@@ -295,7 +293,6 @@ def test_relative_error_of_a_true_value_of_zero() -> None:
 
 
 def alike(correct: Any, r: Any) -> measures.Outcomes:
-    """Every guess is correct for the same records."""
     return measures.Outcomes(correct, correct, correct, correct, correct, correct, r, r)
 
 

@@ -36,7 +36,6 @@ def in_order(flags: pd.DataFrame) -> pd.DataFrame:
 
 
 def shuffled(data: DataObject, frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows in another order."""
     return frame.iloc[data.draw(st.permutations(range(len(frame))))]
 
 
@@ -238,7 +237,6 @@ def test_what_holds_for_any_tables(case: Case, data: DataObject) -> None:
 
 
 def assert_merging_levels_of_a_key_makes_nobody_unique(plain_case: Case, data: DataObject) -> None:
-    """A coarser key never shows more unique records."""
     levels = {
         key: sorted(
             {

@@ -98,7 +98,6 @@ def protection(*arguments: Any, **options: Any) -> Protection:
 
 
 def ask(problem: Problem, method: str) -> Protection:
-    """What the library says."""
     return protection(
         problem.ground_truth_frame,
         problem.synthetic_frame,
@@ -246,7 +245,6 @@ def sdmetrics(
     continuous: Sequence[str] | None = None,
     bins: int = 10,
 ) -> dict[str, float]:
-    """What SDMetrics says of the same."""
     from sdmetrics.single_table import DisclosureProtection
 
     with warnings.catch_warnings():

@@ -47,7 +47,6 @@ def test_figures_are_those_of_the_reference(largest: int, gt: list[Row], sd: lis
 
 
 def figures_of(frame: pd.DataFrame, *place: object, synthesis: int = 1) -> dict[str, float]:
-    """The figures of a column, or of a pair of them."""
     at = (*place, synthesis)
     return {str(name): float(column.to_dict()[at]) for name, column in frame.items()}
 

@@ -108,8 +108,6 @@ def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Arrow columns of these types."""
-
     def change(frame: pd.DataFrame) -> pd.DataFrame:
         plain = {name: as_objects(None)(frame)[name].tolist() for name in frame}
         plain["since"] = [None if value is None else value.to_pydatetime() for value in plain["since"]]
@@ -124,7 +122,6 @@ def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataF
 
 
 def with_dates(make: Callable[[pd.Series], Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Another form of the dates."""
     return lambda frame: frame.assign(since=make(frame["since"]))
 
 

@@ -444,7 +444,6 @@ def test_a_figure_that_is_not_finite(
     ],
 )
 def test_a_row_that_is_missing(result: dp.Disclosure, frame: str, change: Any) -> None:
-    """Of a synthesis, of a target, or all of them."""
     bounds: dict[str, Any] = {"repU_after_exclusions": 100}
     assert verdict(result, **bounds) == "approved"
     assert verdict(spoilt(result, frame, change), **bounds) == "undetermined"

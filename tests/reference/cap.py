@@ -24,7 +24,6 @@ def percent(part: int | Fraction, whole: int | Fraction) -> float:
 
 
 def with_key(table: Sequence[Record], q: Key) -> list[Record]:
-    """The records with this key."""
     return [record for record in table if record[0] == q]
 
 
@@ -64,7 +63,6 @@ def smallest_averages(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Fract
 def cap_measures(
     gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool], kept_sd: Sequence[bool]
 ) -> dict[str, Figure]:
-    """Every figure of the frame `cap`."""
     gt_left = [record for record, kept in zip(gt, kept_gt, strict=True) if kept]
     sd_left = [record for record, kept in zip(sd, kept_sd, strict=True) if kept]
     in_sd = [(q, t) for q, t in gt_left if with_key(sd, q)]
@@ -121,7 +119,6 @@ def disco_of_all_permutations(
 
 
 def individual(record: Record, gt: Sequence[Record], sd: Sequence[Record]) -> dict[str, float | bool]:
-    """What one GT record is exposed to."""
     q = record[0]
     disco = one_level(sd, q) and record in sd
     return {

@@ -88,7 +88,6 @@ def label(value: Value) -> Level:
 
 
 def number(value: Value) -> float:
-    """A value that is known to be a number."""
     assert value is not None
     assert not isinstance(value, str)
     return float(value)
@@ -207,7 +206,6 @@ def all_leveled(
 
 
 def key_of(record: Leveled, keys: Sequence[str]) -> Key:
-    """The combination q of a record."""
     return tuple(record[key] for key in keys)
 
 
@@ -228,7 +226,6 @@ def sum_by_key(table: Table) -> Counter[Key]:
 
 
 def total(table: Table) -> int:
-    """All records of a table."""
     return sum(table.values())
 
 
@@ -474,7 +471,6 @@ def disclosure(
     one_way_thresholds: tuple[float, float] = (50, 90),
     two_way_thresholds: tuple[float, float] = (4, 80),
 ) -> Result:
-    """All figures for every target and every synthesis."""
     exclusions = exclusions or Exclusions()
     gt, sds = all_leveled(
         ground_truth, synthetics, [*keys, *targets], groups or {}, special_values or {}, edges

@@ -91,7 +91,6 @@ def guess(voters: Sequence[Record], target: str) -> tuple[Value, dict[Hashable, 
 
 
 def average(voters: Sequence[Record], target: str) -> float:
-    """The mean over the voters."""
     return math.fsum(float(value) for voter in voters if (value := voter[target]) is not None) / len(voters)
 
 

@@ -38,7 +38,6 @@ def protection(
     continuous: Sequence[str] = (),
     bins: int = 10,
 ) -> Protection:
-    """All figures."""
     gt, sd = binned(ground_truth, synthetic, continuous, bins)
     right_guesses: list[Fraction] = []
     distances = [0] * (len(keys) + 1 if method == "generalized_cap" else 1)

@@ -34,7 +34,6 @@ def people_with(gt: Sequence[Record], weights: Sequence[float], q: Key) -> float
 
 
 def risk(gt: Sequence[Record], weights: Sequence[float]) -> list[float]:
-    """The individual risk of each record."""
     return [right(len(with_key(gt, q)), people_with(gt, weights, q)) for q, _ in gt]
 
 

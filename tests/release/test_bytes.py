@@ -161,7 +161,6 @@ def test_levels_are_listed_as_they_come(codes: list[int]) -> None:
 
 @pytest.mark.parametrize("place", [None, *PLACES.values()], ids=["none", *PLACES])
 def test_verifying_notices_a_changed_bit(place: int | None, tmp_path: Path) -> None:
-    """By itself: of a folder that is published."""
     signer, folder = CryptoSigner.generate_ed25519(), tmp_path / "large"
     folder.mkdir()
     files = {"first.csv": content(), "second.csv": releases.files()["second.csv"]}

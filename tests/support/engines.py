@@ -114,7 +114,6 @@ def given_to(
 def opened_by(
     engine: str, frames: Sequence[pd.DataFrame], databases: Databases, way: str | None = None
 ) -> Iterator[OpenedTables]:
-    """The tables, opened by an engine."""
     way = way or next(iter(ENGINES_AND_WAYS[engine]))
     with (
         given_to(engine, way, frames, databases) as (tables, name),

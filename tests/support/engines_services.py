@@ -87,7 +87,6 @@ def spark_folder() -> Path:
 
 @contextmanager
 def postgresql() -> Iterator[Any]:
-    """Ibis' connection to an empty database."""
     backend = connect(f"postgres://tester:{PASSWORD}@{postgres().place}")
     try:
         yield backend

@@ -198,7 +198,6 @@ def write_definition(folder: Path, attributes: Mapping[str, Any]) -> Path:
 
 
 def run_command(*arguments: object, answers: str = "") -> Result:
-    """Run the command line in this process."""
     return CliRunner().invoke(main, [str(argument) for argument in arguments], input=answers)
 
 
@@ -226,7 +225,6 @@ class Home:
         return self.store / "candidates" / candidate / name
 
     def stored(self, candidate: str) -> Path:
-        """The stored bytes of a candidate's one table."""
         (file,) = read_json(self.record(candidate, "snapshot.json"))["files"]
         return self.store / "objects" / f"{file['sha256']}.csv"
 

@@ -217,7 +217,6 @@ class Child:
 
 
 def fork(function: Callable[..., Any], *arguments: Any) -> Child:
-    """Run a function in a forked process."""
     import great_expectations  # noqa: F401 (what takes seconds to import is there before the fork)
 
     receives, sends = FORK.Pipe(duplex=False)

@@ -78,7 +78,6 @@ def content(*, waived: bool = False) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def predicate(*, waived: bool = False, published: datetime = PUBLISHED) -> Predicate:
-    """The predicate of an approved candidate."""
     dossier, definition = content(waived=waived)
     return build_predicate(
         dossier,
@@ -112,7 +111,6 @@ def assert_states_clauses(predicate: Predicate, content: dict[str, Any]) -> None
 
 
 def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -> Path:
-    """Write the files and their signed statement into a folder."""
     folder.mkdir(parents=True)
     for name, written in files().items():
         (folder / name).write_bytes(written)

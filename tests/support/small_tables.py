@@ -39,7 +39,6 @@ def cells(gt: Sequence[Record], sd: Sequence[Record]) -> FrequencyTable:
 
 
 def frame(records: Sequence[Record]) -> pd.DataFrame:
-    """A data frame with the columns k1, k2 and t."""
     rows = [(*q, t) for q, t in records]
     return pd.DataFrame(rows, columns=[*KEYS, "t"], dtype=object)
 

@@ -136,12 +136,10 @@ def in_any_order(draw: DrawFn, items: Sequence[Item]) -> list[Item]:
 
 
 def whole(values: Iterable[Value]) -> bool:
-    """Whether every value that is there is a whole number."""
     return all(float(value).is_integer() for value in values if value is not None)
 
 
 def fits(values: Iterable[Value], largest: int) -> bool:
-    """Whether every value that is there lies within a bound."""
     return all(abs(reference.number(value)) <= largest for value in values if value is not None)
 
 
@@ -419,7 +417,6 @@ THRESHOLDS: SearchStrategy[tuple[float, float]] = st.tuples(
 def cases(
     draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 2
 ) -> Case:
-    """Random tables with random options."""
     names = pick_each_once(draw, NAMES, 2, 7)
     most_targets = min(3, len(names) - 1)
     n_targets = draw(st.integers(max(1, len(names) - 4), most_targets))
@@ -463,7 +460,6 @@ def cases(
 
 
 def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
-    """The same exclusions in the library's own type."""
     return dp.Exclusions(
         target_levels=exclusions.target_levels,
         missing_targets=exclusions.missing_targets,
