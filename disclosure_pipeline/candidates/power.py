@@ -39,8 +39,7 @@ from disclosure_pipeline.evaluation.power import (
     GatePower,
 )
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_reader import read_gate
-from disclosure_pipeline.policy.gate_template import describe_table
+from disclosure_pipeline.policy.gate_template import describe_table, read_gate
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.files import read_json, to_json, write_json

@@ -25,9 +25,8 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.registry import round_records
-from disclosure_pipeline.policy.trust import Moment
+from disclosure_pipeline.policy.trust import Digest, Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
-from disclosure_pipeline.policy.waivers import Digest
 
 
 def describe_errors(error: ValidationError) -> list[str]:

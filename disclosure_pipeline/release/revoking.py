@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, ValidationError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.trust import Moment, TrustedKey
-from disclosure_pipeline.policy.waivers import Digest, Text
+from disclosure_pipeline.policy.trust import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (

@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, ValidationError
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.policy.clauses import Clause, find_unbounded
 from disclosure_pipeline.policy.registry import has_public_value
+from disclosure_pipeline.policy.trust import Digest
 from disclosure_pipeline.policy.verdict import can_be_waived, hold
-from disclosure_pipeline.policy.waivers import Digest
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
     ClauseStated,

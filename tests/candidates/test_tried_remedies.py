@@ -15,7 +15,7 @@ from disclosure_pipeline.candidates.evaluation import measure
 from disclosure_pipeline.candidates.filing import file_dossier, try_remedies
 from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
-from disclosure_pipeline.evidence.page.what_now import TriedRemedy
+from disclosure_pipeline.evidence.page.first_page import TriedRemedy
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.sources import FileSource
 

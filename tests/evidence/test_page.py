@@ -19,21 +19,21 @@ from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.charts import MISSING, write_subject
 from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
+    TriedRemedy,
     answer_questions,
     find_reason,
     show_bounds,
     write_headline,
 )
-from disclosure_pipeline.evidence.page.parts import MISSING, write_subject
 from disclosure_pipeline.evidence.page.rendering import (
     is_dossier,
     make_publishable,
     render_page,
     render_result,
 )
-from disclosure_pipeline.evidence.page.what_now import TriedRemedy
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge, publish

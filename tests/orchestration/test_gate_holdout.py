@@ -13,8 +13,8 @@ from support.gates import HONEST, Home
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
+from disclosure_pipeline.evidence.page.charts import MISSING
 from disclosure_pipeline.evidence.page.clauses_section import find_beside, tabulate_clauses
-from disclosure_pipeline.evidence.page.parts import MISSING
 from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate

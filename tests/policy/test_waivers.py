@@ -26,7 +26,7 @@ from disclosure_pipeline.policy.verdict import (
     hold,
     waive,
 )
-from disclosure_pipeline.policy.waivers import Waiver, WaiverError, read_waivers
+from disclosure_pipeline.policy.trust import Waiver, WaiverError, read_waivers
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)

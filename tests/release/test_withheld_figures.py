@@ -19,8 +19,8 @@ from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import Waiver
 from disclosure_pipeline.policy.verdict import hold, judge, publish
-from disclosure_pipeline.policy.waivers import Waiver
 from disclosure_pipeline.release.predicate import build_predicate
 
 NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"

@@ -9,7 +9,7 @@ from typing import Any
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.glossary import find_words
-from disclosure_pipeline.evidence.page.parts import MISSING, write_bound, write_figure
+from disclosure_pipeline.evidence.page.charts import MISSING, write_bound, write_figure
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import (

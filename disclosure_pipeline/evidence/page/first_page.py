@@ -1,4 +1,4 @@
-"""The first page: the verdict, four questions with their answers, and one chart of all that matters."""
+"""The first page: the verdict, four questions with their answers, a chart of all that matters, and what now."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
+from disclosure_pipeline.evidence.page.charts import (
+    MISSING,
+    Figure,
+    PageTable,
+    write_bound,
+    write_figure,
+    write_subject,
+)
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
     base_measure,
     find_baselines,
     find_beside,
     find_question,
-)
-from disclosure_pipeline.evidence.page.parts import (
-    Figure,
-    PageTable,
-    write_bound,
-    write_figure,
-    write_subject,
 )
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
@@ -87,7 +88,9 @@ def write_headline(content: Content) -> str:
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
-    return f"Refused: {_state(reason)}; allowed are {_name_bound(reason)}"
+    side = "at least " if reason["at_least"] else ""
+    limit = write_figure(reason["limit"], words_of(reason["measure"]))
+    return f"Refused: {_state(reason)}; allowed are {side}{limit}"
 
 
 def find_reason(content: Content) -> _Clause | None:
@@ -127,7 +130,9 @@ def show_bounds(content: Content) -> Figure | None:
     }
     points: list[tuple[str, str, float]] = []
     for clause in rows:
-        label = _label(clause)
+        words = words_of(clause["measure"])
+        value = write_figure(clause["value"], words).partition(" ")[0]
+        label = f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
         if any(label == drawn for drawn, _, _ in points):
             label += f" ({clause['name']})"
         others = _others(clause, content)
@@ -267,19 +272,6 @@ def _others(clause: _Clause, content: Content) -> float | None:
     return find_baselines(clause, content["figures"])["others"][0]
 
 
-def _label(clause: _Clause) -> str:
-    """Return a clause's name on the chart, with its figure and its bound."""
-    words = words_of(clause["measure"])
-    value = write_figure(clause["value"], words).partition(" ")[0]
-    return f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
-
-
-def _name_bound(clause: _Clause) -> str:
-    words = words_of(clause["measure"])
-    side = "at least " if clause["at_least"] else ""
-    return f"{side}{write_figure(clause['limit'], words)}"
-
-
 def _state(clause: _Clause) -> str:
     """Return what was found, with the figure of the clause itself."""
     words = words_of(clause["measure"])
@@ -316,3 +308,90 @@ def _fill(words: Words, value: Any, column: str | None) -> str:
 
 def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"
+
+
+@dataclass(frozen=True)
+class TriedRemedy:
+    """A remedy, and the figures of a candidate's tables after it.
+
+    `lost` records are taken out, `blanked` values made missing. `broken`: the clauses that are not kept then.
+    `values`: clause -> its figure. `distance`: that of the column that is farthest from the confidential one,
+    a share of 1.
+    """
+
+    name: str
+    lost: int
+    blanked: int
+    broken: tuple[str, ...]
+    values: Mapping[str, float | None]
+    distance: float
+
+
+@dataclass(frozen=True)
+class WhatNow:
+    """A sentence for a reader in a hurry; what was tried, in short and by clause, None where nothing was."""
+
+    sentence: str
+    table: PageTable | None = None
+    clauses: PageTable | None = None
+
+
+_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
+
+
+def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> WhatNow:
+    """Return what to do about a refusal; `reason` is the clause of the headline."""
+    if not tried:
+        untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
+        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}")
+    best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
+    if best.broken:
+        sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
+    else:
+        sentence = (
+            f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
+            f"again, so rather {_OTHERWISE}"
+        )
+    broken = [clause for clause in _list_deciding(content) if clause["outcome"] not in {"kept", "waived"}]
+    return WhatNow(
+        sentence, _tabulate_remedies(content, tried, reason, len(broken)), _tabulate_clauses(broken, tried)
+    )
+
+
+def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -> PageTable:
+    rows = []
+    for clause in broken:
+        words = words_of(clause["measure"])
+        cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
+        for remedy in tried:
+            mark = "✗" if clause["name"] in remedy.broken else "✓"
+            cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
+        rows.append(tuple(cells))
+    headings = ("Clause", "Bound", "As it is", *(remedy.name for remedy in tried))
+    return PageTable("Clauses that are not kept, after each remedy", headings, tuple(rows))
+
+
+def _tabulate_remedies(
+    content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None, broken: int
+) -> PageTable:
+    distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
+    words = None if reason is None else words_of(reason["measure"])
+    subject = [] if reason is None else [capitalized(write_subject(reason))]
+    headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept", *subject]
+
+    def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:
+        figure = [] if reason is None else [write_figure(value, words)]
+        apart = MISSING if distance is None else f"{100 * distance:.1f} %"
+        return (name, cost, str(number), *figure, apart)
+
+    rows = [write_row("as it is", MISSING, broken, reason and reason["value"], max(distances, default=None))]
+    for remedy in tried:
+        value = reason and remedy.values.get(reason["name"])
+        rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
+    return PageTable("What each would do", (*headings, "Least alike column, off by"), tuple(rows))
+
+
+def _write_cost(remedy: TriedRemedy) -> str:
+    lost = f"{remedy.lost:,} records" if remedy.lost else ""
+    blanked = f"{remedy.blanked:,} values" if remedy.blanked else ""
+    return ", ".join(filter(None, (lost, blanked))) or MISSING

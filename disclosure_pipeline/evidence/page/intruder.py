@@ -7,8 +7,8 @@ from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.parts import Figure, name_marks, require_words, tabulate, write_figure
-from disclosure_pipeline.measures.chance import errors_of_largest
+from disclosure_pipeline.evidence.page.charts import Figure, name_marks, require_words, tabulate, write_figure
+from disclosure_pipeline.measures.guard_chance import errors_of_largest
 from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 
 Content = Mapping[str, Any]

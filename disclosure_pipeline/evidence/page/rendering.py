@@ -16,16 +16,17 @@ from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
 from disclosure_pipeline.evidence.page import intruder, sections
+from disclosure_pipeline.evidence.page.charts import tabulate
 from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
+    TriedRemedy,
+    advise,
     answer_questions,
     find_reason,
     show_bounds,
     show_power,
     write_headline,
 )
-from disclosure_pipeline.evidence.page.parts import tabulate
-from disclosure_pipeline.evidence.page.what_now import TriedRemedy, advise
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import (

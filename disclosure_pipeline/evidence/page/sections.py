@@ -9,9 +9,7 @@ from typing import Any
 
 from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
-from disclosure_pipeline.evidence.page.intruder import find_bar
-from disclosure_pipeline.evidence.page.parts import (
+from disclosure_pipeline.evidence.page.charts import (
     MISSING,
     Figure,
     PageTable,
@@ -20,7 +18,9 @@ from disclosure_pipeline.evidence.page.parts import (
     tabulate,
     write_figure,
 )
-from disclosure_pipeline.measures.chance import errors_of_largest
+from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
+from disclosure_pipeline.evidence.page.intruder import find_bar
+from disclosure_pipeline.measures.guard_chance import errors_of_largest
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import JUDGED
