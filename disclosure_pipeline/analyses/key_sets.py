@@ -22,8 +22,7 @@ from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
-from disclosure_pipeline.tables.frames import holds_values
+from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables, holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, names_in_all

@@ -9,7 +9,7 @@ from typing import Any
 from disclosure_pipeline.counting.engines import DATABASE, Engine, OpenedTables, find_engine, list_engines
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
-from disclosure_pipeline.tables.frames import as_frames, is_frame
+from disclosure_pipeline.tables.alignment import as_frames, is_frame
 from disclosure_pipeline.tables.messages import HOLDOUT, describe_argument, listed, table_names
 from disclosure_pipeline.tables.sources import (
     COUNTING,

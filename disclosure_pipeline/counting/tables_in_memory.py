@@ -10,9 +10,8 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import is_ibis, open_tables
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.alignment import Tables, check_tables
+from disclosure_pipeline.tables.alignment import Tables, check_tables, is_frame
 from disclosure_pipeline.tables.events import Joining
-from disclosure_pipeline.tables.frames import is_frame
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, name_events, names_in_all, table_names
 

@@ -26,13 +26,13 @@ from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
 from disclosure_pipeline.measures.weighted import weigh_groups
 from disclosure_pipeline.tables.alignment import (
     Tables,
+    holds_values,
     level_weights,
     number_owners,
     refuse_weights,
     require_weights,
 )
 from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.frames import holds_values
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, describe_argument, suggest_names

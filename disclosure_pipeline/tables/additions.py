@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.tables.alignment import Distinct, code_distinct
+from disclosure_pipeline.tables.coding import Distinct, code_distinct
 from disclosure_pipeline.tables.contract import Violation
 from disclosure_pipeline.tables.dictionary import CATEGORIES, DATES, NUMERIC, TIME_UNITS, Column, Dictionary
 from disclosure_pipeline.tables.levels import CodedColumn, Kind

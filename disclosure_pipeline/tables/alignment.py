@@ -1,10 +1,10 @@
-"""Check GT and its syntheses as input, the weights of a survey included, then code them column by column."""
+"""Check what is measured, the weights of a survey included: tables as frames, their columns, their values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,18 +14,121 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.coding import code_and_mark, code_column
-from disclosure_pipeline.tables.frames import as_frames, check_not_empty, holds_values, stack_columns
+from disclosure_pipeline.tables.coding import Distinct, code_column, code_distinct, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, StoredColumn, common_kind
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, common_kind
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
+    capitalized,
     describe_argument,
     listed,
     names_in_all,
     suggest_names,
     table_names,
 )
+
+_ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
+
+
+def is_frame(table: Any) -> bool:
+    """Return whether it is a table in memory: pandas, or anything with the Arrow interface."""
+    if isinstance(table, (pd.Series, pd.Index)):  # newer ones have the Arrow interface too
+        return False
+    return isinstance(table, pd.DataFrame) or any(hasattr(table, name) for name in _ARROW_INTERFACE)
+
+
+def holds_values(argument: Any) -> bool:
+    """Return whether an argument is a table or column, whose values must not be shown."""
+    return is_frame(argument) or isinstance(argument, (pd.Series, np.ndarray))
+
+
+def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
+    """Return GT and its syntheses (one table, or a sequence of them) as pandas frames: see `as_frame`.
+
+    InputError where one is no table, has no records, or not every column has a name of its own.
+    """
+    syntheses = [synthetic] if is_frame(synthetic) else synthetic
+    if not isinstance(syntheses, Sequence) or isinstance(syntheses, str):
+        raise InputError(
+            "The synthetic data must be a DataFrame of pandas or Polars, an Arrow table, or a sequence of "
+            f"them, not {type(synthetic).__name__}."
+        )
+    if not len(syntheses):
+        raise InputError("The sequence of synthetic tables is empty: give at least one.")
+    tables = (ground_truth, *syntheses)
+    names = table_names(len(tables))
+    frames = tuple(map(as_frame, tables, names))
+    check_not_empty([len(frame) for frame in frames], names)
+    return frames
+
+
+def as_frame(table: Any, name: str) -> pd.DataFrame:
+    """Return a table in memory as a pandas frame: pandas' own as it is, others mostly without a copy.
+
+    InputError where it is no table, or not every column has a name of its own. `name` is the table's.
+    """
+    if not is_frame(table):
+        raise InputError(
+            f"{capitalized(name)} must be a DataFrame of pandas or Polars, or an Arrow table, not "
+            f"{type(table).__name__}."
+        )
+    frame = table if isinstance(table, pd.DataFrame) else _from_arrow(table, name)
+    if frame.columns.nlevels > 1:
+        raise InputError(f"{capitalized(name)} has column names of several levels: give it plain ones.")
+    duplicates = frame.columns[frame.columns.duplicated()].unique().tolist()
+    if duplicates:
+        raise InputError(
+            f"{capitalized(name)} has several columns named {listed(duplicates)}: every name must be unique."
+        )
+    return frame
+
+
+def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
+    """Raise InputError where a table has no records; `names` are the tables'."""
+    for number, name in zip(records, names, strict=True):
+        if not number:
+            raise InputError(f"{capitalized(name)} has no records: there is nothing to measure.")
+
+
+def _from_arrow(table: Any, name: str) -> pd.DataFrame:
+    import pyarrow as pa  # pandas frames do without it
+
+    try:
+        arrow = pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError):
+        arrow = None  # outside the block: what Arrow says is not carried along
+    if arrow is None:
+        raise InputError(
+            f"{capitalized(name)} must be a DataFrame or a table of Arrow with columns that have names, not "
+            f"{type(table).__name__}."
+        )
+    columns = [_known_to_pandas(column) for column in arrow.columns]
+    frames = pa.table(columns, names=arrow.column_names)
+    return frames.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _known_to_pandas(column: Any) -> Any:
+    """Return a column in types that pandas handles: views of text become text, also in dictionaries."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.type.value_type
+    if pa.types.is_string_view(values):
+        values = pa.large_string()
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(values))
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, pa.dictionary(pa.int32(), values))
+
+
+def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return all records of several tables as one, of the columns that all of them have."""
+    shared = names_in_all([list(frame.columns) for frame in frames])
+    return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
 
 
 @dataclass(frozen=True)
@@ -203,59 +306,6 @@ def _check_finite(
             )
 
 
-@dataclass(frozen=True)
-class Distinct:
-    """The values of one column of one table, and the number of records with each.
-
-    `values` may repeat, as where one is an alias of another, and may hold a missing one. `counts` has an
-    entry for each, and last the number of records without a value.
-    """
-
-    values: pd.Series[Any]
-    counts: IntArray
-
-    @property
-    def records(self) -> int:
-        """The number of records of the table."""
-        return int(self.counts.sum())
-
-    def take(self, numbers: IntArray) -> Any:
-        """Return the values at these positions as an array, missing for -1."""
-        with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
-        return with_missing.array.take(numbers)
-
-
-def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
-    """Stack the values of a column of several tables, one table after the other."""
-    counts = [table.counts[:-1] for table in tables]
-    missing = sum(int(table.counts[-1]) for table in tables)
-    values = stack_columns([table.values for table in tables])
-    return Distinct(values, np.append(np.concatenate(counts), missing))
-
-
-def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:
-    """Code a column of GT (first) and of the syntheses as `code_column` does, from its values alone.
-
-    `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
-    `counts` are the numbers of records. `names` are the tables' in messages.
-    """
-    values = [table.values for table in tables]
-    coded, differs = code_and_mark(column, common_kind(column, values, names), values)
-    weighted = [
-        _weight_by_counts(codes, table.counts, coded.size)
-        for codes, table in zip(coded.codes, tables, strict=True)
-    ]
-    if differs is not None:
-        rounded = [
-            stored.look_up(by_position) for stored, by_position in zip(coded.tables, differs, strict=True)
-        ]
-        weighted = [
-            replace(stored, rounded=int(table.counts[:-1][differing].sum()))
-            for stored, table, differing in zip(weighted, tables, rounded, strict=True)
-        ]
-    return replace(coded, tables=tuple(weighted))
-
-
 def code_distinct_columns(
     distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping, names: Sequence[str]
 ) -> list[CodedColumn]:
@@ -269,13 +319,6 @@ def code_distinct_columns(
     for name, tables in distinct.items():
         check_values(name, [table.values for table in tables], grouping, names)
     return [code_distinct(name, tables, names) for name, tables in distinct.items()]
-
-
-def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredColumn:
-    codes_and_missing = np.append(codes, size - 1).astype(np.int64)
-    records = np.zeros(size, dtype=np.int64)
-    np.add.at(records, codes_and_missing, counts)
-    return StoredColumn(codes_and_missing, 0, np.arange(size), records)
 
 
 WEIGHTS = "weights must say of each record how many people it stands for"

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.alignment import Distinct
+from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.contract import ContractError, find_violations
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
@@ -251,6 +251,88 @@ def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any
     used = counts[:-1] > 0
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
     return StoredColumn(stored, lowest, position, counts), levels[used]
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The values of one column of one table, and the number of records with each.
+
+    `values` may repeat, as where one is an alias of another, and may hold a missing one. `counts` has an
+    entry for each, and last the number of records without a value.
+    """
+
+    values: pd.Series[Any]
+    counts: IntArray
+
+    @property
+    def records(self) -> int:
+        """The number of records of the table."""
+        return int(self.counts.sum())
+
+    def take(self, numbers: IntArray) -> Any:
+        """Return the values at these positions as an array, missing for -1."""
+        with_missing = pd.concat([self.values, pd.Series([None], dtype=self.values.dtype)], ignore_index=True)
+        return with_missing.array.take(numbers)
+
+
+def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
+    """Stack the values of a column of several tables, one table after the other."""
+    counts = [table.counts[:-1] for table in tables]
+    missing = sum(int(table.counts[-1]) for table in tables)
+    values = stack_columns([table.values for table in tables])
+    return Distinct(values, np.append(np.concatenate(counts), missing))
+
+
+def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:
+    """Code a column of GT (first) and of the syntheses as `code_column` does, from its values alone.
+
+    `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
+    `counts` are the numbers of records. `names` are the tables' in messages.
+    """
+    values = [table.values for table in tables]
+    coded, differs = code_and_mark(column, common_kind(column, values, names), values)
+    weighted = [
+        _weight_by_counts(codes, table.counts, coded.size)
+        for codes, table in zip(coded.codes, tables, strict=True)
+    ]
+    if differs is not None:
+        rounded = [
+            stored.look_up(by_position) for stored, by_position in zip(coded.tables, differs, strict=True)
+        ]
+        weighted = [
+            replace(stored, rounded=int(table.counts[:-1][differing].sum()))
+            for stored, table, differing in zip(weighted, tables, rounded, strict=True)
+        ]
+    return replace(coded, tables=tuple(weighted))
+
+
+def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredColumn:
+    codes_and_missing = np.append(codes, size - 1).astype(np.int64)
+    records = np.zeros(size, dtype=np.int64)
+    np.add.at(records, codes_and_missing, counts)
+    return StoredColumn(codes_and_missing, 0, np.arange(size), records)
+
+
+def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
+    """Return all values of several columns as one column; categories stay what they are."""
+    types = [column.dtype for column in columns]
+    if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
+        if any(dtype != types[0] for dtype in types):  # one that fits both loses digits, or what is missing
+            columns = [column.astype(object) for column in columns]
+        dtype = columns[0].dtype
+        if isinstance(dtype, np.dtype):  # as pandas does it, without its search for a common type
+            return pd.Series(np.concatenate([column.to_numpy() for column in columns]), dtype=dtype)
+        return pd.concat(columns, ignore_index=True)
+    levels = [column.cat.categories for column in columns]
+    if any(part.dtype != levels[0].dtype for part in levels):  # as above
+        levels = [part.astype(object) for part in levels]
+    categories = levels[0].append(levels[1:]).unique()
+    ordered = all(column.cat.ordered for column in columns)
+    codes = []
+    for column in columns:
+        position = np.append(categories.get_indexer(column.cat.categories), -1)
+        codes.append(position[column.cat.codes.to_numpy()])
+    return pd.Series(pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=ordered))
 
 
 def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:

@@ -18,8 +18,8 @@ import yaml
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.additions import find_time_unit
-from disclosure_pipeline.tables.alignment import Distinct
 from disclosure_pipeline.tables.canonical import is_text, read_levels
+from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.dictionary import Column, Type
 from disclosure_pipeline.tables.encoding import (
     Change,

@@ -16,8 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from disclosure_pipeline.runtime.progress import report_progress
-from disclosure_pipeline.tables.alignment import Distinct
-from disclosure_pipeline.tables.coding import ROUNDING_NOISE
+from disclosure_pipeline.tables.coding import ROUNDING_NOISE, Distinct
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.levels import IntArray, level_label, look_up

@@ -41,7 +41,7 @@ from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
-from disclosure_pipeline.tables import alignment
+from disclosure_pipeline.tables import coding
 from disclosure_pipeline.tables import files as table_files
 from disclosure_pipeline.tables.contract import ContractError, Violation
 
@@ -467,7 +467,7 @@ def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
 
 IN_BATCHES: tuple[Callable[..., Any], ...] = (
     comparability.identifier_warnings,
-    alignment.code_distinct,
+    coding.code_distinct,
     opened_files.stream_canonical,
     opened_files.StreamedTable.some_records,
     opened_files.StreamedTables.count,

@@ -36,8 +36,8 @@ from disclosure_pipeline.policy.trust import read_trusted
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.tables.alignment import as_frames
 from disclosure_pipeline.tables.files import FORMATS
-from disclosure_pipeline.tables.frames import as_frames
 from support import event_stores
 
 GATE = "small"

@@ -16,7 +16,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.tables import levels
 from disclosure_pipeline.tables.alignment import Distinct, code_distinct
 from disclosure_pipeline.tables.coding import ROUNDING_NOISE, code_column, first_of_runs
-from disclosure_pipeline.tables.frames import as_frame, as_frames, stack_columns
+from disclosure_pipeline.tables.alignment import as_frame, as_frames, stack_columns
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:

@@ -31,12 +31,17 @@ from disclosure_pipeline.measures.together import TogetherCounts, TogetherTarget
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import values_identify
-from disclosure_pipeline.tables.alignment import check_values
+from disclosure_pipeline.tables.alignment import (
+    as_frame,
+    check_not_empty,
+    check_values,
+    is_frame,
+    stack_frames,
+)
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.coding import code_column_of_kind
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change
-from disclosure_pipeline.tables.frames import as_frame, check_not_empty, is_frame, stack_frames
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.inference import canonical_frames
 from disclosure_pipeline.tables.levels import CodedColumn

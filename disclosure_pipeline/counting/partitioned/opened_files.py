@@ -31,8 +31,9 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import identifying_columns
-from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.alignment import code_distinct_columns
 from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
+from disclosure_pipeline.tables.coding import stack_distinct
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping

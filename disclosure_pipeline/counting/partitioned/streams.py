@@ -23,7 +23,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import count_cores, map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.alignment import Distinct
+from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.encoding import encode_by_range, smallest_code_type
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Location, read_batches

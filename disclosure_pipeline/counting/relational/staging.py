@@ -30,7 +30,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
-from disclosure_pipeline.tables.alignment import Distinct
+from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 

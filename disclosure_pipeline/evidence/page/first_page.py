@@ -1,4 +1,4 @@
-"""The first page: the verdict, four questions with their answers, a chart of all that matters, and what now."""
+"""The first page: verdict, four questions with their answers, a chart of all that matters, and what now."""
 
 from __future__ import annotations
 
