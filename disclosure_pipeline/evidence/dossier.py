@@ -145,7 +145,12 @@ def build_dossier(
 
     `measured` holds the hashes of what was measured, by what they are of.
     """
-    return {
+    measurement = build_measurement(result, gate.policy.smallest_count)
+    groups = [  # whose names the gate's definition declares are public
+        {**row, "public": gate.declares_level(row["column"], row["group"])}
+        for row in measurement["figures"]["subgroups"]
+    ]
+    return measurement | {
         "gate": gate.name,
         "candidate": candidate,
         "decision": decide(judgements, refused_waivers),
@@ -156,11 +161,7 @@ def build_dossier(
             *(_to_waiver_row(judgement.waiver) for judgement in judgements if judgement.waiver),
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
-        "figures": _mark_public_groups(collect_figures(result, gate.policy.smallest_count), gate),
-        "exact_copies": to_rows(result.exact_copies),
-        "ledger": [asdict(change) for change in result.ledger],
-        "warnings": list(result.warnings),
-        "smallest_count": gate.policy.smallest_count,
+        "figures": measurement["figures"] | {"subgroups": groups},
         "columns": gate.describe_columns(),
         "documentation": list_documented(gate.documentation),
     }
@@ -184,14 +185,6 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "columns": "",
         "documentation": {},
     }
-
-
-def _mark_public_groups(figures: dict[str, Any], gate: Gate) -> dict[str, Any]:
-    """Mark the groups of people whose name the gate's definition declares: they are public."""
-    rows = [
-        {**row, "public": gate.declares_level(row["column"], row["group"])} for row in figures["subgroups"]
-    ]
-    return figures | {"subgroups": rows}
 
 
 def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:
@@ -238,6 +231,13 @@ _CLAUSE_COLUMNS = {
 }
 
 
+_FAMILIES = {
+    "cap": "Correct attribution probability (%)",
+    "protection": "Disclosure protection (shares from 0 to 1; high is safe)",
+    "prediction": "Prediction risk (%; mse in the target's unit squared)",
+}
+
+
 def to_markdown(content: Mapping[str, Any]) -> str:
     """Return the dossier for a reader."""
     figures = content["figures"]
@@ -262,7 +262,12 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["identity"]),
         "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
         _to_table(figures["attribute"]),
-        *_format_families(figures),
+        *(
+            part
+            for name, heading in _FAMILIES.items()
+            if figures[name]
+            for part in (f"## {heading}", _to_table(figures[name]))
+        ),
         "## Guards, over all columns (% of SD records; nearer: of GT records; TVD, relabelled: shares)",
         _to_table(figures["guards"]),
         _to_table(figures["partial_copies"]),
@@ -299,22 +304,6 @@ def _describe_waiver(waiver: Mapping[str, Any]) -> str:
         f"{waiver['name']}: {waiver['clause']} may go to {format_cell(waiver['ceiling'])} until "
         f"{waiver['expires']}. Reason: {waiver['reason']} Approved by {waiver['approver']}."
     )
-
-
-_FAMILIES = {
-    "cap": "Correct attribution probability (%)",
-    "protection": "Disclosure protection (shares from 0 to 1; high is safe)",
-    "prediction": "Prediction risk (%; mse in the target's unit squared)",
-}
-
-
-def _format_families(figures: Mapping[str, Any]) -> list[str]:
-    """Return the families of measures that the gate asks for, each with a heading."""
-    sections = []
-    for name, heading in _FAMILIES.items():
-        if figures[name]:
-            sections += [f"## {heading}", _to_table(figures[name])]
-    return sections
 
 
 def _format_confidential(figures: Mapping[str, Any]) -> list[str]:

@@ -34,8 +34,6 @@ from disclosure_pipeline.policy.registry import (
 from disclosure_pipeline.policy.verdict import counts_stack
 
 if TYPE_CHECKING:
-    from great_expectations.core import ExpectationSuiteValidationResult
-    from great_expectations.datasource.fluent.pandas_datasource import PandasDatasource
     from great_expectations.expectations.expectation import BatchExpectation
 
 Row = Mapping[str, Any]
@@ -229,13 +227,22 @@ def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validatio
         source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
     context.data_sources.add_pandas(source)
     syntheses = len(figures["N_s"])
-    results = {}
+    results: dict[str, Any] = {}
     for name, table in tables.items():
         expectations = [
             _build_expectation(clause, syntheses) for clause in clauses if _name_metric_table(clause) == name
         ]
-        results[name] = _to_plain(_validate_table(source, name, table, expectations))
-    return Validation(_find_kept(clauses, results), results)
+        batch = source.get_asset(name).get_batch_definition(name).get_batch({"dataframe": table})
+        result = batch.validate(gx.ExpectationSuite(name, expectations))
+        results[name] = result.to_json_dict()  # type: ignore[no-untyped-call]
+        results[name]["meta"].pop("batch_markers", None)  # the time of the run
+    # Exactly one expectation of each clause, and it succeeded.
+    successes: dict[str, list[bool]] = {clause.name: [] for clause in clauses}
+    for plain in results.values():
+        for expectation in plain["results"]:
+            clause_name = expectation["expectation_config"]["meta"]["clause"]
+            successes[clause_name].append(expectation["success"] is True)
+    return Validation({name: outcomes == [True] for name, outcomes in successes.items()}, results)
 
 
 @contextmanager
@@ -248,15 +255,6 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
-
-
-def _validate_table(
-    source: PandasDatasource, name: str, table: pd.DataFrame, expectations: Sequence[BatchExpectation]
-) -> ExpectationSuiteValidationResult:
-    import great_expectations as gx
-
-    batch = source.get_asset(name).get_batch_definition(name)
-    return batch.get_batch({"dataframe": table}).validate(gx.ExpectationSuite(name, expectations))
 
 
 def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
@@ -307,23 +305,6 @@ def _select_where(clause: Clause) -> dict[str, str | None]:
     where: dict[str, str | None] = {} if table == "identity" else {"target": clause.column}
     has_stack = table in {"identity", "attribute"}
     return where | {"table": FILE} if has_stack and not counts_stack(clause) else where
-
-
-def _to_plain(result: ExpectationSuiteValidationResult) -> dict[str, Any]:
-    """Return a validation result as plain data, without the time of the run."""
-    plain: dict[str, Any] = result.to_json_dict()  # type: ignore[no-untyped-call]
-    plain["meta"].pop("batch_markers", None)
-    return plain
-
-
-def _find_kept(clauses: Sequence[Clause], results: Mapping[str, Any]) -> dict[str, bool]:
-    """Return whether there is exactly one expectation of each clause, and it succeeded."""
-    successes: dict[str, list[bool]] = {clause.name: [] for clause in clauses}
-    for result in results.values():
-        for expectation in result["results"]:
-            clause = expectation["expectation_config"]["meta"]["clause"]
-            successes[clause].append(expectation["success"] is True)
-    return {name: outcomes == [True] for name, outcomes in successes.items()}
 
 
 def find_disagreements(kept: Mapping[str, bool], clauses: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime
 import unicodedata
 import zoneinfo
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.tables.levels import level_label
+from disclosure_pipeline.tables.messages import listed
 
 Type = Literal[
     "category",
@@ -218,7 +219,7 @@ class Column(FrozenModel):
             level_label(value) for value in self.special_values
         }
         if both:
-            raise ValueError(f"{_listed(sorted(both))} cannot be a missing code and a special value at once")
+            raise ValueError(f"{listed(sorted(both))} cannot be a missing code and a special value at once")
         if self.type == "datetime" and self.unit and self.unit not in TIME_UNITS:
             raise ValueError(f"unit of times must be one of {', '.join(TIME_UNITS)}, not {self.unit!r}")
         self._check_range()
@@ -247,10 +248,10 @@ class Column(FrozenModel):
         spellings = [*names, *(alias for level in self.described_levels for alias in level.aliases)]
         twice = sorted({name for name in spellings if spellings.count(name) > 1})
         if twice:
-            raise ValueError(f"levels and aliases name {_listed(twice)} more than once")
+            raise ValueError(f"levels and aliases name {listed(twice)} more than once")
         codes = [code for code in map(str, self.missing_codes) if code in spellings]
         if codes:
-            raise ValueError(f"{_listed(codes)} cannot be a level and a missing code at once")
+            raise ValueError(f"{listed(codes)} cannot be a level and a missing code at once")
         if isinstance(self.unknown_levels, MapTo) and self.unknown_levels.map_to not in names:
             raise ValueError(f"unknown_levels maps to {self.unknown_levels.map_to!r}, which is no level")
 
@@ -266,11 +267,7 @@ class Column(FrozenModel):
         if not true or not false:
             raise ValueError("true_values and false_values need a spelling each")
         if true & false:
-            raise ValueError(f"{_listed(sorted(true & false))} cannot be true and false at once")
+            raise ValueError(f"{listed(sorted(true & false))} cannot be true and false at once")
 
 
 Dictionary = Mapping[str, Column]
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(repr(name) for name in names)

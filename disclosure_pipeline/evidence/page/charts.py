@@ -121,6 +121,33 @@ class Figure:
     table: PageTable
 
 
+def write_figures(row: Mapping[str, Any], frame: str, *names: str) -> list[str]:
+    """Return some figures of a row of a frame, each with its unit."""
+    return [write_figure(row.get(name), require_words(name, frame)) for name in names]
+
+
+def list_points(
+    rows: Iterable[Mapping[str, Any]], label: str, marks: Iterable[str], frame: str
+) -> list[tuple[str, str, float]]:
+    """Return the figures of some rows of a frame for `draw_rows`, each row named by its `label`."""
+    return [
+        (str(row[label]), find_heading(column, frame), row[column])
+        for row in rows
+        for column in marks
+        if row.get(column) is not None
+    ]
+
+
+def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> dict[str, Mapping[str, Any]]:
+    """Return of the rows with each label the one with the largest figure, in the order of the labels."""
+    worst: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        name = str(row[label])
+        if name not in worst or row[figure] > worst[name][figure]:
+            worst[name] = row
+    return worst
+
+
 def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
     """Column -> mark, of a frame, as what stands in the legend -> mark."""
     return {find_heading(column, frame): mark for column, mark in marks.items()}

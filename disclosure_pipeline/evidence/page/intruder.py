@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_heading
+from disclosure_pipeline.evaluation.glossary import LABELS, find_words
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.charts import Figure, name_marks, require_words, tabulate, write_figure
+from disclosure_pipeline.evidence.page.charts import (
+    Figure,
+    list_points,
+    name_marks,
+    require_words,
+    tabulate,
+    write_figure,
+    write_figures,
+)
 from disclosure_pipeline.measures.guard_chance import errors_of_largest
 from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 
@@ -22,16 +30,12 @@ def tell_intruder(content: Content) -> list[str]:
     sentences = []
     if rows:
         worst = max(rows, key=lambda row: float(row["DiSCO"]))
-        found, told = (
-            write_figure(worst.get(name), require_words(name, "attribute")) for name in ("iS", "DiSCO")
-        )
+        found, told = write_figures(worst, "attribute", "iS", "DiSCO")
         sentences.append(
             f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
             f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
-    sentences += [*_tell_holdout(figures), *_tell_membership(figures), *_tell_units(figures)]
-    sentences += [*_tell_bands(figures), *_tell_population(figures), *_tell_together(figures)]
-    return sentences
+    return [*sentences, *_tell_frames(figures)]
 
 
 def tell_found(content: Content) -> str:
@@ -40,8 +44,7 @@ def tell_found(content: Content) -> str:
     if not figures["identity"]:
         return "Whether people can be found was not measured."
     worst = max(figures["identity"], key=lambda row: row.get("repU") or 0.0)
-    unique = write_figure(worst.get("UiO"), require_words("UiO", "identity"))
-    both = write_figure(worst.get("repU"), require_words("repU", "identity"))
+    unique, both = write_figures(worst, "identity", "UiO", "repU")
     return (
         f"{unique} of the people are the only ones with their combination of {join_names(figures['keys'])}. "
         f"For {both} the synthetic table holds exactly one such record, which looks like them, whether it "
@@ -90,93 +93,55 @@ def show_found(content: Content) -> Figure | None:
     )
 
 
-def _tell_holdout(figures: Content) -> Iterator[str]:
-    """Return what SD tells of people who had no part in it, where a holdout was given."""
-    for row in figures.get("holdout", ()):
-        if row["measure"] == "DiSCO":
-            disclosed = {
-                name: write_figure(row[name], require_words(name, "holdout"))
-                for name in ("ground_truth", "holdout")
+# What stands in the frames that not every dossier has, one sentence a row, in this order.
+_TOLD = {
+    "holdout": (
+        "Of the people who took no part in the synthesis, {holdout} can be told their {target}; of those who "
+        "did, {ground_truth} (table {synthesis})."
+    ),
+    "membership": (
+        "By whole records it is told who took part with an advantage of {advantage_records}; by the nearest "
+        "record {TPR_at_1} of those who did are found at 1 % false alarms (table {synthesis})."
+    ),
+    "units": (
+        "Somebody who knows these columns of everybody names {individual_risk} of the people rightly by "
+        "table {synthesis}, and at least one of {household_risk} of the units that they belong to."
+    ),
+    "bands": (
+        "The {target} of {DiSCO_within} of the people is told to within {within} by table {synthesis}, of "
+        "{DiSCO_within_others} by other people's records; the median of their keys is as near for "
+        "{guessed_within}, and for {guessed_within_others} among other people."
+    ),
+    "population": (
+        "Somebody who does not know who took part names {repU_population} of the people rightly by table "
+        "{synthesis}; of matches with exactly one confidential record {DIS} would be right."
+    ),
+    "population_targets": (
+        "Without knowing who took part, the {target} of {DiSCO_population} of the people is told{by_weight} "
+        "(table {synthesis})."
+    ),
+    "together": (
+        "If all synthetic tables are published, at least one tells the {target} of {any} of the people, and "
+        "several that agree that of {agreed}. As many draws of other people's records tell it of "
+        "{DiSCO_any_others}, as many fresh samples of {DiSCO_any_fresh} at most."
+    ),
+}
+
+
+def _tell_frames(figures: Content) -> Iterator[str]:
+    for frame, sentence in _TOLD.items():
+        for row in figures.get(frame, ()):
+            if row.get("measure", "DiSCO") != "DiSCO":
+                continue
+            written = {
+                name: value if name in LABELS else write_figure(value, find_words(name, frame))
+                for name, value in row.items()
             }
-            yield (
-                f"Of the people who took no part in the synthesis, {disclosed['holdout']} can be told their "
-                f"{row['target']}; of those who did, {disclosed['ground_truth']} (table {row['synthesis']})."
-            )
-
-
-def _tell_membership(figures: Content) -> Iterator[str]:
-    """Return how well it is told who took part, where a holdout was given."""
-    for row in figures.get("membership", ()):
-        advantage, found = (
-            write_figure(row[name], require_words(name, "membership"))
-            for name in ("advantage_records", "TPR_at_1")
-        )
-        yield (
-            f"By whole records it is told who took part with an advantage of {advantage}; by the nearest "
-            f"record {found} of those who did are found at 1 % false alarms (table {row['synthesis']})."
-        )
-
-
-def _tell_units(figures: Content) -> Iterator[str]:
-    """Return the household risk beside the individual one, where a unit was given."""
-    for row in figures.get("units", ()):
-        risks = {
-            name: write_figure(row[name], require_words(name, "units"))
-            for name in ("household_risk", "individual_risk")
-        }
-        yield (
-            f"Somebody who knows these columns of everybody names {risks['individual_risk']} of the people "
-            f"rightly by table {row['synthesis']}, and at least one of {risks['household_risk']} of the "
-            "units that they belong to."
-        )
-
-
-def _tell_population(figures: Content) -> Iterator[str]:
-    """Return what somebody tells who does not know who took part, where GT is known to be a sample."""
-    for row in figures.get("population", ()):
-        found, lone = (
-            write_figure(row[name], require_words(name, "population")) for name in ("repU_population", "DIS")
-        )
-        yield (
-            f"Somebody who does not know who took part names {found} of the people rightly by table "
-            f"{row['synthesis']}; of matches with exactly one confidential record {lone} would be right."
-        )
-    for row in figures.get("population_targets", ()):
-        told = write_figure(row["DiSCO_population"], require_words("DiSCO_population", "population_targets"))
-        sentence = f"Without knowing who took part, the {row['target']} of {told} of the people is told"
-        if row.get("DiSCO_weighted") is None:
-            yield f"{sentence} (table {row['synthesis']})."
-            continue
-        country = write_figure(row["DiSCO_weighted"], require_words("DiSCO_weighted", "population_targets"))
-        yield f"{sentence}; by weight, DiSCO is {country} of the population (table {row['synthesis']})."
-
-
-def _tell_bands(figures: Content) -> Iterator[str]:
-    """Return of how many people an amount is nearly told, where a target has a band."""
-    for row in figures.get("bands", ()):
-        told, others, guessed, guessed_others = (
-            write_figure(row[name], require_words(name, "bands"))
-            for name in ("DiSCO_within", "DiSCO_within_others", "guessed_within", "guessed_within_others")
-        )
-        yield (
-            f"The {row['target']} of {told} of the people is told to within {row['within']} by table "
-            f"{row['synthesis']}, of {others} by other people's records; the median of their keys is as near "
-            f"for {guessed}, and for {guessed_others} among other people."
-        )
-
-
-def _tell_together(figures: Content) -> Iterator[str]:
-    """Return what several tables that are published together tell."""
-    for row in figures.get("together", ()):
-        disclosed, others, fresh, agreed = (
-            write_figure(row[name], require_words(name, "together"))
-            for name in ("any", "DiSCO_any_others", "DiSCO_any_fresh", "agreed")
-        )
-        yield (
-            f"If all synthetic tables are published, at least one tells the {row['target']} of {disclosed} "
-            f"of the people, and several that agree that of {agreed}. As many draws of other people's "
-            f"records tell it of {others}, as many fresh samples of {fresh} at most."
-        )
+            if row.get("DiSCO_weighted") is not None:
+                weighted = f"; by weight, DiSCO is {written['DiSCO_weighted']} of the population"
+                yield sentence.format(**written, by_weight=weighted)
+            else:
+                yield sentence.format(**written, by_weight="")
 
 
 def show_disclosure(content: Content) -> Figure | None:
@@ -192,12 +157,7 @@ def show_disclosure(content: Content) -> Figure | None:
         # That of as many records stands beside the others; that of all records for itself.
         marks |= {"DiSCO_at_n": marks["DiSCO"], "DiSCO": charts.SQUARE}
     errors = errors_of_largest(len(rows))
-    points = [
-        (str(row["target"]), find_heading(column, "attribute"), row[column])
-        for row in rows
-        for column in marks
-        if row.get(column) is not None
-    ]
+    points = list_points(rows, "target", marks, "attribute")
     if not points:
         return None
     return Figure(

@@ -65,7 +65,9 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
     that of the exact figures.
     """
-    rounding = _Rounding.from_content(content)
+    figures = content["figures"]
+    records = [figures["N_d"], *figures["N_s"]]
+    rounding = _Rounding(records, content["smallest_count"], read_judgements(content))
     judgements = publish(rounding.judgements, rounding.records, rounding.smallest)
     return {
         **content,
@@ -73,7 +75,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
             _round_clause(clause, public, rounding)
             for clause, public in zip(content["clauses"], judgements, strict=True)
         ],
-        "figures": _round_figures(content["figures"], rounding),
+        "figures": _round_figures(figures, rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
         "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
@@ -89,12 +91,6 @@ class _Rounding:
     records: Sequence[int]
     smallest: int
     judgements: Sequence[Judgement]
-
-    @classmethod
-    def from_content(cls, content: Mapping[str, Any]) -> _Rounding:
-        figures = content["figures"]
-        records = [figures["N_d"], *figures["N_s"]]
-        return cls(records, content["smallest_count"], read_judgements(content))
 
     def count(self, records: int) -> int:
         return int(round_figure(records, self.smallest, ()))
@@ -220,6 +216,9 @@ def render_page(
     shown = make_publishable(content) if is_public else content
     others = [] if is_public else list(others)
     records = [shown["figures"]["N_d"], *shown["figures"]["N_s"]]
+    power_records = 0 if power is None else power.records
+    if is_public and power is not None:
+        power_records = round_records(power_records, shown["smallest_count"])
     style = _read("style.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page: str = (
@@ -239,7 +238,7 @@ def render_page(
             bounds=show_bounds(shown),
             power=power,
             power_figure=None if power is None else show_power(power),
-            power_records=0 if power is None else _count_shown(power.records, shown, is_public=is_public),
+            power_records=power_records,
             what_now=None if is_public or remedies is None else advise(shown, remedies, find_reason(shown)),
             questions=list(QUESTIONS),
             clause_tables=tabulate_clauses(shown),
@@ -272,10 +271,6 @@ def render_page(
         )
     )
     return page
-
-
-def _count_shown(records: int, content: Mapping[str, Any], *, is_public: bool) -> int:
-    return round_records(records, content["smallest_count"]) if is_public else records
 
 
 def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> str:

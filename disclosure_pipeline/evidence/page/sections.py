@@ -7,16 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_heading
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     MISSING,
     Figure,
     PageTable,
+    find_worst,
+    list_points,
     name_marks,
     require_words,
     tabulate,
     write_figure,
+    write_figures,
 )
 from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
 from disclosure_pipeline.evidence.page.intruder import find_bar
@@ -37,18 +39,8 @@ def show_copies(content: Content) -> Figure | None:
     rows = [row for row in rows if row.get("people_copied") is not None]
     if not rows:
         return None
-    worst: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        label = str(row["columns"])
-        if label not in worst or row["people_copied"] > worst[label]["people_copied"]:
-            worst[label] = row
+    worst = find_worst(rows, "columns", "people_copied")
     marks = {"people_copied": charts.SYNTHETIC, "people_copied_expected": charts.OTHERS}
-    points = [
-        (label, find_heading(column, "partial_copies"), row[column])
-        for label, row in worst.items()
-        for column in marks
-        if row.get(column) is not None
-    ]
     largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
     beyond = largest.get("people_copied_beyond")
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
@@ -57,7 +49,7 @@ def show_copies(content: Content) -> Figure | None:
     return Figure(
         title,
         charts.draw_rows(
-            points,
+            list_points(worst.values(), "columns", marks, "partial_copies"),
             name_marks(marks, "partial_copies"),
             "% of the people",
             row_height=24,
@@ -82,14 +74,14 @@ def tell_copies(content: Content) -> list[str]:
     """Return what is known of copies and of nearness, in sentences."""
     sentences = []
     for row in content["exact_copies"]:
-        copies = write_figure(row.get("percent"), require_words("percent", "exact_copies"))
+        [copies] = write_figures(row, "exact_copies", "percent")
         sentences.append(
             f"{copies} of the records of synthetic table {row['synthesis']} equal a confidential record in "
             f"all {row['columns']} shared columns."
         )
     for row in content["figures"]["guards"]:
         if row.get("nearer") is not None:
-            nearer = write_figure(row["nearer"], require_words("nearer", "guards"))
+            [nearer] = write_figures(row, "guards", "nearer")
             sentences.append(
                 f"{nearer} of the people are nearer to some record of synthetic table {row['synthesis']} "
                 "than to any other person; a fresh sample would be nearer for about half of them."
@@ -118,11 +110,7 @@ def show_growth(content: Content) -> Figure | None:
     return Figure(
         f"Found in what is published: {before:.1f} % of the people, {now:.1f} % with the candidate",
         charts.draw_rows(
-            [
-                (row["after"], find_heading(name, "over_releases"), row[name])
-                for row in rows
-                for name in marks
-            ],
+            list_points(rows, "after", marks, "over_releases"),
             name_marks(marks, "over_releases"),
             "% of the people",
             row_height=17,
@@ -151,17 +139,8 @@ def show_utility(content: Content) -> Figure | None:
     rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     if not rows:
         return None
-    worst: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        if row["column"] not in worst or row["TVD"] > worst[row["column"]]["TVD"]:
-            worst[row["column"]] = row
+    worst = find_worst(rows, "column", "TVD")
     marks = {"TVD": charts.SYNTHETIC, "TVD_expected": charts.OTHERS}
-    points = [
-        (str(label), find_heading(column, "columns_apart"), row[column])
-        for label, row in worst.items()
-        for column in marks
-        if row.get(column) is not None
-    ]
     farthest = max(worst.values(), key=lambda row: float(row["TVD"]) - float(row.get("TVD_expected") or 0.0))
     beyond = farthest["TVD"] - (farthest.get("TVD_expected") or 0.0)
     title = (
@@ -172,7 +151,7 @@ def show_utility(content: Content) -> Figure | None:
     return Figure(
         title,
         charts.draw_rows(
-            points,
+            list_points(worst.values(), "column", marks, "columns_apart"),
             name_marks(marks, "columns_apart"),
             "share of records that would have to move",
             row_height=16,
@@ -223,16 +202,13 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
     for row in sorted(rows, key=lambda row: -float(row["DiSCO"])):
         worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
     shown = list(worst.values())[:_MOST]
-    points = [
-        (row["group"], find_heading(column, "subgroups"), row[column])
-        for row in shown
-        for column in _MARKS
-        if row.get(column) is not None
-    ]
+    target = shown[0]["target"]
+    which = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
     return Figure(
-        _state_worst(shown[0]),
+        f"Most exposed are people with {shown[0]['group']}: {shown[0]['DiSCO']:.1f} % can be told their "
+        f"{target}",
         charts.draw_rows(
-            points,
+            list_points(shown, "group", _MARKS, "subgroups"),
             name_marks(_MARKS, "subgroups"),
             "% of the group",
             row_height=17,
@@ -240,7 +216,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
         ),
         "For each group of people, how many can be told their target.",
         tabulate(
-            _caption(len(shown), len(worst), shown[0]["target"]),
+            f"{which}, by how many of each can be told their {target}",
             shown,
             ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "lift"],
             "subgroups",
@@ -257,17 +233,6 @@ def _name_group(row: Mapping[str, Any]) -> str:
     if low == "-inf":
         return f"{row['column']}: below {high}"
     return f"{row['column']}: {low} or more" if high == "inf" else f"{row['column']}: {low} to below {high}"
-
-
-def _state_worst(row: Mapping[str, Any]) -> str:
-    return (
-        f"Most exposed are people with {row['group']}: {row['DiSCO']:.1f} % can be told their {row['target']}"
-    )
-
-
-def _caption(shown: int, measured: int, target: str) -> str:
-    which = f"The {shown} most exposed of {measured} groups" if shown < measured else "Groups of people"
-    return f"{which}, by how many of each can be told their {target}"
 
 
 def excludes_records(content: Mapping[str, Any]) -> bool:
