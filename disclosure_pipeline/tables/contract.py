@@ -20,9 +20,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.tables.canonical import Levels, to_mask
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Column, Dictionary
-from disclosure_pipeline.tables.encoding import (
-    RawColumn,
-)
+from disclosure_pipeline.tables.encoding import RawColumn
 from disclosure_pipeline.tables.levels import IntArray, Mask
 
 ALL_MISSING = "holds nothing but missing values"
@@ -97,11 +95,36 @@ def find_violations(
     rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
     broken_records: dict[tuple[str, str], int] = {}
     checked: set[tuple[str, str]] = set()
-    schema, positions = _schema(
-        columns, records, read, dictionary, rules, needed, only_known, broken_records, checked
+    counts: dict[str, Any] = {}
+    pandera = _import_pandera()
+
+    def check(name: str, rule: str) -> Any:
+        def passes(positions: pd.Series[Any]) -> bool:
+            if name not in counts:  # once per column, whatever the number of its rules
+                counts[name] = read[name].count_records(positions.cat.codes.to_numpy())
+            breaking = int(counts[name][rules[name][rule]].sum())
+            checked.add((name, rule))
+            if breaking < records if rule == ALL_MISSING else not breaking:
+                return True
+            broken_records[(name, rule)] = breaking
+            return False
+
+        return pandera.Check(passes, name=rule, ignore_na=False, n_failure_cases=1)
+
+    schema = pandera.DataFrameSchema(
+        {
+            name: pandera.Column(
+                checks=[check(name, rule) for rule in rules.get(name, ())],
+                nullable=True,
+                required=name in needed,
+            )
+            for name in dictionary
+        },
+        strict=only_known,
     )
     violations_of_columns = [
-        Violation(table, name, rule, records, 1.0) for name, rule in _run_schema(schema, positions)
+        Violation(table, name, rule, records, 1.0)
+        for name, rule in _run_schema(schema, _positions_of_levels(columns, read))
     ]
     if checked != {(name, rule) for name, rules_of_column in rules.items() for rule in rules_of_column}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
@@ -125,65 +148,16 @@ def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
     return rules | {ALL_MISSING: np.append(levels.missing, True)}
 
 
-def _schema(
-    columns: Sequence[str],
-    total: int,
-    read: Mapping[str, RawColumn],
-    dictionary: Dictionary,
-    rules: Mapping[str, Mapping[str, Mask]],
-    needed: Collection[str],
-    only_known: bool,
-    broken_records: dict[tuple[str, str], int],
-    checked: set[tuple[str, str]],
-) -> tuple[Any, pd.DataFrame]:
-    """Return the schema, and the table that it checks: positions in the columns' lists of levels."""
-    pandera = _import_pandera()
-    counts: dict[str, Any] = {}
-
-    def check(name: str, rule: str) -> Any:
-        breaks = rules[name][rule]
-        breaks_if_all = rule == ALL_MISSING
-
-        def passes(series: pd.Series[Any]) -> bool:
-            if name not in counts:  # once per column, whatever the number of its rules
-                counts[name] = read[name].count_records(series.cat.codes.to_numpy())
-            records = int(counts[name][breaks].sum())
-            broken = records == total if breaks_if_all else records > 0
-            checked.add((name, rule))
-            if broken:
-                broken_records[(name, rule)] = records
-            return not broken
-
-        return pandera.Check(passes, name=rule, ignore_na=False, n_failure_cases=1)
-
-    schema = pandera.DataFrameSchema(
-        {
-            name: pandera.Column(
-                checks=[check(name, rule) for rule in rules.get(name, ())],
-                nullable=True,
-                required=name in needed,
-            )
-            for name in dictionary
-        },
-        strict=only_known,
-    )
+def _positions_of_levels(columns: Sequence[str], read: Mapping[str, RawColumn]) -> pd.DataFrame:
+    """Return what pandera checks instead of the table: positions in the columns' lists of levels."""
     entries = max(len(column.encoded.codes) for column in read.values())
-
-    def fill_up(codes: IntArray) -> IntArray:
-        """Fill codes that are fewer than the entries up with missing, which they end with."""
-        missing = np.full(entries - len(codes), -1, dtype=codes.dtype)
-        return np.append(codes, missing) if len(missing) else codes
-
-    positions = {
-        name: pd.Categorical.from_codes(
-            fill_up(read[name].encoded.codes),
-            categories=pd.RangeIndex(len(read[name].encoded.levels)),
-        )
-        if name in read
-        else np.zeros(entries, dtype=np.int8)
-        for name in columns
-    }
-    return schema, pd.DataFrame(positions, copy=False)
+    positions: dict[str, Any] = dict.fromkeys(columns, np.zeros(entries, dtype=np.int8))
+    for name, column in read.items():
+        codes, levels = column.encoded.codes, pd.RangeIndex(len(column.encoded.levels))
+        if len(codes) < entries:  # filled up with missing, which they end with
+            codes = np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
+        positions[name] = pd.Categorical.from_codes(codes, categories=levels)
+    return pd.DataFrame(positions, copy=False)
 
 
 def _import_pandera() -> Any:
