@@ -12,7 +12,7 @@ import house
 import pytest
 from support.processes import run_program
 
-from disclosure_pipeline.counting.engines import ENGINES
+from disclosure_pipeline.counting.opening import ENGINES
 
 PACKAGE = "disclosure_pipeline"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE

@@ -13,7 +13,7 @@ import pandas as pd
 import yaml
 
 from disclosure_pipeline.candidates.measuring import measure_tables
-from disclosure_pipeline.counting.engines import find_engine
+from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate

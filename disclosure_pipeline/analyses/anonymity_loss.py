@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
-from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of

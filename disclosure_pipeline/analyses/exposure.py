@@ -23,7 +23,7 @@ from disclosure_pipeline.analyses.key_set_tree import (
 from disclosure_pipeline.analyses.key_sets import join_names
 from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.tables_in_memory import read_frames
+from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts

@@ -13,7 +13,7 @@ import pandas as pd
 
 from disclosure_pipeline.analyses.key_set_counts import count_key_sets
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.tables_in_memory import read_frames
+from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.arguments import require_names

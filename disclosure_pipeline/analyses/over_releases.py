@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import IntArray, percent

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.whole_records import count_copies
-from disclosure_pipeline.counting.tables_in_memory import read_tables, share_columns
+from disclosure_pipeline.counting.opening import read_tables, share_columns
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts
 from disclosure_pipeline.evaluation.copies import copy_figures

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, RecordSets

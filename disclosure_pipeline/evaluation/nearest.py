@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.memory.nearest_records import (
     Comparison,
     nearest_distances,
 )
-from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, names_of, row_of

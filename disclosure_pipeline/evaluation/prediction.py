@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts

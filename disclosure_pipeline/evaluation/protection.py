@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names, require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts

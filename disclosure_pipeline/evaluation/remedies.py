@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.tables_in_memory import share_columns
+from disclosure_pipeline.counting.opening import share_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.attribute import combine_cells

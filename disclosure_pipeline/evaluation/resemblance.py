@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
-from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.measures.exact import Floats
 from disclosure_pipeline.measures.resemblance import (

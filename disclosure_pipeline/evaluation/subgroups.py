@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
-from disclosure_pipeline.counting.engines import OpenedTables
-from disclosure_pipeline.counting.tables_in_memory import read_tables
+from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import Target, sample_positions
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, RecordCells, combine_columns, count_request
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import frame_of, row_of

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest, Target, sample_positions
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     RecordSets,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.engines import ENGINES_AND_WAYS, Databases, in_the_order_of, opened_by
 from support.sampling import DATABASES, examples, some_of
 
-from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.relational import nearest
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.counts import count_record_sets

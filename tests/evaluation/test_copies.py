@@ -17,7 +17,7 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
-from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.evaluation.nearest import find_near_copies, is_diluted

@@ -20,7 +20,7 @@ from support.surveys import TABLES
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
-from disclosure_pipeline.counting.tables_in_memory import read_shared_columns
+from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import HoldoutWarning, InputError, UnitWarning
 from disclosure_pipeline.evaluation import units as evaluation_units
 from disclosure_pipeline.evaluation.catalogue import COLUMNS

@@ -10,7 +10,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory, MemoryEng
 
 @dataclass
 class ToyEngine(MemoryEngine):
-    """Found by its name once it stands in `engines.ENGINES`."""
+    """Found by its name once it stands in `opening.ENGINES`."""
 
     name: str = "toy"
 

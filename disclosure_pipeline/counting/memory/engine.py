@@ -19,13 +19,13 @@ from disclosure_pipeline.counting.counts import (
     TargetCounts,
     sample_positions,
 )
-from disclosure_pipeline.counting.engines import Engine
 from disclosure_pipeline.counting.memory import cell_tables, sorting
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
+from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
@@ -51,7 +51,7 @@ from disclosure_pipeline.tables.sources import Location, is_location, read_raw
 
 @dataclass
 class MemoryEngine(Engine):
-    """The engine for tables that fit into memory: see `engines.Engine`."""
+    """The engine for tables that fit into memory: see `opening.Engine`."""
 
     name: str = "memory"
     description: str = "memory"
@@ -100,7 +100,7 @@ def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFr
 
 @dataclass(frozen=True)
 class FramesInMemory:
-    """GT (first) and its syntheses as frames: see `engines.OpenedTables`.
+    """GT (first) and its syntheses as frames: see `opening.OpenedTables`.
 
     `names` are the tables' in messages; by default of GT and its syntheses.
     """

@@ -16,9 +16,9 @@ from disclosure_pipeline.counting.counts import (
     columns_of_requests,
     sample_positions,
 )
-from disclosure_pipeline.counting.engines import Engine, OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, check_frames, code_drawn
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
+from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.streams import (
     Batches,
@@ -48,7 +48,7 @@ MOST_COMPARED = 1_000_000
 
 @dataclass
 class PartitionedEngine(Engine):
-    """The engine for tables that do not fit into memory: see `engines.Engine`."""
+    """The engine for tables that do not fit into memory: see `opening.Engine`."""
 
     name: str = "partitioned"
     description: str = "partitioned"
@@ -193,7 +193,7 @@ def _open_streams(
 
 @dataclass
 class StreamedTables:
-    """GT (first) and its syntheses, read in batches: see `engines.OpenedTables`.
+    """GT (first) and its syntheses, read in batches: see `opening.OpenedTables`.
 
     `read` gives the tables of some numbers with some columns; `columns` names all that each has. `names` are
     the tables' in messages.
