@@ -188,7 +188,6 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
 
 
 def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]:
-    """Return a waiver as plain data; `problem` is why it is refused, None if it is used."""
     return {**waiver.model_dump(mode="json"), "problem": problem}
 
 
@@ -240,7 +239,10 @@ _FAMILIES = {
 
 def to_markdown(content: Mapping[str, Any]) -> str:
     """Return the dossier for a reader."""
-    figures = content["figures"]
+    figures, confidential = content["figures"], []
+    if figures.get("confidential"):
+        confidential = ["Copies of further confidential tables, and nearness to them:"]
+        confidential.append(_to_table(figures["confidential"]))
     parts = [
         f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
         f"Verdict: {content['decision']}; {count_kept(content['clauses'])}.",
@@ -274,7 +276,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["columns_apart"]),
         "Guessed from the keys (% of GT records), beside what other people's records let guess:",
         _to_table(figures["guessed"]),
-        *_format_confidential(figures),
+        *confidential,
         *_format_stack(figures),
         "## Key overlap (% of records)",
         _to_table(figures["key_overlap"]),
@@ -306,14 +308,7 @@ def _describe_waiver(waiver: Mapping[str, Any]) -> str:
     )
 
 
-def _format_confidential(figures: Mapping[str, Any]) -> list[str]:
-    """Copies of further confidential tables, where the gate has some."""
-    rows = figures.get("confidential")
-    return ["Copies of further confidential tables, and nearness to them:", _to_table(rows)] if rows else []
-
-
 def _format_stack(figures: Mapping[str, Any]) -> list[str]:
-    """Return the figures of all files as one table, where there are several."""
     if "stacked" not in figures:
         return []
     frames = [
@@ -324,7 +319,6 @@ def _format_stack(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _to_clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
-    """Return the clauses of a dossier as a markdown table."""
     rows = [
         {
             **row,

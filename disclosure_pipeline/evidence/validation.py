@@ -163,7 +163,6 @@ def _select_smaller(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
 
 
 def _smallest(figures: Sequence[Any]) -> float | None:
-    """Return the smallest; None unless all are numbers."""
     if any(isinstance(figure, bool) or not isinstance(figure, (int, float)) for figure in figures):
         return None
     return min(figures)
@@ -234,7 +233,7 @@ def validate(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Validatio
         ]
         batch = source.get_asset(name).get_batch_definition(name).get_batch({"dataframe": table})
         result = batch.validate(gx.ExpectationSuite(name, expectations))
-        results[name] = result.to_json_dict()  # type: ignore[no-untyped-call]
+        results[name] = result.to_json_dict()
         results[name]["meta"].pop("batch_markers", None)  # the time of the run
     # Exactly one expectation of each clause, and it succeeded.
     successes: dict[str, list[bool]] = {clause.name: [] for clause in clauses}
@@ -282,7 +281,6 @@ def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
 
 
 def _name_metric_table(clause: Clause) -> str:
-    """Return the metric table that a clause is about."""
     if clause.measure in OVERLAPS:
         return "overlap"
     if clause.measure == WARNINGS:
@@ -298,7 +296,6 @@ def _name_metric_table(clause: Clause) -> str:
 
 
 def _select_where(clause: Clause) -> dict[str, str | None]:
-    """Return the rows that a clause is about."""
     if clause.measure == "key_overlap":
         return {"key": WHOLE_KEY if clause.column is None else clause.column}
     table = _name_metric_table(clause)

@@ -258,7 +258,6 @@ def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
 
 
 def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
-    """Return what the gate's policy says beside the drafted bounds."""
     drafted = {bound.measure for bound in draft.bounds} | set(_DRAFTED)
     content = gate.policy.model_dump(mode="json", exclude_defaults=True)
     kept = {name: value for name, value in content.items() if name not in drafted}
@@ -288,16 +287,13 @@ def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, An
 
 
 def _comment(sentence: str, indent: int) -> list[str]:
-    """Return a sentence as a comment."""
     margin = " " * indent + "# "
     return textwrap.wrap(f"{sentence}.", 100, initial_indent=margin, subsequent_indent=margin)
 
 
 def _name(column: str | None) -> str:
-    """Return a column's name as YAML takes it for text."""
     return yaml.safe_dump(column, default_style='"', width=10_000, allow_unicode=True).strip()
 
 
 def _one_line(text: str) -> str:
-    """Text that does not end a comment."""
     return " ".join(text.split()) if "\n" in text or "\r" in text else text

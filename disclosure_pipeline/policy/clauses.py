@@ -178,7 +178,6 @@ def _clauses_of_bound(
 def _columns_with(
     measure: str, targets: Sequence[str], tasks: Mapping[str, str], banded: Sequence[str]
 ) -> Sequence[str] | Sequence[None]:
-    """Return the targets that have a measure; None stands for the whole table."""
     registered = MEASURES[measure]
     if not registered.per_target:
         return [None]
@@ -204,13 +203,13 @@ def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
     >>> [str(clause) for clause in weigh_clauses([Clause("repU", None, 8), Clause("max_denom", "work", 9)])]
     ['repU_weighted is at most 8 (worst synthesis)']
     """
-    weighted = [replace(clause, measure=_name_weighted(clause.measure)) for clause in counted]
-    return tuple(clause for clause in weighted if clause.share_of is None and clause.measure in JUDGED)
-
-
-def _name_weighted(measure: str) -> str:
-    name = measure.removesuffix(STRICTLY)
-    return f"{name}_weighted{measure[len(name) :]}"
+    weighted = []
+    for clause in counted:
+        name = clause.measure.removesuffix(STRICTLY)
+        measure = f"{name}_weighted{clause.measure[len(name) :]}"
+        if clause.share_of is None and measure in JUDGED:
+            weighted.append(replace(clause, measure=measure))
+    return tuple(weighted)
 
 
 def find_unbounded(

@@ -28,7 +28,10 @@ def check_definition(gate: Gate) -> None:
     _check_edges(gate)
     _check_bands(gate)
     check_exclusions(gate.exclusions.as_exclusions(), gate.keys, gate.targets)
-    _check_assets(gate)
+    if gate.synthetic_asset and gate.synthesis_asset is not None:
+        raise ValueError(
+            "synthesis_asset hands over tables, synthetic_asset names a folder with them: give one of the two"
+        )
     _check_engine(gate)
     _check_confidential(gate)
 
@@ -100,13 +103,6 @@ def _check_bands(gate: Gate) -> None:
             raise ValueError(
                 f"column {name} has within, which cannot be combined with unit: group it instead"
             )
-
-
-def _check_assets(gate: Gate) -> None:
-    if gate.synthetic_asset and gate.synthesis_asset is not None:
-        raise ValueError(
-            "synthesis_asset hands over tables, synthetic_asset names a folder with them: give one of the two"
-        )
 
 
 def _check_engine(gate: Gate) -> None:

@@ -254,7 +254,6 @@ def _quote(text: str) -> str:
 
 
 _NAMES = ("defs.yaml", "component.yaml")
-_COMPONENT_NAME = f".{COMPONENT.rpartition('.')[2]}"
 
 
 def find_gate_file(folder: Path) -> Path | None:
@@ -275,15 +274,15 @@ def read_gate(path: Path) -> Gate:
 
 def parse_written_gate(text: str, file: Path) -> Gate:
     """Return the gate of the text of a file. DefinitionError as `read_gate`."""
-    gates = [document for document in read_documents(text, str(file)) if _is_gate(document)]
+    gates = [
+        document
+        for document in read_documents(text, str(file))
+        if isinstance(document.content, dict)
+        and str(document.content.get("type")).endswith(f".{COMPONENT.rpartition('.')[2]}")
+    ]
     if len(gates) != 1:
         raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected is one.")
     return validate_gate(gates[0], file)
-
-
-def _is_gate(document: Document) -> bool:
-    content = document.content
-    return isinstance(content, dict) and str(content.get("type")).endswith(_COMPONENT_NAME)
 
 
 def validate_gate(document: Document, file: Path) -> Gate:

@@ -5,7 +5,7 @@ A waiver lets one clause pass, up to a ceiling, for one content and until a day.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any
@@ -114,7 +114,9 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
         wrong = str(error).removesuffix(".")
     except ValidationError as error:
         problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {_words_of(problem)}"
+            # What pydantic or a check of ours says; what some other error says is withheld.
+            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: "
+            f"{'is not valid' if problem['type'] == 'value_error' else problem['msg']}"
             for problem in error.errors()
         )
         wrong = f"{path}: {problems}"
@@ -122,11 +124,6 @@ def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
         f"{wrong}. Expected a public key as PEM, or a YAML list of public_key, valid_from and, if it "
         "ended, valid_until."
     )
-
-
-def _words_of(problem: Mapping[str, Any]) -> str:
-    """Return what pydantic or a check of ours says; what some other error says is withheld."""
-    return "is not valid" if problem["type"] == "value_error" else str(problem["msg"])
 
 
 _LIST = TypeAdapter(Annotated[list[TrustedKey], Field(min_length=1)])

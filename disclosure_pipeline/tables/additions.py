@@ -81,10 +81,7 @@ def column_identifies(column: CodedColumn, synthesis: int) -> bool:
 def identifying_columns(
     columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
 ) -> list[tuple[int, Any]]:
-    """Return each (synthesis, column) whose values tell which GT record it is.
-
-    `tables` are the values of columns of each table (GT first), `columns` those that are coded already.
-    """
+    """Return each (synthesis, column) whose values tell which GT record it is; some `columns` are coded."""
     coded = {column.name: column for column in columns}
     names = table_names(len(tables))
     identifying = []
@@ -251,7 +248,6 @@ def _has_more_decimals(column: Column, in_GT: Any, in_SD: Any) -> bool:
 
 
 def _leave_out(values: Any, column: Column) -> Any:
-    """Return the values without the special ones, which are codes and no amounts."""
     special = pa.array([float(value) for value in column.special_values], pa.float64())
     return values.filter(pc.invert(pc.is_in(values.cast(pa.float64(), safe=False), value_set=special)))
 

@@ -63,10 +63,7 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
 
 
 def as_frame(table: Any, name: str) -> pd.DataFrame:
-    """Return a table in memory as a pandas frame: pandas' own as it is, others mostly without a copy.
-
-    InputError where it is no table, or not every column has a name of its own. `name` is the table's.
-    """
+    """Return a table in memory as a pandas frame. InputError where it is none, or columns share a name."""
     if not is_frame(table):
         raise InputError(
             f"{capitalized(name)} must be a DataFrame of pandas or Polars, or an Arrow table, not "
@@ -309,10 +306,7 @@ def _check_finite(
 def code_distinct_columns(
     distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping, names: Sequence[str]
 ) -> list[CodedColumn]:
-    """Code columns over their values, not grouped yet. InputError as `check_tables`.
-
-    `names` are the tables' in messages.
-    """
+    """Code columns over their values, not grouped yet. InputError as `check_tables`."""
     if not distinct:
         return []
     check_not_empty([table.records for table in next(iter(distinct.values()))], names)

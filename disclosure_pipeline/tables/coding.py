@@ -136,7 +136,6 @@ def _instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
 
 
 def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
-    """Return dates and durations at the finest resolution that occurs."""
     unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
     try:
         return [index.as_unit(unit).to_numpy() for index in indexes]
@@ -166,10 +165,7 @@ _PLAIN = frozenset("O?bBhHiIlLqQfd")
 
 
 def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
-    """Code one column of GT (first) and of the syntheses over the union of their levels.
-
-    `tables` names the tables for messages. Raises InputError as `common_kind` does.
-    """
+    """Code one column of GT (first) and of the syntheses over all levels. InputError as `common_kind`."""
     return code_column_of_kind(column, common_kind(column, columns, tables), columns)
 
 
@@ -196,8 +192,9 @@ def code_and_mark(
     comparable = comparable_levels(column, kind, [own_levels for _, own_levels in stored])
     levels, positions = unite_levels(comparable)
     first = first_of_runs(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
-    over_union = [
-        _over_union(position, table.position, len(levels))
+    dtype = np.min_scalar_type(-len(levels) - 1)
+    over_union = [  # a table's own -1, missing, picks the last entry
+        np.append(position, len(levels)).astype(dtype)[table.position]
         for position, (table, _) in zip(positions, stored, strict=True)
     ]
     differs = None
@@ -210,12 +207,6 @@ def code_and_mark(
         replace(table, position=position) for position, (table, _) in zip(over_union, stored, strict=True)
     )
     return CodedColumn(column, kind, coded, levels), differs
-
-
-def _over_union(position: IntArray, codes: IntArray, missing: int) -> IntArray:
-    """Return positions in the union for a table's own codes; its -1 (missing) picks the last entry."""
-    dtype = np.min_scalar_type(-missing - 1)
-    return np.append(position, missing).astype(dtype)[codes]
 
 
 def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
@@ -232,18 +223,13 @@ def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
             dtype = np.uint64 if highest >= _BEYOND_INT64 else np.int64
             levels = np.arange(highest - lowest + 1, dtype=dtype) + dtype(lowest)
             return _without_unused(values, lowest, counts, levels)
-    codes, levels = _factorize(series)
+    # pandas makes an index of the levels of a series, which takes a while.
+    is_plain = isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN
+    codes, levels = pd.factorize(series.to_numpy() if is_plain else nan_as_missing(series))
     if pd.isna(levels).all():  # Arrow's type of nothing but nulls takes null for a level
         codes, levels = np.full(len(series), -1), levels[:0]
     codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
     return _without_unused(codes, 0, count_codes(codes, 0, len(levels) + 1), levels)
-
-
-def _factorize(series: pd.Series[Any]) -> tuple[IntArray, Any]:
-    """Factorize as pandas does, which makes an index of the levels of a series."""
-    if isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN:
-        return pd.factorize(series.to_numpy())
-    return pd.factorize(nan_as_missing(series))
 
 
 def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:

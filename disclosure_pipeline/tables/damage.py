@@ -75,26 +75,23 @@ def describe_unreadable_file(
     """
     name = location.rstrip("/").rpartition("/")[2]
     file = table if _HASH.match(name) else f"{table}: {name!r}"
+    problem = None
     try:
         path, file_format = find_file()
-        problem = None if file_format is None else _describe_damage(path, file_format)
+        if file_format is not None:  # of a folder, the first damaged file
+            problems = (_find_problem(path, file.path, file.size, file_format) for file in path.files())
+            problem = next(
+                (problem for problem in problems if problem is not None),
+                "damaged: its content cannot be read as what its name tells; write it again",
+            )
     except Exception:  # of whatever file system
-        problem = None
+        pass
     if problem is None:
         problem = (
             "damaged, cut off, not UTF-8, not in the format that its name tells, or its records differ in "
             f"their number of fields ({reason})"
         )
     return f"{file} cannot be read: it is {problem}."
-
-
-def _describe_damage(path: StoragePath, file_format: FileFormat) -> str:
-    """Return what is wrong with a file, or with the first damaged one of a folder."""
-    for file in path.files():
-        problem = _find_problem(path, file.path, file.size, file_format)
-        if problem is not None:
-            return problem
-    return "damaged: its content cannot be read as what its name tells; write it again"
 
 
 def _find_problem(path: StoragePath, file: str, size: int, file_format: FileFormat) -> str | None:
@@ -118,17 +115,12 @@ def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | No
     if head.startswith(magic):
         return None if tail.endswith(magic) else "damaged: it is cut off, its last bytes are missing"
     kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
-    if kind is None and _is_text(head):
+    begins_as_text = head.startswith(codecs.BOM_UTF8) or head[:1].isascii()
+    if kind is None and begins_as_text and all(byte >= ord(" ") or byte in b"\t\r\n" for byte in head):
         kind = "text, such as CSV"
     if kind is None:
         return f"damaged, or of another format: it does not begin as a {name} file does"
     return f"of another format: its name says {name}, its content is {kind}; give it the right name"
-
-
-def _is_text(head: bytes) -> bool:
-    """Return whether a file seems to begin with letters, not with bytes for a program."""
-    begins = head.startswith(codecs.BOM_UTF8) or head[:1].isascii()
-    return begins and all(byte >= ord(" ") or byte in b"\t\r\n" for byte in head)
 
 
 def _look_at_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -> str | None:
@@ -175,7 +167,6 @@ def _decode(stream: Any) -> Iterator[str]:
 
 
 def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
-    """Return what is wrong with the records of a text, by numbers of lines and fields only."""
     records = csv.reader(lines, delimiter=delimiter)
     problem: str | None = None
     fields: int | None = None

@@ -224,7 +224,6 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
 
 
 def _cast_to_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
-    """Return the chunks with levels of one type that holds all of them exactly."""
     try:
         [common] = pa.unify_schemas(
             [pa.schema([("levels", kind)]) for kind in kinds], promote_options="permissive"

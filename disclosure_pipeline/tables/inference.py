@@ -114,7 +114,9 @@ def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: boo
         pc.any(pc.match_substring_regex(of_table, _LEADING_ZERO)).as_py() for of_table in texts
     ):
         candidates += _NUMBERS
-    if len(texts) < len(with_values) or _spelled_differently(texts):
+    # One level written in several ways; other spellings of true and false stay text.
+    spellings = {text.strip() for of_table in texts for text in of_table[:_PROBE].to_pylist() if text}
+    if len(texts) < len(with_values) or len({text.casefold() for text in spellings}) < len(spellings):
         candidates.append(_BOOLEAN)
     candidates += _DATES[:2]
     typed = [of_table.type for of_table in with_values if not is_text(of_table.type)]
@@ -122,12 +124,6 @@ def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: boo
     if zoned and all(pc.all(pc.match_substring_regex(of_table, _OFFSET)).as_py() for of_table in texts):
         candidates.append(_DATES[2])
     return candidates
-
-
-def _spelled_differently(texts: Sequence[Any]) -> bool:
-    """Return whether one level is written in several ways; other spellings of true and false stay text."""
-    spellings = {text.strip() for of_table in texts for text in of_table[:_PROBE].to_pylist() if text}
-    return len({text.casefold() for text in spellings}) < len(spellings)
 
 
 def _readable(candidate: Column, levels: Any) -> bool:
@@ -232,7 +228,11 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
     not_missing = present & ~text.missing
     if not not_missing.any():
         return Column(type="category"), "holds nothing but missing values: set its type"
-    kind = _infer_type(encoded, not_missing)
+    kind: Type = "category"
+    for candidate in _CANDIDATES:
+        if not (read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing).any():
+            kind = candidate
+            break
     # Amounts and times are often unique without naming anybody by a number of their own.
     may_identify = kind in {"category", "integer"} and records >= smallest_count
     if may_identify and (encoded.counts[:-1][~text.missing] <= 1).all():
@@ -249,14 +249,6 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
     if kind == "boolean":
         return Column(type=kind), ""
     return _draft_category(encoded, text.values, not_missing, smallest_count)
-
-
-def _infer_type(encoded: Encoded, not_missing: Any) -> Type:
-    for candidate in _CANDIDATES:
-        read = read_levels(Column(type=candidate), encoded.levels)
-        if not (read.unreadable & not_missing).any():
-            return candidate
-    return "category"
 
 
 def _draft_range(
@@ -295,7 +287,6 @@ def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | N
 def _draft_category(
     encoded: Encoded, values: Any, not_missing: Any, smallest_count: int
 ) -> tuple[Column, str]:
-    """Return a category with its frequent levels, counted as they are without outer blanks."""
     levels = np.asarray(values.to_pandas())[not_missing]
     counts = pd.Series(encoded.counts[:-1][not_missing]).groupby(levels).sum()
     if len(counts) > _MOST_LEVELS:
@@ -318,7 +309,13 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
     column if they are half of the others, are as in another record, and this one is as in that, too. Of
     several such columns it is the one with the most values; None if that is `known` to be something else.
     """
-    hashes = {name: _hash_values(raw[name], place) for place, name in enumerate(raw.columns)}
+    # Equal for equal values of a column, and they can be added up over columns.
+    hashes: dict[str, Any] = {
+        name: pd.util.hash_pandas_object(
+            raw[name].astype(str), index=False, hash_key=f"{place:016}"
+        ).to_numpy()
+        for place, name in enumerate(raw.columns)
+    }
     of_all = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
     best: tuple[int, str] | None = None
     for name in raw.columns:
@@ -337,12 +334,6 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
     return best[1] if best and best[1] not in known else None
 
 
-def _hash_values(column: pd.Series[Any], place: int) -> Any:
-    """Return numbers that are equal for equal values of a column, and can be added up over columns."""
-    hashed = pd.util.hash_pandas_object(column.astype(str), index=False, hash_key=f"{place:016}")
-    return hashed.to_numpy()
-
-
 def _lasts_within(column: Any, unit: Any) -> bool:
     """True if nearly all units of several records have one value of a column in all of these."""
     of_units = pd.Series(column).groupby(unit).agg(["min", "max", "size"])
@@ -351,7 +342,6 @@ def _lasts_within(column: Any, unit: Any) -> bool:
 
 
 def _share_told(alike: Any, unit: Any) -> float:
-    """Return the share of the records that others are `alike`, all of them of one unit."""
     records = pd.DataFrame({"alike": alike, "unit": unit}).groupby("alike")["unit"]
     told = (records.transform("size") > 1) & (records.transform("nunique") == 1)
     return float(told.mean())

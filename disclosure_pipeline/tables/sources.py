@@ -268,10 +268,7 @@ def _open_and(
 
 
 def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return a table's batches one after the other, as Arrow arrays by column; `columns` are those it has.
-
-    InputError as `read_raw`.
-    """
+    """Return a table's batches one by one, as Arrow arrays by column. InputError as `read_raw`."""
     try:
         with ExitStack() as stack:
             for batch in _open(location, table, stack).batches(list(columns)):

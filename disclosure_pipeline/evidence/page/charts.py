@@ -306,7 +306,6 @@ def _finite_or_none(figure: float) -> float | None:
 
 
 def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
-    """Return what a mark looks like by the name in a field."""
     scale = {"domain": list(names), "range": list(values)}
     return {"field": field, "type": "nominal", "title": None, "scale": scale}
 
