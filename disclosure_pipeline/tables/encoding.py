@@ -169,7 +169,11 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
     chunks: dict[str, list[Any]] = {name: [] for name in names}
 
     def encode(batch: Any) -> list[list[Any]]:
-        return [_encode_chunks(batch.column(name), name, table) for name in names]
+        return [
+            [_encode_part(part, name, table) for part in getattr(column, "chunks", [column])]
+            for name in names
+            for column in [batch.column(name)]
+        ]
 
     for chunks_of_batch in map_in_threads(batches, encode, 1):  # while the next batch is read
         for name, parts in zip(names, chunks_of_batch, strict=True):
@@ -182,24 +186,24 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
     return pd.DataFrame(dict(zip(chunks, columns, strict=True)), copy=False)
 
 
-def _encode_chunks(column: Any, name: str, table: str) -> list[Any]:
-    parts = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    try:
-        return [part if pa.types.is_dictionary(part.type) else _dictionary_encode(part) for part in parts]
-    except pa.ArrowException:
-        kind = column.type
-    raise InputError(
-        f"{table}: column {name!r} is of type {kind}, whose values cannot be compared: expected numbers, "
-        "text, true/false or dates."
-    )
-
-
-def _dictionary_encode(part: Any) -> Any:
+def _encode_part(part: Any, name: str, table: str) -> Any:
     encoded = encode_by_range(part)
     if encoded is None:
-        return part.dictionary_encode()
+        return dictionary_encode(part, name, table)
     codes, levels = encoded
     return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels)
+
+
+def dictionary_encode(array: Any, name: str, table: str) -> Any:
+    """Return an Arrow array with its values in a dictionary. InputError where they cannot be compared."""
+    try:
+        return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    except pa.ArrowException:
+        pass
+    raise InputError(
+        f"{table}: column {name!r} is of type {array.type}, whose values cannot be compared: expected "
+        "numbers, text, true/false or dates."
+    )
 
 
 def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
@@ -209,7 +213,11 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
     if all(map(pa.types.is_null, kinds)):
         chunks = [pa.nulls(sum(map(len, chunks)), pa.string()).dictionary_encode()]
     elif any(kind != kinds[0] for kind in kinds):
-        chunks = _cast_to_one_type(chunks, kinds, name, table)
+        levels = cast_to_one_type([chunk.dictionary for chunk in chunks], name, table)
+        chunks = [
+            pa.DictionaryArray.from_arrays(chunk.indices, of_chunk)
+            for chunk, of_chunk in zip(chunks, levels, strict=True)
+        ]
     index = pa.int32()
     encoded = encode_arrow(
         pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
@@ -223,14 +231,13 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
     return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
 
 
-def _cast_to_one_type(chunks: Sequence[Any], kinds: Sequence[Any], name: str, table: str) -> list[Any]:
+def cast_to_one_type(arrays: Sequence[Any], name: str, table: str) -> list[Any]:
+    """Return Arrow arrays in one type that holds all values exactly. InputError where there is none."""
     try:
         [common] = pa.unify_schemas(
-            [pa.schema([("levels", kind)]) for kind in kinds], promote_options="permissive"
+            [pa.schema([("values", array.type)]) for array in arrays], promote_options="permissive"
         ).types
-        return [
-            pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(common)) for chunk in chunks
-        ]
+        return [array.cast(common) for array in arrays]
     except pa.ArrowException:
         pass
     raise InputError(f"{table}: column {name!r} holds values of several kinds: give it one type.")

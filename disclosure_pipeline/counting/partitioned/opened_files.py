@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -141,18 +141,6 @@ def stream_canonical(
     return StreamedTable(stream.records, distinct, ledger, stream)
 
 
-def stream_raw(
-    location: Location,
-    table: str,
-    columns: Sequence[str],
-    stack: ExitStack,
-    on_progress: OnProgress = ignore_progress,
-) -> StreamedTable:
-    """Return some columns of a table that has no dictionary, as they are."""
-    stream = read_stream(location, table, columns, stack, on_progress)
-    return StreamedTable(stream.records, {name: stream.distinct(name) for name in columns}, (), stream)
-
-
 def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
     """Return several tables as one, of the columns that all of them have; no record is read or copied."""
     names = names_in_all([table.distinct for table in tables])
@@ -176,15 +164,16 @@ def _open_streams(
 ) -> StreamedTables:
     def read(numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
         chosen = [names[number] for number in numbers]
-        raw = [
-            stream_raw(locations[number], names[number], columns, stack, on_progress) for number in numbers
+        streams = [
+            read_stream(locations[number], names[number], columns, stack, on_progress) for number in numbers
         ]
-        canonical, ledger = canonical_distinct([table.distinct for table in raw], chosen, numeric)
+        raw = [{name: stream.distinct(name) for name in columns} for stream in streams]
+        canonical, ledger = canonical_distinct(raw, chosen, numeric)
         return [
-            replace(
-                table, distinct=distinct, ledger=tuple(change for change in ledger if change.table == name)
+            StreamedTable(
+                stream.records, distinct, tuple(change for change in ledger if change.table == name), stream
             )
-            for table, distinct, name in zip(raw, canonical, chosen, strict=True)
+            for stream, distinct, name in zip(streams, canonical, chosen, strict=True)
         ]
 
     known = tuple(columns_of(location, name) for location, name in zip(locations, names, strict=True))

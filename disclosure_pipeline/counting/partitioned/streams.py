@@ -19,12 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
-from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import count_cores, map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.coding import Distinct
-from disclosure_pipeline.tables.encoding import encode_by_range, smallest_code_type
+from disclosure_pipeline.tables.encoding import (
+    cast_to_one_type,
+    dictionary_encode,
+    encode_by_range,
+    smallest_code_type,
+)
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Location, read_batches
 
@@ -131,8 +135,9 @@ class SeenValues:
         if not self.by_type:
             return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(0))), counts)
         order = np.argsort(np.concatenate([numbers for _, numbers in self.by_type.values()]))
-        values = _in_one_type([values for values, _ in self.by_type.values()], column, table)
-        return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(values.take(pa.array(order)))), counts)
+        arrays = cast_to_one_type([values for values, _ in self.by_type.values()], column, table)
+        values = pa.concat_arrays(arrays).take(pa.array(order))
+        return Distinct(pd.Series(pd.arrays.ArrowExtensionArray(values)), counts)
 
 
 @dataclass(frozen=True)
@@ -150,32 +155,12 @@ def _encode_column(column: Any, name: str, table: str) -> _EncodedColumn:
     if by_offset is not None:
         codes, levels = by_offset
         return _EncodedColumn(codes, levels, np.zeros(len(levels), dtype=bool))
-    try:
-        array = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    except pa.ArrowException:
-        array = None
-    if array is None:
-        raise InputError(
-            f"{table}: column {name!r} is of type {column.type}, whose values cannot be compared: expected "
-            "numbers, text, true/false or dates."
-        )
+    array = dictionary_encode(array, name, table)
     values = array.dictionary
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
     # A file may index its dictionary by bytes, which have no room for -1, or none above the last index.
     indices = array.indices.cast(pa.int32()).fill_null(-1)
     return _EncodedColumn(indices.to_numpy(zero_copy_only=False), values, empty)
-
-
-def _in_one_type(arrays: Sequence[Any], column: str, table: str) -> Any:
-    """Return the values of several types in one that holds all of them exactly."""
-    try:
-        [common] = pa.unify_schemas(
-            [pa.schema([("values", array.type)]) for array in arrays], promote_options="permissive"
-        ).types
-        return pa.concat_arrays([array.cast(common) for array in arrays])
-    except pa.ArrowException:
-        pass
-    raise InputError(f"{table}: column {column!r} holds values of several kinds: give it one type.")
 
 
 @dataclass(frozen=True)
