@@ -82,7 +82,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
 
 
 def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
-    """One frame of the result, levels of too few records withheld."""
+    """Return one frame of the result, levels of too few records withheld."""
     frame = result.frame(name)
     if name not in _LEVELS:
         return frame
@@ -114,7 +114,7 @@ def to_markdown_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, s
 
 
 def format_cell(value: Any) -> str:
-    """One value of a markdown table."""
+    """Return one value of a markdown table."""
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
@@ -239,7 +239,8 @@ _FAMILIES = {
 
 def to_markdown(content: Mapping[str, Any]) -> str:
     """Return the dossier for a reader."""
-    figures, confidential = content["figures"], []
+    figures = content["figures"]
+    confidential: list[str] = []
     if figures.get("confidential"):
         confidential = ["Copies of further confidential tables, and nearness to them:"]
         confidential.append(_to_table(figures["confidential"]))

@@ -144,7 +144,7 @@ def _select_measures(
 
 
 def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
-    """Copies of further confidential tables; the name of the table stands for a target, which none is."""
+    """Return copies of further confidential tables, whose names stand for a target, which none is."""
     columns = {name: GUARDS[name].column for name in OF_CONFIDENTIAL}
     for row in figures.get(CONFIDENTIAL, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}

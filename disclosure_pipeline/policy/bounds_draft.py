@@ -58,7 +58,7 @@ class PolicyDraft:
 def draft_policy(
     gate: Gate, own: Disclosure, halves: Sequence[Disclosure], files: int = 1, records: int | None = None
 ) -> PolicyDraft:
-    """Bounds for a gate, from its ground truth as its own synthesis, and from halves of it.
+    """Draft bounds for a gate, from its ground truth as its own synthesis, and from halves of it.
 
     Identity disclosure and DiSCO of every target are bounded by what goes beyond other people's records: by
     three standard errors of chance for tables of these sizes, two points at least; by more for the worst of
@@ -110,7 +110,7 @@ def _draft_any(own: Disclosure, halves: Sequence[Disclosure], target: str, files
 def measure_chance(
     own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, files: int = 1
 ) -> float:
-    """Three standard errors of a figure that is 0 for other people's records, at the size of the table.
+    """Return three standard errors of a figure that is 0 for other people's records, for such a table.
 
     Those of the halves, which are smaller: an error falls with the root of the number of people. Of several
     files, and of all together, the worst goes further. The smaller of what goes beyond others and beyond

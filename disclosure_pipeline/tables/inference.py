@@ -335,7 +335,7 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
 
 
 def _lasts_within(column: Any, unit: Any) -> bool:
-    """True if nearly all units of several records have one value of a column in all of these."""
+    """Return whether nearly all units of several records have one value of a column in all of these."""
     of_units = pd.Series(column).groupby(unit).agg(["min", "max", "size"])
     several = of_units[of_units["size"] > 1]
     return float((several["min"] == several["max"]).mean()) >= _LASTING

@@ -149,7 +149,7 @@ def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> di
 
 
 def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
-    """Column -> mark, of a frame, as what stands in the legend -> mark."""
+    """Map what stands in the legend for each column of a frame to its mark."""
     return {find_heading(column, frame): mark for column, mark in marks.items()}
 
 

@@ -288,7 +288,7 @@ def is_dossier(content: Mapping[str, Any]) -> bool:
 
 @cache
 def _environment() -> Environment:
-    """Templates with all that is filled in escaped; a name that is not there is an error."""
+    """Return templates that escape all that is filled in; a name that is not there is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
