@@ -73,7 +73,7 @@ class Target:
         return guess_is_impossible(self.column)
 
     def occurring_no_guess(self, synthesis: int) -> Mask | None:
-        """`no_guess`, or None where no record of GT or of this synthesis has such a level."""
+        """Return `no_guess`, or None where no record of GT or of this synthesis has such a level."""
         counts = self.column.counts
         return self.no_guess if (self.no_guess & (counts[0] + counts[synthesis] > 0)).any() else None
 

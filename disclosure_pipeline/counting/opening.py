@@ -91,7 +91,7 @@ class OpenedTables(Protocol):
         """Return each (synthesis, column) whose values identify records; `columns` are coded, not grouped."""
 
     def stacked(self) -> OpenedTables:
-        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
 
     def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
         """Return columns that were coded here, not grouped, with a code for each of some records.
@@ -100,7 +100,7 @@ class OpenedTables(Protocol):
         """
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """For each comparison that is drawn by the seed, the distances of GT records to the nearest ones.
+        """Return GT records' distances to the nearest ones, for each comparison that is drawn by the seed.
 
         Of columns that were coded here, not grouped: see `nearest_distances`.
         """

@@ -100,7 +100,7 @@ class _RecordsOfTable:
 def _targets_of_several_levels(
     packed: PackedRecords, table: _RecordsOfTable, records: Codes
 ) -> list[np.ndarray]:
-    """For each target, which q of the table have several levels of it."""
+    """Mark for each target the q of the table that have several levels of it."""
     words = packed.target_digits(records)
     differences = words ^ np.repeat(words[table.first], table.counts)
     in_q = np.bitwise_or.reduceat(differences, table.first)
@@ -140,7 +140,7 @@ class _CellsOfRecords:
 def _count_left(
     packed: PackedRecords, i: int, records: Codes, cells: _CellsOfRecords, table: _RecordsOfTable
 ) -> IntArray:
-    """1 for each GT record that the exclusions of a target leave, else 0."""
+    """Return 1 for each GT record that the exclusions of a target leave, else 0."""
     exclusions = packed.targets[i].exclusions
     if not exclusions:
         return np.ones(len(records), dtype=np.int64)
@@ -153,7 +153,7 @@ _AT_A_TIME = 1 << 17  # records, so that they fit the cache
 
 
 def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
-    """The number of records of each table (GT first) in each cell, in one order; some cells may be empty."""
+    """Count the records of each table (GT first) in each cell, in one order; some cells may be empty."""
     size = first.size * second.size
     if size > _LARGEST:
         return combine_keys([first.codes, second.codes], [first.size, second.size]).counts
@@ -272,7 +272,7 @@ def _measure_together(
 
 
 def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Targets whose tables of cells are in memory together."""
+    """Yield targets whose tables of cells fit into memory together."""
     batch: list[Target] = []
     for target in targets:
         size = keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)

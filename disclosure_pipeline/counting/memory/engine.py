@@ -164,7 +164,7 @@ class FramesInMemory:
         return replace(self, frames=tuple(self.frames[i] for i in tables), names=chosen, ledger=ledger)
 
     def stacked(self) -> FramesInMemory:
-        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
@@ -205,7 +205,7 @@ def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -
 
 
 def _is_of_whole_records(request: CountRequest) -> bool:
-    """True if no target is asked for, of more combinations than are worth a table: then all are sorted."""
+    """Return whether all records are sorted: no target, and more combinations than are worth a table."""
     is_small = prod(column.size for column in request.keys) <= Limits().table
     return not request.targets and (bool(request.by_level) or not is_small)
 

@@ -37,7 +37,7 @@ class KeyRanges:
 
     @classmethod
     def from_sample(cls, sample: Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
-        """At most `size` (up to 256) ranges of about as many records of the sample, which has so many `bits`.
+        """Return at most `size` (up to 256) ranges of about as many records of a sample of so many `bits`.
 
         The key combination stands from the binary digit `key_bit` on; all records of one are in one range.
 
@@ -51,7 +51,7 @@ class KeyRanges:
         return cls(size, shift, (below * size // max(1, len(sample))).astype(np.uint8))
 
     def arrange(self, records: Codes) -> ArrangedPart:
-        """The records in the order of their ranges, and those of one range in the order in which they came.
+        """Put records in the order of their ranges, and those of one range in the order in which they came.
 
         >>> part = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
         >>> part.records.tolist(), part.bounds
@@ -64,7 +64,7 @@ class KeyRanges:
 
 
 def sort_by_key(records: Codes, key_bit: int) -> Codes:
-    """Records sorted by their digits from `key_bit` on; those that have the same in the order they came.
+    """Sort records by their digits from `key_bit` on; those that have the same stay in their order.
 
     >>> sort_by_key(np.array([3, 0, 2, 1]), 1).tolist()
     [0, 1, 3, 2]
@@ -122,11 +122,11 @@ class PackedRecords:
         return (records >> shift) << shift
 
     def mark_synthetic(self, records: Codes) -> Bytes:
-        """1 for the records of SD, else 0."""
+        """Return 1 for the records of SD, else 0."""
         return (records >> self.table_bit).astype(np.uint8) & np.uint8(1)
 
     def t(self, records: Codes, target: int) -> Codes:
-        """The level of a target in some records, or in their lowest digits as `target_digits` gives them."""
+        """Return the level of a target in some records, or in their `target_digits`."""
         return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
 
     def target_digits(self, records: Codes) -> Codes:
@@ -135,7 +135,7 @@ class PackedRecords:
 
 
 def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
-    """Targets that fit into one number together, with exclusions or without."""
+    """Yield targets that fit into one number together, with exclusions or without."""
     packed, key_bits = job.targets, (job.keys.size - 1).bit_length()
     for with_exclusions in (False, True):
         group: list[int] = []
@@ -220,7 +220,7 @@ class _TargetGroup:
 
 
 def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
-    """The GT records by level of each key * size of the target + target level, of some of the targets."""
+    """Count the GT records by level of each key * size of the target + target level, for some targets."""
     if not targets:
         return []
     groups = list(_groups_of_keys(packed.keys))
@@ -248,7 +248,7 @@ def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
 def _groups_of_targets(
     packed: PackedRecords, targets: Sequence[int], combinations: int
 ) -> Iterator[_TargetGroup]:
-    """The targets, those beside each other together where their levels with so many keys are few cells."""
+    """Yield targets, those beside each other together where their levels with so many keys are few cells."""
     group: list[int] = []
     bits = 0
     for target in targets:

@@ -81,7 +81,7 @@ class Radix:
         return len(column.codes[table] if isinstance(column, Numbered) else column.tables[table].stored)
 
     def readers(self, table: int, unit: int, dtype: npt.DTypeLike) -> list[Reader]:
-        """Functions from some records of a table to codes in units of `unit`; their sum is the code.
+        """Return functions from some records of a table to codes in units of `unit`; their sum is the code.
 
         Where a code does not fit the `dtype`, the sum holds its lowest binary digits.
         """
@@ -127,7 +127,7 @@ def add(readers: Sequence[Reader], records: slice, sums: Codes) -> None:
 
 
 def radix(columns: Sequence[CodedColumn], records: Sequence[int], limit: int) -> Radix:
-    """The columns as digits of a code of at most `limit` (or of the number of records, if that is larger).
+    """Return columns as digits of a code of at most `limit` (or the number of records, if that is larger).
 
     The largest column is the highest digit: sorted records then have their most scattered levels in a row.
     Where the product of the sizes is larger than `limit`, columns are numbered together, so any number of

@@ -194,7 +194,7 @@ class RareKeys:
 
     @classmethod
     def from_marks(cls, of_SD: Bytes) -> RareKeys:
-        """From the records' tables; see above."""
+        """Return the keys of records by their tables, as above."""
         s_q = of_SD.sum(axis=0, dtype=np.uint8)
         return cls(of_SD, np.uint8(len(of_SD)) - s_q, s_q)
 
@@ -285,7 +285,7 @@ def count_rare_keys(
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
-    """For each record the SD records of its cell, and for a GT record (else 0) the GT records of its cell."""
+    """Count the SD records of each record's cell, and for a GT record (else 0) the GT records of its cell."""
     d, s = rare.is_original.copy(), rare.of_SD.copy()
     for apart in range(1, len(t)):
         same = (t[apart:] == t[:-apart]).view(np.uint8)

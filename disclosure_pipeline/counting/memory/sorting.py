@@ -58,7 +58,7 @@ class Runs:
 
     @classmethod
     def from_ascending(cls, ascending: npt.NDArray[Any], most: int) -> Runs:
-        """The runs of ascending values, of which there is at least one; lengths up to `most` are told apart.
+        """Find the runs of ascending values, one at least; lengths up to `most` are told apart.
 
         >>> runs = Runs.from_ascending(np.array([3, 5, 5, 7, 8, 8, 8]), most=2)
         >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer().tolist()
@@ -159,7 +159,7 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
 
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
-    """Sorted records in parts of about so many at most: a range with a frequent level can hold far more."""
+    """Split sorted records into parts of about so many: a range with a frequent level can hold far more."""
     ends = np.unique(np.searchsorted(records, packed.first_of_key(records[most::most])))
     return [some for some in np.split(records, ends) if len(some)]
 

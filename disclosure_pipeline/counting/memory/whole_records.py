@@ -83,7 +83,7 @@ class BothNumbers:
         return cls(numbers, of_SD, of_GT + of_SD, of_sums <= _EXACT)
 
     def is_single(self, numbers: Codes) -> Mask:
-        """Marks those that stand for one record of GT, or one of SD."""
+        """Mark those that stand for one record of GT, or one of SD."""
         single = numbers == 1
         if 0 < self.digits_of_s < self.digits:
             single |= numbers == 1 << self.digits_of_s
@@ -142,7 +142,7 @@ class BothNumbers:
 
 
 def find_distinct(pooled: Codes) -> DistinctRecords:
-    """The distinct records among some that `sort_codes` returns, all of those with one code; at least one.
+    """Find the distinct records among some of `sort_codes`, all of those with one code; at least one.
 
     >>> records = find_distinct(np.array([2, 2, 3, 9]))
     >>> records.codes.tolist(), records.d.tolist(), records.s.tolist()
@@ -162,7 +162,7 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
 def pack(
     parts: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
 ) -> PackedDistinctRecords | None:
-    """Records by other codes, up to `largest`, which `recode` makes of theirs; None where they do not fit.
+    """Return records by codes up to `largest`, which `recode` makes of theirs; None where they do not fit.
 
     Sorting numbers is several times faster than sorting their places.
 
@@ -209,7 +209,7 @@ def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
 
 
 def split_between(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
-    """Parts of about so many numbers at `most`; those that are in one `unit` stay together.
+    """Split numbers into parts of about so many at `most`; those that are in one `unit` stay together.
 
     >>> split_between(np.array([0, 1, 2, 3]), unit=2, most=3)
     [slice(0, 2, None), slice(2, 4, None)]
@@ -288,7 +288,7 @@ def _count_codes(codes: Radix, table: int) -> IntArray:
 
 
 def sort_codes(codes: Radix, synthesis: int) -> Codes:
-    """Twice the code of each record of GT and a synthesis, ascending; the lowest binary digit marks SD's."""
+    """Sort twice the code of each record of GT and a synthesis; the lowest binary digit marks SD's."""
     dtype = np.uint32 if 2 * codes.size <= 1 << 32 else np.uint64
     records = [codes.records(table) for table in (0, synthesis)]
     pooled = np.empty(sum(records), dtype=dtype)

@@ -247,7 +247,7 @@ class StreamedTables:
         )
 
     def stacked(self) -> StreamedTables:
-        """GT, and all the syntheses as one table, of the columns that all of them have."""
+        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
         shared = tuple(names_in_all(self.columns[1:]))
 
         def read(
