@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.over_releases import measure_together
 from disclosure_pipeline.measures.attribute import combine_cells
 from disclosure_pipeline.measures.exact import Mask, percent
 from disclosure_pipeline.measures.together import BESIDE_ANY, disclosed, replicated_uniques_together
-from disclosure_pipeline.tables.frames import is_frame
+from disclosure_pipeline.tables.alignment import is_frame
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.candidates.store import (
     require_safe_name,
     take_snapshot,
 )
-from disclosure_pipeline.counting.engines import Engine
+from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap

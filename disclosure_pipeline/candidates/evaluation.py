@@ -46,7 +46,7 @@ from disclosure_pipeline.candidates.released import (
     name_releases,
 )
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, load_snapshot, read_snapshot
-from disclosure_pipeline.counting.engines import Engine
+from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier

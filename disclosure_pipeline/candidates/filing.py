@@ -18,8 +18,8 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError, RefusedError, StoreError
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.dossier import to_markdown
+from disclosure_pipeline.evidence.page.first_page import TriedRemedy
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
-from disclosure_pipeline.evidence.page.what_now import TriedRemedy
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL

@@ -21,8 +21,8 @@ from disclosure_pipeline.candidates.reading import (
     read_ground_truth,
 )
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot
-from disclosure_pipeline.counting.engines import Engine, OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
 from disclosure_pipeline.evaluation.copied_people import measure_groups

@@ -15,8 +15,7 @@ from disclosure_pipeline.candidates.evaluation_records import (
     sketch_candidate,
 )
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile, list_syntheses
-from disclosure_pipeline.counting.engines import Engine, OpenedTables, ReadTable, find_engine
-from disclosure_pipeline.counting.opening import choose_engine
+from disclosure_pipeline.counting.opening import Engine, OpenedTables, ReadTable, choose_engine, find_engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import read_json

@@ -29,7 +29,7 @@ from disclosure_pipeline.candidates.store import (
     is_stored,
     list_syntheses,
 )
-from disclosure_pipeline.counting.engines import Engine
+from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure

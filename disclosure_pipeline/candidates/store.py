@@ -18,8 +18,7 @@ import yaml
 
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.policy.waivers import Waiver
+from disclosure_pipeline.policy.trust import TrustedKey, Waiver
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
     hash_file,

@@ -9,7 +9,7 @@ from typing import Any
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.tables.frames import holds_values
+from disclosure_pipeline.tables.alignment import holds_values
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import describe_argument, listed
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
-from disclosure_pipeline.counting.tables_in_memory import link_tables, read_frames, read_shared_columns
+from disclosure_pipeline.counting.opening import link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns

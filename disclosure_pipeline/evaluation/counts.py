@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, found_copies
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts

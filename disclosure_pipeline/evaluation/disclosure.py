@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.engines import OpenedTables
-from disclosure_pipeline.counting.opening import open_tables
-from disclosure_pipeline.counting.tables_in_memory import link_tables
+from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
 from disclosure_pipeline.evaluation.comparability import warn_of_doubts

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
-from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copied_people import (
     APART_SAMPLE,
     FEWEST_OF_GROUP,

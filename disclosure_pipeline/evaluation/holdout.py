@@ -16,8 +16,8 @@ from disclosure_pipeline.counting.counts import (
     TargetCounts,
     guess_is_impossible,
 )
-from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts

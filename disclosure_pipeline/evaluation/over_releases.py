@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copied_people import find_apart
 from disclosure_pipeline.evaluation.counts import (
     NO_FLAGS,

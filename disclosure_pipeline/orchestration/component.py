@@ -41,12 +41,12 @@ from disclosure_pipeline.orchestration.measuring_assets import (
 from disclosure_pipeline.orchestration.steps import VERDICT, GateGraph, Verdict
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_reader import find_gate_file
 from disclosure_pipeline.policy.gate_template import (
     EXAMPLE,
     describe_table,
+    find_gate_file,
 )
-from disclosure_pipeline.policy.waivers import Waiver, read_waivers
+from disclosure_pipeline.policy.trust import Waiver, read_waivers
 from disclosure_pipeline.tables.sources import read_raw
 
 

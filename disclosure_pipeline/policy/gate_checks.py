@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from disclosure_pipeline.counting.opening import find_engine
-from disclosure_pipeline.evaluation.exclusions import check_exclusions
+from disclosure_pipeline.evaluation.arguments import check_exclusions
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.tables.canonical_tables import PREFIX
 from disclosure_pipeline.tables.dictionary import NUMERIC

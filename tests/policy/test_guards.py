@@ -17,8 +17,8 @@ from support import gates
 from support.gates import definition
 from support.sampling import examples
 
-from disclosure_pipeline.counting.engines import OpenedTables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise

@@ -17,6 +17,7 @@ from support.gates import COPY, GATE, HONEST, Home, checks, definition, failures
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
+from disclosure_pipeline.policy.trust import Waiver, WaiverError, read_waivers
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     Outcome,
@@ -26,7 +27,6 @@ from disclosure_pipeline.policy.verdict import (
     hold,
     waive,
 )
-from disclosure_pipeline.policy.trust import Waiver, WaiverError, read_waivers
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)

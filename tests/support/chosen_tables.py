@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
-from disclosure_pipeline.counting.engines import OpenedTables
+from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of

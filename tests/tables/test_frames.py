@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables import levels
-from disclosure_pipeline.tables.alignment import Distinct, code_distinct
-from disclosure_pipeline.tables.coding import ROUNDING_NOISE, code_column, first_of_runs
-from disclosure_pipeline.tables.alignment import as_frame, as_frames, stack_columns
+from disclosure_pipeline.tables.alignment import as_frame, as_frames
+from disclosure_pipeline.tables.coding import (
+    ROUNDING_NOISE,
+    Distinct,
+    code_column,
+    code_distinct,
+    first_of_runs,
+    stack_columns,
+)
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, count_without_each
-from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.counting.memory.nearest_records import Draw
+from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.database import count_in_database
 from disclosure_pipeline.counting.relational.nearest import fetch_nearest
@@ -30,12 +30,12 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import identifying_columns
-from disclosure_pipeline.tables.alignment import Distinct, code_distinct_columns, stack_distinct
+from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_frames
 from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
+from disclosure_pipeline.tables.coding import Distinct, stack_distinct
 from disclosure_pipeline.tables.dictionary import Dictionary
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.files import fill_in_variables
-from disclosure_pipeline.tables.frames import stack_frames
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names

@@ -16,7 +16,7 @@ from disclosure_pipeline.evidence.page.charts import (
     write_figure,
     write_figures,
 )
-from disclosure_pipeline.measures.guard_chance import errors_of_largest
+from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 
 Content = Mapping[str, Any]

@@ -22,7 +22,7 @@ from disclosure_pipeline.evidence.page.charts import (
 )
 from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
 from disclosure_pipeline.evidence.page.intruder import find_bar
-from disclosure_pipeline.measures.guard_chance import errors_of_largest
+from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import JUDGED
