@@ -149,9 +149,10 @@ class _OrderedTable:
 
     def batches(self) -> Iterator[Any]:
         """Return the records in their order, as Arrow tables."""
-        for start in range(0, len(self.positions), _RECORDS):
-            report_progress("Writing the table", start, len(self.positions))
-            records = self.records.some_records(self.positions[start : start + _RECORDS])
+        written = 0
+        for records in self.records.records_in_order(self.positions, _RECORDS):
+            report_progress("Writing the table", written, len(self.positions))
+            written += len(records)
             arrays = [column.write(records[name]) for name, column in self.columns.items()]
             yield pa.Table.from_arrays(arrays, schema=self.written_schema)
 
@@ -235,17 +236,21 @@ def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
     ([2, 3, 7696581394432], [2, 1, 0])
     """
     lowest = np.uint64((1 << len(hashes).bit_length()) - 1)
+    parts = [slice(start, start + _RECORDS) for start in range(0, len(hashes), _RECORDS)]  # to spare memory
     numbers = hashes & ~lowest
-    numbers |= np.arange(len(hashes), dtype=np.uint64)
+    for part in parts:
+        numbers[part] |= np.arange(part.start, min(part.stop, len(hashes)), dtype=np.uint64)
     numbers.sort()
-    order = (numbers & lowest).view(np.int64)
-    ascending = hashes[order]
+    ascending = np.empty_like(hashes)
+    for part in parts:
+        ascending[part] = hashes[numbers[part] & lowest]
     misplaced = numbers[1:][ascending[1:] < ascending[:-1]] & ~lowest
     for start in np.unique(np.searchsorted(numbers, misplaced)).tolist():
         equal = slice(start, int(np.searchsorted(numbers, numbers[start] | lowest, side="right")))
-        order[equal] = order[equal][np.argsort(ascending[equal], kind="stable")]
-        ascending[equal] = hashes[order[equal]]
-    return ascending, order
+        numbers[equal] = numbers[equal][np.argsort(ascending[equal], kind="stable")]
+        ascending[equal] = hashes[numbers[equal] & lowest]
+    numbers &= lowest
+    return ascending, numbers.view(np.int64)
 
 
 def _list_used_levels(column: Encoded) -> IntArray:

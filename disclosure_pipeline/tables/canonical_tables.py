@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -72,9 +72,11 @@ class CanonicalTable:
             self.frame[kept], tuple(change for change in self.ledger if change.column in kept)
         )
 
-    def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Return some records, by their positions and in the order of these."""
-        return self.frame.iloc[positions]
+    def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
+        """Yield the records in the order of these positions, so many at once."""
+        return (
+            self.frame.iloc[positions[start : start + at_once]] for start in range(0, len(positions), at_once)
+        )
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
         """Return the records from a position to before another one, or to the last."""

@@ -41,8 +41,8 @@ class Records(Protocol):
     def records(self) -> int:
         """The number of records."""
 
-    def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Return some records, by their positions and in the order of these."""
+    def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
+        """Yield the records in the order of these positions, so many at once."""
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
         """Return the records from a position to before another one, or to the last."""

@@ -42,6 +42,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.sources import Location, columns_of, is_location
 
+_ORDERED_AT_ONCE = 1 << 23  # records whose values' numbers are in memory at once
 MOST_COMPARED = 1_000_000
 """Of larger tables so many records are drawn, to look for the nearest ones."""
 
@@ -110,13 +111,24 @@ class StreamedTable(TableOfValues):
 
     def some_records(self, positions: IntArray) -> pd.DataFrame:
         """Return some records, by their positions and in the order of these."""
-        order = np.argsort(positions, kind="stable")
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        numbers = self.stream.value_numbers(positions[order])
-        return pd.DataFrame(
-            {name: self.distinct[name].take(numbers[name][place]) for name in self.distinct}, copy=False
-        )
+        [records] = self.records_in_order(positions, max(1, len(positions)))
+        return records
+
+    def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
+        """Yield the records in the order of these positions, so many at once.
+
+        All batches are read for a great many of them, which wait as numbers of values.
+        """
+        for start in range(0, max(1, len(positions)), max(at_once, _ORDERED_AT_ONCE)):
+            some = positions[start : start + max(at_once, _ORDERED_AT_ONCE)]
+            order = np.argsort(some, kind="stable")
+            place = np.empty_like(order)
+            place[order] = np.arange(len(order))
+            numbers = self.stream.value_numbers(some[order])
+            for first in range(0, max(1, len(some)), at_once):
+                part = place[first : first + at_once]
+                columns = {name: self.distinct[name].take(numbers[name][part]) for name in self.distinct}
+                yield pd.DataFrame(columns, copy=False)
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
         """Return the records from a position to before another one, or to the last."""

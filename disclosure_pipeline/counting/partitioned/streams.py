@@ -199,7 +199,8 @@ class Stream:
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
         """Number the value of each column (-1: missing) in some records, whose positions ascend."""
         numbers: dict[str, IntArray] = {
-            column: np.empty(len(positions), dtype=np.int64) for column in self.seen
+            column: np.empty(len(positions), dtype=smallest_code_type(len(seen.counts)))
+            for column, seen in self.seen.items()
         }
         bounds = np.searchsorted(positions, [0, *self.ends])
         for batch, (first, last) in enumerate(pairwise(bounds.tolist())):
@@ -280,7 +281,8 @@ class StackedStream:
             numbers = stream.value_numbers(positions[first:last] - start)
             for column, of_column in parts.items():
                 before = sum(self.values[column][:position])
-                of_column.append(np.where(numbers[column] < 0, -1, numbers[column] + before))
+                own = numbers[column].astype(np.int64)
+                of_column.append(np.where(own < 0, -1, own + before))
             start += stream.records
         return {column: np.concatenate(of_column) for column, of_column in parts.items()}
 
