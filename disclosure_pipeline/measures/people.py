@@ -234,18 +234,22 @@ def _most_beside(pairs: float, mean_found: Callable[[float], float], alone: int,
     """
     highest = _highest_mean(pairs, NormalDist().inv_cdf(1 - level))
     means = [pairs + (highest - pairs) * step / _STEPS for step in range(_STEPS + 1)]
-    likely = [(_at_most(pairs, mean), mean_found(mean)) for mean in means]
-    low, high = 0, alone + 1  # found with at least that chance; with less, if there were so many
-    while high - low > 1:
-        middle = (low + high) // 2
-        if any(few * _at_least(middle, mean) >= level for few, mean in likely):
-            low = middle
-        else:
-            high = middle
-    return low
+    most = 0
+    for mean in means[::_COARSE] + means:  # the best of some is hardly surpassed, and is asked for first
+        few, found = _at_most(pairs, mean), mean_found(mean)
+        low, high = most, alone + 1  # found with at least that chance; with less, if there were so many
+        step = 1
+        while high - low > 1:
+            middle = min(low + step, (low + high) // 2)
+            if few * _at_least(middle, found) >= level:
+                low, step = middle, 2 * step
+            else:
+                high, step = middle, alone
+        most = low
+    return most
 
 
-_STEPS = 48
+_STEPS, _COARSE = 48, 8
 
 
 def _at_most(count: float, mean: float) -> float:
