@@ -408,7 +408,7 @@ def test_every_query_can_be_written_for_other_databases(dialect: str) -> None:
 # Records are coded and numbered once in a database for all that is asked of them, and do not stay there
 
 
-STEPS = ("stage_records", "_check_unchanged", "number_records", "afterwards")
+STEPS = ("stage_records", "check_unchanged", "number_records", "afterwards")
 
 
 def people(seed: int) -> pd.DataFrame:
