@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import gate_run
-from data import CASES, KEY_SETS, KEYS, TARGETS, write
+from data import CASES, KEYS, TARGETS, write
 from figures import Figures, differences
 from measuring import Prepare, in_turn
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
@@ -37,7 +37,7 @@ def measure(records: int, folder: Path) -> Results:
         for name, case in CASES.items():
             cases.append(_case(name, case.keys, size, written[case.draw]))
     protected = list(_protection(records // 10, folder))
-    runs = [(case, size) for size in gate_run.SIZES if size <= records for case in KEY_SETS]
+    runs = [(case, size) for size in gate_run.SIZES if size <= records for case in gate_run.RUN_CASES]
     costs = [gate_run.cost(case, size, folder) for case, size in runs]
     small = gate_run.small_cost(folder) if costs else None
     return Results(today(), machine(), cases, protected, costs, small)

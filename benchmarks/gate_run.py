@@ -21,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from data import CASES, DICTIONARY, KEY_SETS, KEYS, TARGETS, Case, uniform_tables, write, written
+from data import CASES, DICTIONARY, KEYS, TARGETS, Case, uniform_tables, write, written
 from measuring import Measured, Prepare, StoppedError, run, worker
 
 import disclosure_pipeline as dp
@@ -285,7 +285,7 @@ def table(costs: Sequence[GateCost]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, nargs="*", default=SIZES, help="of GT and of SD")
-    parser.add_argument("--case", choices=RUN_CASES, nargs="*", default=list(KEY_SETS), help="the keys")
+    parser.add_argument("--case", choices=RUN_CASES, nargs="*", default=list(RUN_CASES), help="the keys")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--data", type=Path, help="a folder that keeps the tables for the next time")
     arguments = parser.parse_args()

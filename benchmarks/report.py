@@ -115,13 +115,12 @@ def _lines(results: Results) -> Iterator[str]:
         yield "## SDMetrics"
         yield _SDMETRICS.format(records=results.protection[-1].records)
         yield _comparison(results.protection[-1], PROTECTION)
-    largest_runs = [cost for cost in results.gate_runs if cost.records == largest[0].records]
-    if largest_runs:
+    if results.gate_runs:
         yield "## A run of the gate"
         yield _GATE_RUN
-        yield gate_run.table(largest_runs)
+        yield gate_run.table(results.gate_runs)
     yield "## Limits"
-    rows = [*_targets(largest), *_gate_targets(largest_runs, results.small_gate_run)]
+    rows = [*_targets(largest), *_gate_targets(results.gate_runs, results.small_gate_run)]
     broken = [row[:-1] for row in rows if row[-1] != _KEPT]
     held = f"For {_MEANT_FOR:,} records on two cores `make bench` holds {len(rows)} limits"
     yield f"{held}. All are kept{' but:' if broken else '.'}"
