@@ -23,7 +23,7 @@ from disclosure_pipeline.cli.printing import (
     print_report,
     report_errors,
 )
-from disclosure_pipeline.counting.opening import list_engines
+from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 

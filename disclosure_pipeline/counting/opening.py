@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pandas as pd
 
+from disclosure_pipeline.counting.engines import DATABASE, ENGINES, list_engines
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.tables.alignment import Tables, as_frames, check_tables, is_frame
@@ -45,15 +46,6 @@ if TYPE_CHECKING:
     from disclosure_pipeline.tables.dictionary import Dictionary
     from disclosure_pipeline.tables.encoding import Change
     from disclosure_pipeline.tables.levels import CodedColumn
-
-DATABASE = "://"
-
-# Name -> class. Every URL is that of a database.
-ENGINES = {
-    "memory": "disclosure_pipeline.counting.memory.engine.MemoryEngine",
-    "partitioned": "disclosure_pipeline.counting.partitioned.opened_files.PartitionedEngine",
-    DATABASE: "disclosure_pipeline.counting.relational.opened_database.DatabaseEngine",
-}
 
 
 class OpenedTables(Protocol):
@@ -184,11 +176,6 @@ class Engine(Protocol):
 
     def open_read(self, tables: Sequence[Any]) -> AbstractContextManager[OpenedTables]:
         """Open GT, its syntheses and perhaps a holdout, all read by this engine."""
-
-
-def list_engines() -> list[str]:
-    """Return the names of the engines that are no URLs."""
-    return [name for name in ENGINES if name != DATABASE]
 
 
 def find_engine(name: str, description: str = "") -> Engine:

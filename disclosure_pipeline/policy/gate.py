@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from disclosure_pipeline.counting.opening import list_engines
+from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses

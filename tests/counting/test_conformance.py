@@ -39,8 +39,9 @@ from support.surveys import survey
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.measure import measure
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
+from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.opening import OpenedTables, find_engine, list_engines, open_tables
+from disclosure_pipeline.counting.opening import OpenedTables, find_engine, open_tables
 from disclosure_pipeline.counting.relational import workers
 from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.arguments import code_exclusions

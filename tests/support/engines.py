@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume
 
+from disclosure_pipeline.counting.engines import ENGINES
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, sorting
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.counting.opening import ENGINES, OpenedTables, open_tables
+from disclosure_pipeline.counting.opening import OpenedTables, open_tables
 from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.tables.grouping import grouping_of
