@@ -18,7 +18,7 @@ from disclosure_pipeline.measures.baseline_counts import (
 )
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import STEPS, CodedExclusions, exclude, pairs_in_large_cells
-from disclosure_pipeline.measures.copies import FoundCopies, HitCounts, hit_counts
+from disclosure_pipeline.measures.copies import FoundCopies, HitCounts, WholeRecordCounts, hit_counts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
@@ -135,7 +135,7 @@ def count_without_each(
     ]
 
 
-def found_copies(keys: KeyCounts) -> FoundCopies:
+def found_copies(keys: WholeRecordCounts) -> FoundCopies:
     """Return the copies by these keys."""
     return FoundCopies(keys.unique_hits, keys.people)
 

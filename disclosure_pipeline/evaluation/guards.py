@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.counts import found_copies, guess_is_impossible
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copied_people import (
@@ -170,7 +170,7 @@ def measure_copies(
     partial_copies, near = _measure_partial_copies(records, sizes, by_label, per_unit)
     largest = near.groupby(level="synthesis").max()
     rows = [
-        _name_copies(FoundCopies(counts.unique_hits, counts.people), size, of_all, per_unit)
+        _name_copies(found_copies(counts), size, of_all, per_unit)
         | {str(name): figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
