@@ -178,12 +178,15 @@ _IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
 _DEFINITIONS = '''\
 """Every gate in `defs/`, for Dagster."""
 
+from functools import cache
 from pathlib import Path
 
 import dagster as dg
 
 
+# Dagster asks several times for one run.
 @dg.definitions
+@cache
 def defs() -> dg.Definitions:
     """All gates; steps run in one process, where they take less than a second each."""
     gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
