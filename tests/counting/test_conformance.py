@@ -20,7 +20,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.chosen_tables import CASES, SIZES, TYPES, Chosen
-from support.doubts import FEW_SHARED_VALUES
 from support.engines import (
     ENGINES_AND_WAYS,
     WAYS,
@@ -49,8 +48,6 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.grouping import grouping_of
-
-pytestmark = FEW_SHARED_VALUES
 
 ENGINES = list(ENGINES_AND_WAYS)
 EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.processes import PIPE, running_program
 from support.sampling import only_in_ci
@@ -29,8 +28,6 @@ from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, thr
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping
-
-pytestmark = FEW_SHARED_VALUES
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.feather import write_feather
-from support.doubts import FEW_SHARED_VALUES
 from support.engines import IN_PARTS, write_files
 from support.figures import assert_same
 from support.same_counts import assert_same_counts
@@ -45,8 +44,6 @@ from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
-
-pytestmark = FEW_SHARED_VALUES
 
 TABLES = ("the ground truth", "synthetic table 1", "synthetic table 2")
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from support.paths import SD2011
 
+from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disguises.tables import (
     Case,
     Tables,
@@ -14,7 +15,7 @@ from disguises.tables import (
     blank_one_key,
     decoyed,
     fresh,
-    leak,
+    jittered,
     moved,
     read_sd2011,
     renamed,
@@ -22,7 +23,6 @@ from disguises.tables import (
     shifted,
     shuffled,
     survey,
-    synthesise,
 )
 
 KEYS = ("sex", "age", "region", "household")
@@ -63,11 +63,6 @@ def swapped(column: str, share: float, seed: int = 6) -> pd.DataFrame:
     position = np.arange(len(table))
     position[rows] = random.permutation(rows)
     return table.assign(**{column: table[column].array.take(position)})
-
-
-def swapping(column: str, share: float = 1) -> Callable[[], Tables]:
-    """A candidate of one file: see `swapped`."""
-    return lambda: [swapped(column, share)]
 
 
 def swapped_apart(columns: Sequence[str]) -> pd.DataFrame:
@@ -143,10 +138,7 @@ def diluted(share: float, times: int) -> pd.DataFrame:
 
 def nearly_diluted(share: float, times: int) -> pd.DataFrame:
     """A share of GT with ages and incomes moved, among so many times as many fresh people."""
-    table, random = verbatim(round(share * len(survey()))), np.random.default_rng(9)
-    ages = (table["age"] + random.choice([-1, 1], len(table))).clip(16, 97)
-    incomes = (table["income"] + random.integers(1, 30, len(table))).where(table["income"] != -8, -8)
-    near = table.assign(age=ages, income=incomes)
+    near = jittered(verbatim(round(share * len(survey()))))
     return pd.concat([near, fresh(times)], ignore_index=True)
 
 
@@ -160,14 +152,6 @@ def among_bad_records(share: float) -> pd.DataFrame:
     """A share of GT among records whose columns are drawn apart."""
     copied = round(share * len(survey()))
     return pd.concat([verbatim(copied), apart(survey()).iloc[copied:]], ignore_index=True)
-
-
-def jittered(column: str, seed: int = 9) -> pd.DataFrame:
-    """GT with ages and incomes moved, each person's by something else, and one column from others."""
-    table, random = swapped(column, 1), np.random.default_rng(seed)
-    ages = (table["age"] + random.choice([-1, 1], len(table))).clip(16, 97)
-    incomes = table["income"] + random.integers(1, 30, len(table))
-    return table.assign(age=ages, income=table["income"].where(table["income"] == -8, incomes))
 
 
 ENOUGH = 31
@@ -185,14 +169,11 @@ def one_region_copied(seed: int = 3) -> pd.DataFrame:
 
 def moved_in_ranks(column: str, share: float) -> pd.DataFrame:
     """GT with the numbers of a column moved up by a share of all ranks, the highest to the lowest places."""
-    values = survey()[column]
+    values = survey()[column].copy()
     ordinary = values[(values != -8) & values.notna()]
     ranks = ordinary.rank(method="first").astype(int).to_numpy() - 1
-    moved_up = values.copy()
-    moved_up.loc[ordinary.index] = np.sort(ordinary.to_numpy())[
-        (ranks + int(share * len(ranks))) % len(ranks)
-    ]
-    return survey().assign(**{column: moved_up})
+    values.loc[ordinary.index] = np.sort(ordinary.to_numpy())[(ranks + int(share * len(ranks))) % len(ranks)]
+    return survey().assign(**{column: values})
 
 
 def renaming(*columns: str) -> Callable[[], Tables]:
@@ -294,7 +275,10 @@ DISGUISES = [
         for share in (0.05, 0.18)
     ),
     *(
-        Case(f"age and income jittered, {name} from others", one(partial(jittered, name)))
+        Case(
+            f"age and income jittered, {name} from others",
+            one(partial(lambda name: jittered(swapped(name, 1)), name)),
+        )
         for name in ("work", "education")
     ),
     Case(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from support import gates
 
@@ -18,7 +17,7 @@ from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 from disguises.cases import mirrored
-from disguises.tables import apart, definition, moved
+from disguises.tables import apart, definition, jittered, moved
 
 RESULT = Path(__file__).with_name("strengths.tsv")
 RECORDS = (100, 300, 1_000, 2_000, 5_000)
@@ -49,15 +48,6 @@ def beside(times: int, make: Callable[[pd.DataFrame], pd.DataFrame]) -> Disguise
         return pd.concat([_some(make(ground_truth), share), fresh], ignore_index=True)
 
     return disguise
-
-
-def jittered(ground_truth: pd.DataFrame) -> pd.DataFrame:
-    """Every age and income moved, each person's by something else."""
-    random = np.random.default_rng(9)
-    ages = (ground_truth["age"] + random.choice([-1, 1], len(ground_truth))).clip(16, 97)
-    incomes = ground_truth["income"] + random.integers(1, 30, len(ground_truth))
-    special = ground_truth["income"] == -8
-    return ground_truth.assign(age=ages, income=ground_truth["income"].where(special, incomes))
 
 
 def beside_doubled(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:

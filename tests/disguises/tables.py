@@ -13,7 +13,7 @@ from support.paths import SD2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.demo.syntheses import leak, synthesise
+from disclosure_pipeline.demo.syntheses import synthesise
 
 RECORDS = 2_000
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
@@ -116,6 +116,14 @@ def moved(table: pd.DataFrame, column: str, by: int) -> pd.DataFrame:
     return table.assign(**{column: changed.clip(16, 97) if column == "age" else changed})
 
 
+def jittered(table: pd.DataFrame, seed: int = 9) -> pd.DataFrame:
+    """Every age and income moved, each person's by something else."""
+    random = np.random.default_rng(seed)
+    ages = (table["age"] + random.choice([-1, 1], len(table))).clip(16, 97)
+    incomes = table["income"] + random.integers(1, 30, len(table))
+    return table.assign(age=ages, income=table["income"].where(table["income"] == -8, incomes))
+
+
 def renamed(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """The levels of a category, each with the name of another."""
     levels = sorted(table[column].dropna().unique())
@@ -140,24 +148,3 @@ def decoyed(table: pd.DataFrame, times: int, seed: int = 5) -> pd.DataFrame:
     other = np.random.default_rng(seed).permutation(len(table))
     decoys = table.assign(**{name: table[name].array.take(other) for name in targets})
     return pd.concat([*[table] * times, decoys], ignore_index=True)
-
-
-__all__ = [
-    "Case",
-    "Tables",
-    "apart",
-    "blank_one_key",
-    "decoyed",
-    "definition",
-    "fresh",
-    "ground_truth",
-    "leak",
-    "moved",
-    "read_sd2011",
-    "renamed",
-    "several_times",
-    "shifted",
-    "shuffled",
-    "survey",
-    "synthesise",
-]

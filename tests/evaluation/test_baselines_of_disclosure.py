@@ -10,7 +10,7 @@ from hypothesis import given
 from reference import baselines as reference
 from reference import certainty as reference_of_certainty
 from reference.cap import Record
-from reference.disclosure import Exclusions, Leveled, all_leveled, key_of
+from reference.disclosure import Leveled, all_leveled, key_of
 from support.sampling import examples
 from support.small_tables import sd2011
 from support.strategies import Case, cases, measured
@@ -25,13 +25,12 @@ def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> li
 
 
 @examples(8)
-@given(cases())
-def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
-    if case.exclusions != Exclusions():
-        case = Case(**{**vars(case), "exclusions": Exclusions()})
-    actual = measured(case)
-    identity, attribute, cap = (
-        frame.to_dict("index") for frame in (actual.identity, actual.attribute, actual.cap)
+@given(cases(with_exclusions=False))
+def test_the_frames_hold_baselines_and_certainty_of_the_reference(case: Case) -> None:
+    shares = (0.5, Fraction(2, 3), 0.9, 1)
+    actual = measured(case, certainty=shares)
+    identity, attribute, cap, certainty = (
+        actual.frame(name).to_dict("index") for name in ("identity", "attribute", "cap", "certainty")
     )
     columns = [*case.keys, *case.targets]
     gt, syntheses = all_leveled(
@@ -50,6 +49,12 @@ def test_the_frames_hold_the_baselines_of_the_reference(case: Case) -> None:
             for name in expected:
                 assert figures[name] == pytest.approx(expected[name], abs=2e-7), (name, target)
             assert all(math.isfinite(figures[name]) for name in expected)
+            for share in shares:
+                claimed = reference_of_certainty.counts(people, copies, Fraction(str(share)))
+                of_share = certainty[target, synthesis, float(share)]
+                assert [of_share["DiS"], of_share["DiSCO"]] == pytest.approx(
+                    [100 * number / len(gt) for number in claimed]
+                )
 
 
 KEYS = ["sex", "age", "region", "placesize"]
@@ -61,20 +66,6 @@ def test_the_example_data() -> None:
     assert result.cap[["guessed", "guessed_others"]].round(1).iloc[0].tolist() == [24.4, 21.9]
     assert result.identity[["unique_hits", "unique_hits_others"]].round(1).iloc[0].tolist() == [33.9, 27.7]
     assert result.attribute["iS_others"].round(1).tolist() == [51.6]
-
-
-def test_levels_that_only_the_synthetic_table_has_are_wrong_guesses() -> None:
-    """Incomes of the example, as they are: of each person's q the records are looked at one by one."""
-    gt, sd = (sd2011(name).dropna(subset="income").head(1500) for name in ("ground_truth", "synthetic"))
-    incomes = {q: list(records) for q, records in sd.groupby(KEYS, dropna=False)["income"]}
-    claimed = right = 0
-    for *q, income in gt[[*KEYS, "income"]].itertuples(index=False):
-        levels = incomes.get(tuple(q), [])
-        half = {level for level in levels if 2 * levels.count(level) >= len(levels)}
-        claimed, right = claimed + bool(half), right + (income in half)
-    result = dp.disclosure(gt, sd, KEYS, "income", certainty=(0.5,))
-    assert result.certainty["DiS"].tolist() == [pytest.approx(100 * claimed / len(gt))]
-    assert result.certainty["DiSCO"].tolist() == [pytest.approx(100 * right / len(gt))]
 
 
 def people(*records: tuple[str, str | None]) -> pd.DataFrame:
@@ -93,27 +84,6 @@ def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty()
     assert precision[::2] == [100, 100]
     assert math.isnan(precision[1])
     assert dp.disclosure(gt, sd, ["place"], "illness").certainty.empty
-
-
-@examples(6)
-@given(cases())
-def test_certainty_is_that_of_the_reference(case: Case) -> None:
-    shares = (0.5, Fraction(2, 3), 0.9, 1)
-    actual = dp.disclosure(
-        case.ground_truth_frame, case.synthetic_frames, case.keys, case.targets, certainty=shares
-    )
-    figures = actual.certainty.to_dict("index")
-    gt, syntheses = all_leveled(
-        case.ground_truth, case.synthetics, [*case.keys, *case.targets], {}, {}, "pooled"
-    )
-    for synthesis, sd in enumerate(syntheses, start=1):
-        for target in case.targets:
-            people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
-            for share in shares:
-                claimed = reference_of_certainty.counts(people, copies, Fraction(str(share)))
-                row = figures[target, synthesis, float(share)]
-                expected = [100 * number / len(gt) for number in claimed]
-                assert [row["DiS"], row["DiSCO"]] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from reference import baselines
 from reference import disclosure as reference
 from reference.disclosure import Leveled, Record
-from support.doubts import FEW_SHARED_VALUES
 from support.figures import assert_same
 from support.sampling import examples
 from support.small_batches import small_batches
@@ -25,8 +24,6 @@ from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning
 from disclosure_pipeline.measures.holdout import matched_keys, unique_at
-
-pytestmark = FEW_SHARED_VALUES
 
 CERTAINTIES = (0.5, 1)
 

@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.analyses import key_set_counts
 from disclosure_pipeline.counting.memory.radix import Limits
-
-pytestmark = FEW_SHARED_VALUES
 
 COLUMNS = ("a", "b", "c", "number")
 
@@ -133,7 +130,7 @@ LARGER_TARGETS = ["income", "person", "age", "sex", *(f"t{i}" for i in range(6))
 
 @pytest.fixture(scope="module")
 def larger_frames() -> list[pd.DataFrame]:
-    return [survey(4000, 1), survey(5000, 2), survey(700, 3)]
+    return [survey(1500, 1), survey(1800, 2), survey(300, 3)]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from reference import membership as reference
 from reference.cap import Record
-from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
@@ -17,11 +16,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.measures.samples import clopper_pearson
 
-pytestmark = [
-    FEW_SHARED_VALUES,
-    pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning"),
-    pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.ComparabilityWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
 
 

@@ -12,7 +12,6 @@ import vl_convert
 from hypothesis import given
 from reference.cap import Record
 from support.browser import browser_tab, visit
-from support.doubts import FEW_SHARED_VALUES
 from support.processes import fork
 from support.sampling import examples, some_of
 from support.small_tables import KEYS, frame, from_counts, tables
@@ -29,8 +28,6 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     TEXT_ON_DARK,
     TURQUOISE,
 )
-
-pytestmark = FEW_SHARED_VALUES
 
 MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
@@ -113,11 +110,11 @@ def test_syntheses_are_in_order_of_their_average_and_gt_is_a_line() -> None:
 def test_a_picture_of_many_records_is_as_small_as_one_of_few() -> None:
     random = np.random.default_rng(1)
     gt, sd = (
-        pd.DataFrame({"k": random.integers(0, 30_000, 200_000), "t": random.geometric(0.4, 200_000)})
+        pd.DataFrame({"k": random.integers(0, 3_000, 20_000), "t": random.geometric(0.4, 20_000)})
         for _ in range(2)
     )
     [places] = with_columns(individual_cap(gt, sd, ["k"], "t").to_dict(), "GT", "SD")
-    assert places["records"].sum() == 200_000
+    assert places["records"].sum() == 20_000
     assert len(places) <= MOST_PLACES
     [bins] = with_columns(distributions(gt, [sd, gt], ["k"], "t").to_dict(), "CAP")
     assert len(bins) <= 2 * 23
@@ -169,9 +166,15 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
 def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
     """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
     chart = individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
-    for ending in some_of(("svg", "png", "html")):
-        dp.save_plot(chart, tmp_path / f"here.{ending}")
-        fork(dp.save_plot, chart, tmp_path / f"there.{ending}").result()
+    endings = ("svg", "png", "html")
+
+    def save(name: str) -> None:
+        for ending in endings:
+            dp.save_plot(chart, tmp_path / f"{name}.{ending}")
+
+    save("here")
+    fork(save, "there").result()
+    for ending in endings:
         here, there = ((tmp_path / f"{name}.{ending}").read_bytes() for name in ("here", "there"))
         # Elements are numbered as they come, and a page names the one that it draws in at random.
         assert here == there if ending == "png" else abs(len(here) - len(there)) < 100, ending

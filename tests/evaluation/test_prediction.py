@@ -1,9 +1,8 @@
 """Prediction risk is what the slow reference finds, treats every kind of key, and tells nothing of GT."""
 
 import math
-import pickle
+import re
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from hypothesis.strategies import DrawFn
 from reference import prediction as reference
 from reference.prediction import Record, Value
 from support.processes import run_program
+from support.refusals import refusal
 from support.sampling import CI, examples, only_in_ci
 
 import disclosure_pipeline as dp
@@ -195,40 +195,6 @@ def test_without_ties_it_is_the_learner_of_scikit_learn() -> None:
     assert theirs.learner == "KNeighborsClassifier"
 
 
-def test_where_keys_are_found_often_enough_the_confidence_is_cap() -> None:
-    rng = np.random.default_rng(5)
-    levels = {"a": ["x", "y"], "b": ["p", "q", "r"], "t": ["1", "2", "3"]}
-    gt, sd = (pd.DataFrame({name: rng.choice(pool, n) for name, pool in levels.items()}) for n in (200, 300))
-    records = outcomes(dp.prediction_risk(gt, sd, ["a", "b"], "t"))["confidence_SD"]
-    assert sd.groupby(["a", "b"]).size().min() >= 3
-    DCAP = dp.disclosure(gt, sd, ["a", "b"], "t").cap["DCAP"].item()
-    assert 100 * records.mean() == pytest.approx(DCAP)
-
-
-def test_a_copy_of_the_ground_truth_predicts_it_better_than_other_records_do() -> None:
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-    gt = people(400, 3)
-    copy = gt.sample(frac=1, random_state=0)
-    nearest = dp.prediction_risk(gt, copy, KEYS, "job", KNeighborsClassifier(n_neighbors=1))
-    row = figures(nearest)
-    assert row["accuracy_SD"] == 100
-    assert row["RAPID"] == 100
-    assert row["gain_over_GT"] > 10
-    pay = figures(dp.prediction_risk(gt, copy, KEYS, "pay", KNeighborsRegressor(n_neighbors=1)))
-    assert pay["mse_SD"] == 0
-    assert pay["worse_from_SD"] == 0
-    assert pay["RAPID"] == 100 > pay["RAPID_GT"]
-
-
-def test_a_table_without_any_relation_gains_nothing() -> None:
-    gt = people(1500, 4)
-    independent = gt.assign(job=gt["job"].sample(frac=1, random_state=1).to_numpy())
-    for learner in (None, "boosted_trees") if CI else (None,):
-        row = figures(dp.prediction_risk(gt, independent, KEYS, "job", learner))
-        assert row["gain_over_naive"] < 1 < row["accuracy_GT"] - row["accuracy_naive"]
-
-
 @only_in_ci("boosted trees of wide tables")
 def test_boosted_trees_take_every_kind_of_key() -> None:
     gt, sd = people(600, 5), people(600, 6)
@@ -333,18 +299,6 @@ def test_sums_do_not_depend_on_the_order_and_may_be_infinite() -> None:
 # Out of fold
 
 
-@examples(20)
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), min_size=2, max_size=20), st.integers(2, 6))
-def test_all_records_of_a_unit_are_in_one_fold(records: list[tuple[int, int]], folds: int) -> None:
-    unit, levels = (np.array(column) for column in zip(*records, strict=True))
-    parts = out_of_fold(levels, folds, 0, unit)
-    assert len(parts) == min(folds, len(set(unit.tolist())))
-    assert sorted(np.concatenate([fold.held_out for fold in parts]).tolist()) == list(range(len(records)))
-    for fold in parts:
-        assert not set(unit[fold.held_out].tolist()) & set(unit[fold.training].tolist())
-        assert len(fold.held_out) + len(fold.training) == len(records)
-
-
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_nobody_is_predicted_by_their_own_records(task: Any) -> None:
     """Twelve records each, of people whose key and answer nobody shares."""
@@ -374,20 +328,27 @@ def test_a_unit_that_tells_nobody_apart(person: list[str | None], expected: str)
         dp.prediction_risk(gt, gt, ["age"], "ill", unit="person")
 
 
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=40), st.integers(2, 12), st.integers(0, 5))
-def test_every_record_is_predicted_once_and_never_by_itself(strata: list[int], folds: int, seed: int) -> None:
-    levels = np.array(strata)
-    pairs = [(fold.held_out, fold.training) for fold in out_of_fold(levels, folds, seed)]
-    assert sorted(np.concatenate([held_out for held_out, _ in pairs])) == list(range(len(levels)))
-    assert len(pairs) == min(folds, len(levels))
-    for held_out, others in pairs:
-        assert sorted([*held_out, *others]) == list(range(len(levels)))
-    for level in (*range(4), None):
-        sizes = [
-            len(held_out) if level is None else int((levels[held_out] == level).sum())
-            for held_out, _ in pairs
-        ]
-        assert max(sizes) - min(sizes) <= 1
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), min_size=2, max_size=40),
+    st.integers(2, 12),
+    st.integers(0, 5),
+    st.booleans(),
+)
+def test_every_record_is_predicted_once_and_never_by_its_unit(
+    records: list[tuple[int, int]], folds: int, seed: int, with_units: bool
+) -> None:
+    levels, unit = (np.array(column) for column in zip(*records, strict=True))
+    whose = unit if with_units else np.arange(len(levels))
+    parts = out_of_fold(levels, folds, seed, unit if with_units else None)
+    assert sorted(np.concatenate([fold.held_out for fold in parts])) == list(range(len(levels)))
+    assert len(parts) == min(folds, len(set(whose.tolist())))
+    for fold in parts:
+        assert sorted([*fold.held_out, *fold.training]) == list(range(len(levels)))
+        assert not set(whose[fold.held_out].tolist()) & set(whose[fold.training].tolist())
+    if not with_units:
+        for level in (*range(4), None):
+            sizes = [np.sum((levels[fold.held_out] == level) | (level is None)) for fold in parts]
+            assert max(sizes) - min(sizes) <= 1
 
 
 # In sample, and of equal size
@@ -704,9 +665,7 @@ GT = wrong()["ground_truth"]
     ],
 )
 def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(dp.InputError, match=message) as refusal:
-        dp.prediction_risk(**arguments)
-    assert str(SECRET) not in str(refusal.value)
+    assert re.search(message, str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET))))
 
 
 @pytest.mark.parametrize(
@@ -726,9 +685,8 @@ def test_a_learner_of_another_task_is_refused(learner: str, target: str, message
         "regression": LinearRegression(),
         "classification": KNeighborsClassifier(),
     }
-    with pytest.raises(dp.InputError, match=message) as refusal:
-        dp.prediction_risk(**wrong(targets=target, learner=learners[learner]))
-    assert str(SECRET) not in str(refusal.value)
+    arguments = wrong(targets=target, learner=learners[learner])
+    assert message in str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET)))
 
 
 class Leaky:
@@ -762,13 +720,8 @@ def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
     class Estimator(Leaky, BaseEstimator):  # type: ignore[misc]
         pass
 
-    with pytest.raises(dp.InputError, match="learner Estimator") as failure:
-        dp.prediction_risk(**wrong(targets=target, learner=Estimator(way)))
-    error = failure.value
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    assert str(SECRET) not in "".join(traceback.format_exception(error))
-    assert str(SECRET).encode() not in pickle.dumps(error)
+    arguments = wrong(targets=target, learner=Estimator(way))
+    assert "learner Estimator" in str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET)))
 
 
 def test_confidences_that_are_none_are_refused() -> None:

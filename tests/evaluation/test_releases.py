@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference import releases as records
-from support.doubts import FEW_SHARED_VALUES
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.opening import open_tables
@@ -16,7 +15,6 @@ from disclosure_pipeline.evaluation.over_releases import measure_releases
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.tables.grouping import grouping_of
 
-pytestmark = FEW_SHARED_VALUES
 PEOPLE, SHARED = "people_in_releases", "shared_with_releases"
 KEYS, TARGETS = ["a", "b"], ["t"]
 ENGINES = ["memory", "partitioned", "duckdb://"]

@@ -48,7 +48,6 @@ def all_figures(gt: pd.DataFrame, sd: Any) -> dict[str, Any]:
         missing_keys=["sex"],
         pairs=[dp.Pair("age", 18, "work", "office")],
     )
-    # Every frame of a result as plain rows.
     result = dp.disclosure(
         gt,
         sd,
@@ -60,15 +59,7 @@ def all_figures(gt: pd.DataFrame, sd: Any) -> dict[str, Any]:
         one_way=(0, 0),
         two_way=(0, 0),
     )
-    names = (
-        "identity",
-        "attribute",
-        "cap",
-        "identity_after_exclusions",
-        "one_way",
-        "two_way",
-        "excluded",
-    )
+    names = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way", "excluded")
     return {name: getattr(result, name).reset_index().to_dict("list") for name in names}
 
 
@@ -84,27 +75,16 @@ def as_objects(missing: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return change
 
 
-def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Every column a category, with a level that does not occur."""
+def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """As categories in reversed order, ordered, with a level that does not occur."""
     unused = {"sex": "x", "age": 99, "work": "x", "income": 99, "since": pd.Timestamp("1999-01-01")}
     plain = frame.astype({"age": float, "income": float})
-    return pd.DataFrame(
-        {
-            name: plain[name].astype("category").cat.add_categories([unused[name]] if name in unused else [])
-            for name in frame
-        }
-    )
 
+    def change(name: Any) -> pd.Series:
+        levels = [*plain[name].astype("category").cat.categories, *([unused[name]] if name in unused else [])]
+        return plain[name].astype(pd.CategoricalDtype(levels[::-1], ordered=True))
 
-def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """As categories in reversed order, ordered."""
-    actual = as_categories(frame)
-    return pd.DataFrame(
-        {
-            name: actual[name].cat.reorder_categories(actual[name].cat.categories[::-1], ordered=True)
-            for name in actual
-        }
-    )
+    return pd.DataFrame({name: change(name) for name in frame})
 
 
 def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataFrame]:
@@ -125,25 +105,16 @@ def with_dates(make: Callable[[pd.Series], Any]) -> Callable[[pd.DataFrame], pd.
     return lambda frame: frame.assign(since=make(frame["since"]))
 
 
+# Beside those that support/strategies.py draws, with gaps, indexes and orders of columns of every kind.
 FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-    "floats": lambda frame: frame.astype({"age": "float64", "income": "float32"}),
-    "nullable floats": lambda frame: frame.astype({"age": "Float64", "income": "Float32"}),
     "nullable small integers": lambda frame: frame.astype({"age": "UInt8", "income": "Int16"}),
-    "objects with None": as_objects(None),
-    "objects with NaN": as_objects(np.nan),
-    "objects with NA": as_objects(pd.NA),
     "objects with NaT": as_objects(pd.NaT),
     "decimals": lambda frame: as_objects(None)(frame).assign(
         age=pd.Series(
             [None if pd.isna(value) else Decimal(int(value)) for value in frame["age"]], dtype=object
         )
     ),
-    "categories": as_categories,
     "ordered categories": in_another_order,
-    "strings": lambda frame: frame.astype({"sex": "string", "work": "string"}),
-    "Arrow strings": lambda frame: frame.astype({"sex": "string[pyarrow]", "work": "string[pyarrow]"}),
-    "nullable booleans": lambda frame: frame.astype({"abroad": "boolean"}),
-    "Arrow": as_arrow({}),
     "Arrow, large and small": as_arrow(
         {"sex": pa.large_string(), "age": pa.uint8(), "income": pa.float32(), "since": pa.date32()}
     ),
@@ -162,8 +133,6 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
             [None if pd.isna(day) else day.to_pydatetime() for day in dates], dtype=object
         )
     ),
-    "another index": lambda frame: frame.set_axis([7] * len(frame)),
-    "another order of columns": lambda frame: frame[frame.columns[::-1]],
     "more columns": lambda frame: frame.assign(note=pd.Series([{}] * len(frame), dtype=object), count=1),
 }
 
@@ -192,12 +161,6 @@ def test_missing_is_one_level() -> None:
     assert dp.disclosure(keys, keys, ["k"], "t").identity["UiO"][1] == 20
 
 
-def test_the_word_for_missing_is_a_level() -> None:
-    gt = pd.DataFrame({"k": ["nan", "None", "<NA>", None], "t": ["a", "b", "c", "d"]})
-    identity = dp.disclosure(gt, gt, ["k"], "t").identity.loc[1]
-    assert identity["UiO"] == identity["repU"] == 100
-
-
 def test_columns_of_nothing_but_missing_values() -> None:
     gt, sd = pair_of_tables()
     for empty in (None, np.nan, pd.NA, pd.NaT):
@@ -210,39 +173,11 @@ def test_columns_of_nothing_but_missing_values() -> None:
             assert both.identity["UiO"][1] == 0
 
 
-def test_integers_beyond_the_floats_are_told_apart() -> None:
-    """2**53 + 1 is no float: as one, it would be 2**53."""
-    large = 2**53
-    gt = pd.DataFrame({"k": [large, large + 1, large + 2], "t": ["a", "b", "c"]})
-    sd = pd.DataFrame({"k": [float(large), float(large + 2)], "t": ["a", "c"]})
-    result = dp.disclosure(gt, sd, ["k"], "t")
-    assert result.identity["repU"][1] == pytest.approx(200 / 3)
-    assert result.attribute["DiSCO"].iloc[0] == pytest.approx(200 / 3)
-
-
 @pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
 def test_integers_beyond_64_bits(dtype: Any) -> None:
     gt = pd.DataFrame({"k": pd.Series([2**64 - 1, 2**63, 1], dtype=dtype), "t": [1, 2, 3]})
     sd = pd.DataFrame({"k": pd.Series([-1, -(2**63), 1], dtype="int64"), "t": [1, 2, 3]})
     assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == pytest.approx(100 / 3)
-
-
-@pytest.mark.parametrize(
-    ("gt", "sd", "repU"), [(0.1 + 0.2, 0.3, 100), (0.3 * (1 + 2e-9), 0.3, 50), (-0.0, 0.0, 100)]
-)
-def test_numbers_are_the_same_but_for_rounding_noise(gt: float, sd: float, repU: float) -> None:
-    first, second = (pd.DataFrame({"k": [number, 1.0], "t": [1, 2]}) for number in (gt, sd))
-    assert dp.disclosure(first, second, ["k"], "t").identity["repU"][1] == repU
-
-
-def test_true_and_false_in_every_form() -> None:
-    plain = pd.DataFrame({"k": [True, False, True, False], "t": ["a", "b", "a", "b"]})
-    for form in ("bool", "boolean", "category", object, pd.ArrowDtype(pa.bool_())):
-        result = dp.disclosure(plain, plain.astype({"k": form}), ["k"], "t")
-        assert result.attribute["DiSCO"].iloc[0] == 100
-    level = dp.Exclusions(target_levels={"k": [True]})
-    excluded = dp.disclosure(plain, plain, ["t"], "k", exclude=level).excluded.xs("DiSCO", level="table")
-    assert excluded["target_levels"].tolist() == excluded["remaining"].tolist() == [2]
 
 
 def test_dates_of_one_zone_and_another() -> None:
@@ -308,28 +243,6 @@ def test_other_columns_do_not_matter() -> None:
 
 
 # Size
-
-
-def test_keys_whose_combinations_do_not_fit_64_bits() -> None:
-    """12 keys of 97 levels: 97^12 is 2^79. As one column of text, they are the same keys."""
-    random = np.random.default_rng(5)
-    keys = [f"k{number}" for number in range(12)]
-
-    def one(records: int) -> pd.DataFrame:
-        patterns = random.integers(0, 97, (400, 12))
-        patterns[:97] = np.arange(97)[:, None]  # every level of every key occurs
-        frame = pd.DataFrame(patterns[random.integers(0, 400, records)], columns=keys)
-        frame["t"] = random.integers(0, 3, records)
-        frame["all"] = frame[keys].astype(str).agg("|".join, axis=1)
-        return frame
-
-    gt, sd = one(900), one(1100)
-    sd.loc[:500] = gt.sample(501, random_state=1).to_numpy()
-    sd = sd.astype(gt.dtypes.to_dict())
-    many, single = dp.disclosure(gt, sd, keys, "t"), dp.disclosure(gt, sd, ["all"], "t")
-    assert many.identity["repU"][1] > 0 and many.attribute["DiSCO"].iloc[0] > 0
-    for frame in ("identity", "attribute", "cap"):
-        pd.testing.assert_frame_equal(many.frame(frame), single.frame(frame), check_exact=True)
 
 
 def test_a_hundred_thousand_levels() -> None:

@@ -204,18 +204,6 @@ def assert_two_way(actual: list[Row], wanted: list[Row] | None) -> None:
     assert_flags(actual, wanted, TWO_WAY)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_library_and_reference_agree_to_the_last_bit(name: str) -> None:
-    """On 5,000 records as on a few."""
-    case = expected()[name]
-    library = by_library(case)
-    wanted = by_reference(case)
-    for part in ("identity", "attribute", "cap", "identity_after_exclusions", "excluded"):
-        actual = getattr(library, part)
-        for at, row in getattr(wanted, part).items():
-            assert {name: actual[at][name] for name in row} == row
-
-
 def test_printed_figures() -> None:
     """The figures that the paper prints, to the two digits that it prints."""
     gt = frame("ground_truth.csv")

@@ -9,13 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
 from reference.cap import Record, one_level
-from support.doubts import FEW_SHARED_VALUES
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.subgroups import merged_groups
-
-pytestmark = FEW_SHARED_VALUES
 
 
 @given(tables(), tables(most=20))

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from reference import disclosure as reference
 from reference import together as records
-from support.doubts import FEW_SHARED_VALUES
 from support.sampling import examples
 from support.small_tables import sd2011
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
-
-pytestmark = FEW_SHARED_VALUES
 
 
 @examples(10)
@@ -36,15 +33,15 @@ def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) ->
     for target in case.targets:
         expected = records.together(gt, sds, case.keys, target, case.exclusions)
         row = result.together.loc[target]
-        assert (row["any"], row["agreed"]) == tuple(100 * number / len(gt) for number in expected)
-        at_n, others, squares = records.any_of_draws(gt, sds, case.keys, target, case.exclusions)
+        numbers = expected.in_any, expected.agreed
+        assert (row["any"], row["agreed"]) == tuple(100 * number / len(gt) for number in numbers)
+        at_n, others = expected.at_n, expected.others
         assert row["DiSCO_any_others"] == pytest.approx(float(100 * others / len(gt)), abs=1e-6)
         assert row["DiSCO_any_beyond"] == pytest.approx(float(100 * (at_n - others) / len(gt)), abs=1e-6)
-        error = 100 * max(math.sqrt(squares), 1) / len(gt)
+        error = 100 * max(math.sqrt(expected.squares), 1) / len(gt)
         assert row["DiSCO_any_beyond_se"] == pytest.approx(error, abs=1e-5)
-        of_fresh = records.any_of_fresh_samples(gt, sds, case.keys, target, case.exclusions)
         z = NormalDist().inv_cdf(1 - 1e-4 / len(case.targets))
-        by_chance = max(100 * float(of_fresh - others / len(gt)), 0) + z * error
+        by_chance = max(100 * float(expected.fresh - others / len(gt)), 0) + z * error
         assert row["DiSCO_any_by_chance"] == pytest.approx(by_chance, abs=1e-4)
         beyond = row["DiSCO_any_beyond"]
         assert row["DiSCO_any_beyond_chance"] == (beyond if beyond > by_chance else min(beyond, 0))

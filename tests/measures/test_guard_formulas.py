@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 from disguises import tables
-from disguises.cases import mirrored
+from disguises.cases import mirrored, moved_in_ranks
 from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples, some_of
@@ -29,7 +29,6 @@ from disclosure_pipeline.measures.chance import (
 )
 from disclosure_pipeline.measures.copies import (
     HitCounts,
-    WholeRecordCounts,
     chances_of_columns_apart,
     has_equal_content,
     hit_counts,
@@ -88,12 +87,6 @@ def test_renamed_levels() -> None:
     assert relabelling(np.array([70, 30, 0]), np.array([70, 30, 0])).looks_renamed == 0
 
 
-def counts(d: list[int], s: list[int]) -> WholeRecordCounts:
-    from disclosure_pipeline.counting.counts import count_keys
-
-    return count_keys(np.array(d), np.array(s))
-
-
 @pytest.mark.parametrize(
     ("d", "s", "equal"),
     [
@@ -107,7 +100,7 @@ def counts(d: list[int], s: list[int]) -> WholeRecordCounts:
     ],
 )
 def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
-    assert has_equal_content(counts(d, s), Sizes(sum(d), sum(s))) is equal
+    assert has_equal_content(count_keys(np.array(d), np.array(s)), Sizes(sum(d), sum(s))) is equal
 
 
 # What chance adds to the figures of the guards: formulas, limits, and how often honest samples exceed it
@@ -398,22 +391,11 @@ def test_a_turn_by_hand() -> None:
     assert looks_renumbered([]) == 0
 
 
-def shifted(table: pd.DataFrame, column: str, share: float) -> pd.DataFrame:
-    """The numbers of a column moved up by a share of all ranks, the highest to the lowest places."""
-    values = table[column]
-    ordinary = values[(values != -8) & values.notna()]
-    ranks = ordinary.rank(method="first").astype(int).to_numpy() - 1
-    ascending = np.sort(ordinary.to_numpy())
-    moved = values.copy()
-    moved.loc[ordinary.index] = ascending[(ranks + int(share * len(ranks))) % len(ranks)]
-    return table.assign(**{column: moved})
-
-
 @pytest.mark.parametrize(
     ("column", "share"), [("age", 0.1), ("age", 0.25), ("age", 0.5), ("income", 0.25), ("income", 0.75)]
 )
 def test_numbers_that_are_shifted_in_their_ranks(column: str, share: float) -> None:
-    figures = renumbered(tables.survey(), shifted(tables.survey(), column, share))
+    figures = renumbered(tables.survey(), moved_in_ranks(column, share))
     assert figures.pop(column) > DEFAULTS["relabelled"]
     assert set(figures.values()) == {0.0}
 

@@ -5,13 +5,16 @@ records without it; a draw of n records is averaged over the number of records t
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
 from math import comb
 
 from reference.cap import Level, Record
+
+Units = Sequence[Hashable]
+"""Whose each record is."""
 
 
 def none_drawn(spoiling: int, records: int, n: int) -> Fraction:
@@ -144,9 +147,9 @@ def better(chances: Sequence[tuple[Fraction, Fraction]], records: int) -> Fracti
     )
 
 
-def others(gt: Sequence[Record], i: int) -> list[Record]:
-    """Everybody's records but those of person i."""
-    return [record for j, record in enumerate(gt) if j != i]
+def others(gt: Sequence[Record], i: int, units: Units | None = None) -> list[Record]:
+    """Everybody's records but those of person i, or of that person's unit."""
+    return [record for j, record in enumerate(gt) if (j != i if units is None else units[j] != units[i])]
 
 
 def figures(
@@ -155,42 +158,47 @@ def figures(
     no_guess: Sequence[Level] = (None,),
     kept_gt: Sequence[bool] | None = None,
     kept_sd: Sequence[bool] | None = None,
+    units: Units | None = None,
 ) -> dict[str, float]:
     """Every figure, in percent of the GT records; of those that are kept alone.
 
-    What discloses, and what is guessed, is told by all records; DCAP by those that are kept.
+    What discloses, and what is guessed, is told by all records; DCAP by those that are kept. Everybody has
+    others, and a number n of records that are compared, of their own.
     """
-    n, N = size(gt, sd), len(gt)
+    N, units = len(gt), units or range(len(gt))
     people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
     left_of_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
-    left = [gt[i] for i in people]
-
-    def percent(shares: Sequence[Fraction]) -> Fraction:
-        return 100 * sum(shares, Fraction(0)) / N
-
-    result, errors = {}, {}
-    for name in ("iS", "DiSCO", "DCAP"):
-        if name == "DCAP":
-            of_SD = [attributed(person, left_of_sd, len(sd), n) for person in left]
-            of_others = [attributed(person, others(left, i), N - 1, n) for i, person in enumerate(left)]
-        else:
-            measure = in_draw if name == "iS" else disclosed
-            of_SD = [measure(gt[i], sd, n) for i in people]
-            of_others = [measure(gt[i], others(gt, i), n) for i in people]
-        result[f"{name}_at_n"] = percent(of_SD)
-        result[f"{name}_others"] = percent(of_others)
-        result[f"{name}_beyond"] = percent(of_SD) - percent(of_others)
-        added = [more - less for more, less in zip(of_SD, of_others, strict=True)]
+    left, left_units = [gt[i] for i in people], [units[i] for i in people]
+    found: dict[str, list[tuple[Fraction, Fraction]]] = {"iS": [], "DiSCO": [], "DCAP": []}
+    by_others, by_SD = [], []
+    for place, i in enumerate(people):
+        person, of_others = gt[i], others(gt, i, units)
+        n, left_others = min(len(sd), len(of_others)), others(left, place, left_units)
+        found["iS"].append((in_draw(person, sd, n), in_draw(person, of_others, n)))
+        found["DiSCO"].append((disclosed(person, sd, n), disclosed(person, of_others, n)))
+        by_left = (
+            attributed(person, left_of_sd, len(sd), n),
+            attributed(person, left_others, len(of_others), n),
+        )
+        found["DCAP"].append(by_left)
+        by_others.append(guesses(person, of_others, n if n < len(of_others) else None, no_guess))
+        by_SD.append(guesses(person, sd, n if len(sd) > N else None, no_guess))
+    result: dict[str, Fraction] = {}
+    errors: dict[str, float] = {}
+    for name, pairs in found.items():
+        at_n, of_rest = (100 * sum((pair[k] for pair in pairs), Fraction(0)) / N for k in (0, 1))
+        result |= {f"{name}_at_n": at_n, f"{name}_others": of_rest, f"{name}_beyond": at_n - of_rest}
+        added = [more - less for more, less in pairs]
         errors[f"{name}_beyond_se"] = standard_error(added, [gt[i][0] for i in people], N)
-    guessed_from_others = [guesses(gt[i], others(gt, i), n if n < N - 1 else None, no_guess) for i in people]
-    result["guessed_others"] = better(guessed_from_others, N)
     result["guessed"] = better([guesses(gt[i], sd, None, no_guess) for i in people], N)
-    from_SD = [guesses(gt[i], sd, n if len(sd) > N else None, no_guess) for i in people]
-    result["guessed_at_n"] = better(from_SD, N)
+    result["guessed_others"], result["guessed_at_n"] = better(by_others, N), better(by_SD, N)
     result["guessed_beyond"] = result["guessed_at_n"] - result["guessed_others"]
+    # Where people have several records there are that many fewer to guess independently.
+    of_GT, of_SD = (max(1, round(records * len(set(units)) / N)) for records in (N, len(sd)))
     right = result["guessed_at_n"], result["guessed_others"]
+    by_mode = always(by_SD) - always(by_others)
     errors["guessed_beyond_se"] = error_of_guesses(
-        *right, n, N, always(from_SD) - always(guessed_from_others), result["iS_others"], len(people)
+        *right, min(of_SD, of_GT - 1), N, by_mode, result["iS_others"], len(people)
     )
     return {name: float(value) for name, value in result.items()} | errors
 

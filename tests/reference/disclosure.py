@@ -321,19 +321,11 @@ def reduce(
 
 def identity(d_by_key: Counter[Key], s_by_key: Counter[Key], in_sd: set[Key], n_d: int, n_s: int) -> Row:
     """Identity disclosure. `in_sd` are the combinations present in the untouched SD."""
-    unique_in_gt = 0
-    unique_in_sd = 0
-    unique_in_gt_and_in_sd = 0
-    unique_in_both = 0
-    for q in set(d_by_key) | set(s_by_key):
-        if d_by_key[q] == 1:
-            unique_in_gt += 1
-        if s_by_key[q] == 1:
-            unique_in_sd += 1
-        if d_by_key[q] == 1 and q in in_sd:
-            unique_in_gt_and_in_sd += 1
-        if d_by_key[q] == 1 and s_by_key[q] == 1:
-            unique_in_both += 1
+    either = set(d_by_key) | set(s_by_key)
+    unique_in_gt = sum(d_by_key[q] == 1 for q in either)
+    unique_in_sd = sum(s_by_key[q] == 1 for q in either)
+    unique_in_gt_and_in_sd = sum(d_by_key[q] == 1 and q in in_sd for q in either)
+    unique_in_both = sum(d_by_key[q] == 1 and s_by_key[q] == 1 for q in either)
     return {
         "UiO": percent(unique_in_gt, n_d),
         "UiS": percent(unique_in_sd, n_s),
@@ -501,42 +493,21 @@ def disclosure(
     return result
 
 
-@dataclass(frozen=True)
-class Uniques:
-    """Which SD records have a q that is unique in SD, and unique in GT or present in it."""
-
-    replicated: list[bool]
-    in_original: list[bool]
-    n_replicated: int
-    n_in_original: int
-    pct_replicated: float
-    pct_in_original: float
-
-
 def replicated_uniques(
     ground_truth: Sequence[Record],
     synthetic: Sequence[Record],
     keys: Sequence[str],
     *,
-    groups: Mapping[str, int] | None = None,
-    special_values: SpecialValues | None = None,
-    edges: Edges = "pooled",
-) -> Uniques:
-    """Every SD record looked up in both tables."""
-    gt, [sd] = all_leveled(ground_truth, [synthetic], keys, groups or {}, special_values or {}, edges)
+    groups: Mapping[str, int],
+    special_values: SpecialValues,
+    edges: Edges,
+) -> dict[str, list[bool]]:
+    """Which SD records have a q that is unique in SD, and unique in GT or present in it."""
+    gt, [sd] = all_leveled(ground_truth, [synthetic], keys, groups, special_values, edges)
     d_by_key = Counter(key_of(record, keys) for record in gt)
     s_by_key = Counter(key_of(record, keys) for record in sd)
-    replicated = []
-    in_original = []
-    for record in sd:
-        q = key_of(record, keys)
-        replicated.append(s_by_key[q] == 1 and d_by_key[q] == 1)
-        in_original.append(s_by_key[q] == 1 and d_by_key[q] > 0)
-    return Uniques(
-        replicated=replicated,
-        in_original=in_original,
-        n_replicated=sum(replicated),
-        n_in_original=sum(in_original),
-        pct_replicated=percent(sum(replicated), len(sd)),
-        pct_in_original=percent(sum(in_original), len(sd)),
-    )
+    keys_of_sd = [key_of(record, keys) for record in sd]
+    return {
+        "replicated": [s_by_key[q] == 1 and d_by_key[q] == 1 for q in keys_of_sd],
+        "in_original": [s_by_key[q] == 1 and d_by_key[q] > 0 for q in keys_of_sd],
+    }

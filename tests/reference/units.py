@@ -4,76 +4,8 @@ import math
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
 
-from reference.baselines import (
-    always,
-    attributed,
-    better,
-    disclosed,
-    error_of_guesses,
-    guesses,
-    in_draw,
-    standard_error,
-)
-from reference.cap import Level, Record
+from reference.baselines import Units
 from reference.nearest import Row, distances
-
-Units = Sequence[Hashable]
-
-
-def others(gt: Sequence[Record], units: Units, i: int) -> list[Record]:
-    """The records of everybody but the unit of person i."""
-    return [record for record, unit in zip(gt, units, strict=True) if unit != units[i]]
-
-
-def figures(
-    gt: Sequence[Record],
-    units: Units,
-    sd: Sequence[Record],
-    no_guess: Sequence[Level] = (None,),
-    kept_gt: Sequence[bool] | None = None,
-    kept_sd: Sequence[bool] | None = None,
-) -> dict[str, float]:
-    """As `baselines.figures`: everybody has others, and a number of records n, of their own."""
-    N = len(gt)
-    people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
-    left_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
-    left, left_units = [gt[i] for i in people], [units[i] for i in people]
-    names = [f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP") for part in ("at_n", "others", "beyond")]
-    sums = dict.fromkeys(names, Fraction(0))
-    by_others, of_SD = [], []
-    added: dict[str, list[Fraction]] = {"iS": [], "DiSCO": [], "DCAP": []}
-    for place, i in enumerate(people):
-        person, of_others = gt[i], others(gt, units, i)
-        n = min(len(sd), len(of_others))
-        left_others = others(left, left_units, place)
-        found = {
-            "iS": (in_draw(person, sd, n), in_draw(person, of_others, n)),
-            "DiSCO": (disclosed(person, sd, n), disclosed(person, of_others, n)),
-            "DCAP": (
-                attributed(person, left_sd, len(sd), n),
-                attributed(person, left_others, len(of_others), n),
-            ),
-        }
-        for name, (more, less) in found.items():
-            sums[f"{name}_at_n"] += more
-            sums[f"{name}_others"] += less
-            sums[f"{name}_beyond"] += more - less
-            added[name].append(more - less)
-        by_others.append(guesses(person, of_others, n if n < len(of_others) else None, no_guess))
-        of_SD.append(guesses(person, sd, n if len(sd) > N else None, no_guess))
-    shares = {name: 100 * value / N for name, value in sums.items()}
-    shares["guessed_others"] = better(by_others, N)
-    shares["guessed_at_n"] = better(of_SD, N)
-    shares["guessed_beyond"] = shares["guessed_at_n"] - shares["guessed_others"]
-    of_key = [gt[i][0] for i in people]
-    errors = {f"{name}_beyond_se": standard_error(of_name, of_key, N) for name, of_name in added.items()}
-    # Where people have several records there are that many fewer to guess independently.
-    of_units = [max(1, round(records * len(set(units)) / N)) for records in (N, len(sd))]
-    n = min(of_units[1], of_units[0] - 1)
-    right = shares["guessed_at_n"], shares["guessed_others"]
-    by_mode = always(of_SD) - always(by_others)
-    errors["guessed_beyond_se"] = error_of_guesses(*right, n, N, by_mode, shares["iS_others"], len(people))
-    return {name: float(value) for name, value in shares.items()} | errors
 
 
 def owners(row: object, gt: Sequence[object], units: Units) -> set[Hashable]:

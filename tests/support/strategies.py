@@ -1,7 +1,6 @@
 """Random small tables, options, and data frames of many types that hold the same values."""
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,7 +15,6 @@ from reference import disclosure as reference
 from reference.disclosure import Edges, Exclusions, Level, Pair, Record, Value
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.errors import ComparabilityWarning
 
 # Names that a program might use for columns of its own, and names that are awkward to handle.
 NAMES = (
@@ -460,42 +458,23 @@ def cases(
 
 
 def library_exclusions(exclusions: Exclusions) -> dp.Exclusions:
-    return dp.Exclusions(
-        target_levels=exclusions.target_levels,
-        missing_targets=exclusions.missing_targets,
-        missing_keys=exclusions.missing_keys,
-        pairs=[
-            dp.Pair(
-                key=pair.key,
-                key_level=pair.key_level,
-                target=pair.target,
-                target_level=pair.target_level,
-            )
-            for pair in exclusions.pairs
-        ],
-        count_over=exclusions.count_over,
-    )
+    return dp.Exclusions(**vars(exclusions) | {"pairs": [dp.Pair(**vars(pair)) for pair in exclusions.pairs]})
 
 
 def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory", **further: Any) -> dp.Disclosure:
-    """All figures of a case, from its frames unless other tables are given that hold the same.
-
-    Random tables share few values: that this is warned of is the subject of test_comparability.py.
-    """
+    """All figures of a case, from its frames unless other tables are given that hold the same."""
     ground_truth, *syntheses = tables or (case.ground_truth_frame, *case.synthetic_frames)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ComparabilityWarning)
-        return dp.disclosure(
-            ground_truth,
-            syntheses,
-            keys=case.keys,
-            targets=case.targets,
-            groups=case.groups,
-            special_values=case.special_values,
-            edges=case.edges,
-            exclude=library_exclusions(case.exclusions),
-            one_way=case.one_way,
-            two_way=case.two_way,
-            engine=engine,
-            **further,
-        )
+    return dp.disclosure(
+        ground_truth,
+        syntheses,
+        keys=case.keys,
+        targets=case.targets,
+        groups=case.groups,
+        special_values=case.special_values,
+        edges=case.edges,
+        exclude=library_exclusions(case.exclusions),
+        one_way=case.one_way,
+        two_way=case.two_way,
+        engine=engine,
+        **further,
+    )
