@@ -30,12 +30,19 @@ WITHINS = [0, 0.02, 0.1, 0.5, 2, 100, {"amount": 0.1}, {"share": 0.25}]
 Record = tuple[str, float | None]
 
 
-def size_of(within: Any) -> tuple[Fraction, bool]:
-    """The size of a band as it is written, and whether it is a share."""
-    if isinstance(within, Mapping):
-        [(kind, number)] = within.items()
-        return Fraction(str(number)), kind == "share"
-    return Fraction(str(within)), within < 1
+def figures_of_reference(
+    gt: Sequence[Record], sd: Sequence[Record], within: Any, special: Sequence[float] = (), **options: Any
+) -> dict[str, float]:
+    """All numbers are taken as they are written; without its kind, a band below 1 is a share."""
+    if not isinstance(within, Mapping):
+        within = {"share" if within < 1 else "amount": within}
+    [(kind, number)] = within.items()
+    size, codes = Fraction(str(number)), [Fraction(str(value)) for value in special]
+    exact = [
+        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
+    ]
+    lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
+    return reference.figures(exact[0], exact[1], lies, size, codes, **options)
 
 
 def frame(records: Sequence[Record], kind: str = "float") -> pd.DataFrame:
@@ -67,13 +74,7 @@ records = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(AMOUNTS)), 
 def test_all_figures_are_those_of_the_reference(
     gt: list[Record], sd: list[Record], within: Any, special: tuple[float, ...], kind: str
 ) -> None:
-    size, is_share = size_of(within)
-    exact = [
-        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
-    ]
-    codes = [Fraction(str(value)) for value in special]
-    lies = reference.band(share=size if is_share else None, amount=size, special=codes)
-    expected = reference.figures(exact[0], exact[1], lies, size, codes, CERTAINTIES)
+    expected = figures_of_reference(gt, sd, within, special, certainties=CERTAINTIES)
     result = measure(
         frame(gt, kind),
         frame(sd, kind),
@@ -94,13 +95,8 @@ def test_all_figures_are_those_of_the_reference(
 def test_weighted_shares_are_those_of_the_reference(
     gt: list[Record], sd: list[Record], within: Any, weights: list[int]
 ) -> None:
-    size, is_share = size_of(within)
-    exact = [
-        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
-    ]
     weights = weights[: len(gt)]
-    lies = reference.band(share=size if is_share else None, amount=size)
-    expected = reference.figures(exact[0], exact[1], lies, size, weights=weights)
+    expected = figures_of_reference(gt, sd, within, weights=weights)
     row = measure(frame(gt).assign(weight=weights), frame(sd), within, weights="weight").bands.iloc[0]
     assert {name: row[f"{name}_weighted"] for name in expected} == pytest.approx(expected, abs=1e-6)
     equal = measure(frame(gt).assign(weight=3), frame(sd), within, weights="weight").bands.iloc[0]
@@ -119,11 +115,8 @@ def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
         amounts = np.where(strays, rng.integers(0, 400, number), 100 + rng.integers(-3, 4, number))
         keys = rng.choice(list("aaab"), number).tolist()
         tables.append(list(zip(keys, map(float, amounts), strict=True)))
-    exact = [[(key, Fraction(value)) for key, value in table] for table in tables if table]
     for within in (0.03, 6):
-        size, is_share = size_of(within)
-        lies = reference.band(share=size if is_share else None, amount=size)
-        expected = reference.figures(exact[0], exact[1], lies, size)
+        expected = figures_of_reference(tables[0], tables[1], within)
         row = measure(frame(tables[0]), frame(tables[1]), within).bands.iloc[0]
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
@@ -253,22 +246,23 @@ def test_columns_of_nothing_but_missing_values_have_figures() -> None:
     assert bands["DiSCO_within"] > 0 and bands["guessed_within"] == 0
 
 
-@pytest.mark.parametrize("kind", ["int64", "Int64", "uint64", "float32", "object", "text of decimals"])
-def test_numbers_of_any_type_are_compared_as_they_are_written(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "amounts"),
+    [
+        *(
+            (dtype, [start, start + 100, start + 101])
+            for dtype, start in (("int64", 2**60), ("uint64", 2**63))
+        ),
+        ("Int64", [-(2**60), -(2**60) + 100, -(2**60) + 101]),
+        ("object", [Decimal(10**30), Decimal(10**30 + 100), Decimal(10**30 + 101)]),
+        ("float32", [1.1, 1.2, 1.21]),
+        ("object", [Decimal("1.1"), Decimal("1.2"), Decimal("1.21")]),
+    ],
+)
+def test_numbers_of_any_type_are_compared_as_they_are_written(dtype: str, amounts: list[Any]) -> None:
     """1.2 lies within 0.1 of 1.1 in whatever unit; 2**60 + 100 within 100 of 2**60, and + 101 not."""
-    steps = {"int64": 2**60, "Int64": -(2**60), "uint64": 2**63, "object": 10**30}
-    if kind in steps:
-        amounts: list[Any] = [[steps[kind]], [steps[kind] + 100], [steps[kind] + 101]]
-        dtype, within = kind, 100
-        if kind == "object":
-            amounts = [[Decimal(of_table[0])] for of_table in amounts]
-    else:
-        number = Decimal if kind == "text of decimals" else float
-        amounts = [[number(text)] for text in ("1.1", "1.2", "1.21")]
-        dtype, within = "float32" if kind == "float32" else "object", {"amount": 0.1}  # type: ignore[assignment]
-    tables = [
-        pd.DataFrame({"key": 1, "amount": pd.Series(of_table * 2, dtype=dtype)}) for of_table in amounts
-    ]
+    tables = [pd.DataFrame({"key": 1, "amount": pd.Series([amount] * 2, dtype=dtype)}) for amount in amounts]
+    within = {"amount": 0.1} if abs(amounts[0]) < 2 else 100
     shares = measure(tables[0], tables[1:], within).bands["DiSCO_within"]
     assert shares.tolist() == [100, 0]
 

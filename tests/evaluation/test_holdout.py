@@ -83,7 +83,7 @@ def expected_figures(
     }
 
 
-@examples(10, 80)
+@examples(10, 40)
 @given(with_holdout(with_groups=False))
 def test_figures_are_those_of_the_records(
     of: tuple[Case, list[Record], pd.DataFrame],

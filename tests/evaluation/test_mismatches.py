@@ -3,7 +3,6 @@
 It is never approved: a gate that compares "1" with "1.0" finds nobody, and everything looks safe.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import NoReturn
 
@@ -33,26 +32,25 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A gate whose GT is recorded, and what an exact copy measures in it."""
+def deliver(folders: GateFolders, candidate: str, write: Write) -> arrival.Arrival:
+    folder = folders.incoming / candidate
+    folder.mkdir(parents=True)
+    write(folder)
+    (folder / MARKER).touch()
+    return arrival.receive(folders, candidate)
 
-    folders: GateFolders
 
-    def evaluate(self, candidate: str, write: Write) -> Evaluation:
-        """What becomes of a candidate until its dossier. InputError where it is refused before that."""
-        folder = self.folders.incoming / candidate
-        folder.mkdir(parents=True)
-        write(folder)
-        (folder / MARKER).touch()
-        received = arrival.receive(self.folders, candidate)
-        if received.violations:
-            raise InputError("; ".join(map(str, received.violations)))
-        return evaluation.measure(self.folders, candidate, datetime.now(timezone.utc))
+def evaluate(folders: GateFolders, candidate: str, write: Write) -> Evaluation:
+    """What becomes of a candidate until its dossier. InputError where it is refused before that."""
+    received = deliver(folders, candidate, write)
+    if received.violations:
+        raise InputError("; ".join(map(str, received.violations)))
+    return evaluation.measure(folders, candidate, datetime.now(timezone.utc))
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> GateFolders:
+    """A gate whose GT is recorded."""
     root = tmp_path_factory.mktemp("mismatches")
     GROUND_TRUTH.to_csv(root / "gt.csv", index=False)
     folders = GateFolders(
@@ -65,16 +63,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         trusted_keys=(),
     )
     assert arrival.record_ground_truth(folders).violations == ()
-    return Bench(folders)
+    return folders
 
 
 @pytest.fixture(scope="module")
-def copy(bench: Bench) -> Evaluation:
-    return bench.evaluate("exact-copy", csv())
+def copy(folders: GateFolders) -> Evaluation:
+    return evaluate(folders, "exact-copy", csv())
 
 
-def test_the_gate_approves_what_gives_nothing_away(bench: Bench) -> None:
-    actual = bench.evaluate("independent", csv(lambda _: people(2)[NEEDED]))
+def test_the_gate_approves_what_gives_nothing_away(folders: GateFolders) -> None:
+    actual = evaluate(folders, "independent", csv(lambda _: people(2)[NEEDED]))
     assert actual.dossier["decision"] == "approved"
     assert actual.dossier["warnings"] == []
     assert actual.dossier["exact_copies"][0]["percent"] < 5
@@ -91,11 +89,11 @@ def test_an_exact_copy_is_seen(copy: Evaluation) -> None:
 
 
 @pytest.mark.parametrize("alteration", some_of(ALTERED, 8))
-def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration: str) -> None:
+def test_an_altered_copy_never_passes(folders: GateFolders, copy: Evaluation, alteration: str) -> None:
     write, reason = ALTERED[alteration]
     candidate = "altered-" + "".join(c if c.isalnum() and c.isascii() else "-" for c in alteration)
     try:
-        actual = bench.evaluate(candidate, write)
+        actual = evaluate(folders, candidate, write)
     except InputError as refused:
         assert reason is not None, str(refused)
         assert reason in str(refused)
@@ -115,34 +113,30 @@ def test_an_altered_copy_never_passes(bench: Bench, copy: Evaluation, alteration
         )
 
 
-def test_what_was_changed_is_in_the_dossier(bench: Bench) -> None:
+def test_what_was_changed_is_in_the_dossier(folders: GateFolders) -> None:
     frame = change_each("region", "{} ".format)(COPY)
     frame["age"] = [None if pd.isna(age) else f"{age}.0" for age in COPY["age"]]
-    ledger = bench.evaluate("ledger", csv(lambda _: frame)).dossier["ledger"]
+    ledger = evaluate(folders, "ledger", csv(lambda _: frame)).dossier["ledger"]
     of_SD = {(row["column"], row["rule"]): row["records"] for row in ledger if "synthetic" in row["table"]}
     assert of_SD["region", "outer blanks removed"] == RECORDS
     assert of_SD["age", "number in another form, read by its value"] == COPY["age"].notna().sum()
 
 
-def test_a_level_that_gt_lacks_is_refused_by_its_column_alone(bench: Bench) -> None:
+def test_a_level_that_gt_lacks_is_refused_by_its_column_alone(folders: GateFolders) -> None:
     with pytest.raises(InputError, match="column 'region': holds a level") as refused:
-        bench.evaluate("which", csv(change_each("region", str.upper)))
+        evaluate(folders, "which", csv(change_each("region", str.upper)))
     assert "krak" not in str(refused.value).casefold()
 
 
 def test_keys_are_compared_where_nothing_else_can_be_measured(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    folders: GateFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> NoReturn:
         raise InputError("A target cannot be measured.")
 
-    folder = bench.folders.incoming / "compared"
-    folder.mkdir(parents=True)
-    csv()(folder)
-    (folder / MARKER).touch()
-    measured = arrival.receive(bench.folders, "compared")
+    measured = deliver(folders, "compared", csv())
     monkeypatch.setattr(arrival, "measure_candidate", refuse)
-    compared = arrival.receive(bench.folders, "compared")
+    compared = arrival.receive(folders, "compared")
     pd.testing.assert_frame_equal(compared.key_overlap, measured.key_overlap)
     assert compared.overlaps == measured.overlaps
     assert compared.violations == ()

@@ -117,43 +117,36 @@ def classification(
     naive = guess(synthetic, target)[0]
     from_SD = Distance(ground_truth, synthetic, keys, special)
     from_GT = Distance(ground_truth, [], keys, special)
+    kinds = ("SD", "GT", "GT_in_sample", "naive", "SD_same_size", "GT_same_size")
     limit = Fraction(str(tau))
     certain = {"SD": 0, "GT": 0}
     outcomes: list[dict[str, object]] = []
     for i, record in enumerate(ground_truth):
         level = record[target]
-        others = [*ground_truth[:i], *ground_truth[i + 1 :]]
-        guess_SD, sure_SD = guess(nearest(record, synthetic, from_SD), target)
-        guess_GT, sure_GT = guess(nearest(record, others, from_GT), target)
-        guess_in_sample, _ = guess(nearest(record, ground_truth, from_GT), target)
-        some_SD = [synthetic[j] for j in same_size[0]]
-        some_GT = [ground_truth[j] for j in same_size[1][i]]
-        assert i not in same_size[1][i]
-        assert abs(len(some_SD) - len(some_GT)) <= 1
-        guess_some_SD, _ = guess(nearest(record, some_SD, from_SD), target)
-        guess_some_GT, _ = guess(nearest(record, some_GT, from_GT), target)
         b = Fraction(base[level], N_d)
-        confidences = [
-            (g.get(level, Fraction(0)) - b) / (1 - b) if b < 1 else None for g in (sure_SD, sure_GT)
-        ]
-        certain["SD"] += confidences[0] is not None and confidences[0] > limit
-        certain["GT"] += confidences[1] is not None and confidences[1] > limit
-        outcomes.append(
-            {
-                "correct_SD": guess_SD == level,
-                "correct_GT": guess_GT == level,
-                "correct_GT_in_sample": guess_in_sample == level,
-                "correct_naive": naive == level,
-                "correct_SD_same_size": guess_some_SD == level,
-                "correct_GT_same_size": guess_some_GT == level,
-                "confidence_SD": float(sure_SD.get(level, 0)),
-                "confidence_GT": float(sure_GT.get(level, 0)),
-                "normalised_SD": math.nan if confidences[0] is None else float(confidences[0]),
-                "normalised_GT": math.nan if confidences[1] is None else float(confidences[1]),
-                "at_risk": None if confidences[0] is None else confidences[0] > limit,
-            }
-        )
-    kinds = ("SD", "GT", "GT_in_sample", "naive", "SD_same_size", "GT_same_size")
+        known = {
+            "SD": synthetic,
+            "GT": [*ground_truth[:i], *ground_truth[i + 1 :]],
+            "GT_in_sample": ground_truth,
+            "SD_same_size": [synthetic[j] for j in same_size[0]],
+            "GT_same_size": [ground_truth[j] for j in same_size[1][i]],
+        }
+        assert i not in same_size[1][i]
+        assert abs(len(known["SD_same_size"]) - len(known["GT_same_size"])) <= 1
+        guesses = {
+            who: guess(nearest(record, table, from_SD if who.startswith("SD") else from_GT), target)
+            for who, table in known.items()
+        }
+        named = {who: level_named for who, (level_named, _) in guesses.items()} | {"naive": naive}
+        sure = {who: guesses[who][1].get(level, Fraction(0)) for who in certain}
+        r = {who: (g - b) / (1 - b) if b < 1 else None for who, g in sure.items()}
+        at_risk = {who: None if of_who is None else of_who > limit for who, of_who in r.items()}
+        for who, is_at_risk in at_risk.items():
+            certain[who] += bool(is_at_risk)
+        outcome: dict[str, object] = {f"correct_{who}": named[who] == level for who in kinds}
+        outcome |= {f"confidence_{who}": float(g) for who, g in sure.items()}
+        outcome |= {f"normalised_{who}": math.nan if x is None else float(x) for who, x in r.items()}
+        outcomes.append(outcome | {"at_risk": at_risk["SD"]})
     right = {who: sum(bool(o[f"correct_{who}"]) for o in outcomes) for who in kinds}
     single = len(base) == 1
     gains = [int(bool(o["correct_SD_same_size"])) - int(bool(o["correct_GT_same_size"])) for o in outcomes]
