@@ -169,7 +169,7 @@ def test_guesses_are_the_averages_over_draws(size: int) -> None:
     actual = figures(cells(gt, sd))
     n = reference.size(gt, sd)
     over_draws = []
-    for _ in range(60):
+    for _ in range(40):
         if size < len(gt):
             over_draws.append(_guessed_from_draw(gt, n, rng))
         else:

@@ -135,7 +135,7 @@ def test_randomised_response_keeps_its_epsilon(epsilon: float) -> None:
     rng = np.random.default_rng(4)
     truly = math.exp(epsilon) / (1 + math.exp(epsilon))
     ruled_out = []
-    for _ in range(200):
+    for _ in range(60):
         listed, others = rng.binomial(20_000, truly), rng.binomial(20_000, 1 - truly)
         ruled_out.append(rule_out(Found(listed, 20_000, others, 20_000), 0.0))
     assert max(ruled_out) < epsilon
