@@ -25,3 +25,9 @@ def test_the_code_location_has_the_gate() -> None:
     assert {tuple(key.path) for key in repository.asset_graph.get_all_asset_keys()} == ASSETS
     assert {sensor.name for sensor in repository.sensor_defs} == SENSORS
     assert {schedule.name for schedule in repository.schedule_defs} == SCHEDULES
+
+
+def test_definitions_are_loaded_once_a_process() -> None:
+    """Dagster asks for them six times to launch one run."""
+    with gates.quiet():
+        assert load_definitions() is load_definitions()
