@@ -1,25 +1,37 @@
-"""The assets of the tables, of the groups of numeric columns, and of identity and attribute disclosure."""
+"""The assets of a gate, from the tables to the release; their bodies load, call, and return what is shown."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import dagster as dg
 
 from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive, record_ground_truth
 from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
-from disclosure_pipeline.evidence.dossier import withhold_rare_levels
+from disclosure_pipeline.candidates.evaluation_records import count_evaluations
+from disclosure_pipeline.candidates.filing import (
+    describe_broken_clauses,
+    file_dossier,
+    find_void_waivers,
+    list_broken_clauses,
+    path_of_page,
+)
+from disclosure_pipeline.evidence.dossier import to_markdown, withhold_rare_levels
 from disclosure_pipeline.orchestration import presentation, steps
-from disclosure_pipeline.orchestration.decision_assets import list_candidates
-from disclosure_pipeline.orchestration.presentation import show_plots
-from disclosure_pipeline.orchestration.steps import GateGraph, StepOutcome, StepResult, gate_step, refuse
-from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
+from disclosure_pipeline.orchestration.steps import (
+    GateGraph,
+    RunOutcome,
+    StepOutcome,
+    StepResult,
+    gate_step,
+    refuse,
+)
+from disclosure_pipeline.policy.verdict import Judgement, read_judgements
+from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.readiness import keep_power_once
 from disclosure_pipeline.release.releasing import remove_abandoned
-from disclosure_pipeline.release.standing import record_releases
+from disclosure_pipeline.release.standing import describe_standing, is_published, record_releases
 from disclosure_pipeline.tables.contract import Violation
-
-NOT_MEASURED = "Not measured: the contract is broken"
-KEPT = "Every rule of the data dictionary is kept"
 
 
 def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -55,7 +67,7 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
         }
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
         return StepOutcome(
-            [dg.MaterializeResult(metadata=metadata), _contract_result(key, recorded.violations)],
+            [dg.MaterializeResult(metadata=metadata), presentation.contract_result(key, recorded.violations)],
             refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])
             if is_broken
             else None,
@@ -93,7 +105,10 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "syntheses": len(arrival.records),
             "sha256": arrival.snapshot.sha256,
         }
-        contract, overlap = _contract_result(key, arrival.violations), _overlap_result(key, arrival, clauses)
+        contract, overlap = (
+            presentation.contract_result(key, arrival.violations),
+            presentation.overlap_result(key, arrival, clauses),
+        )
         results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract, overlap]
         name = f"Candidate {arrival.snapshot.candidate!r}"
         if arrival.violations:
@@ -106,7 +121,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
                 for overlap, public in zip(arrival.overlaps, arrival.public_overlaps, strict=True)
                 if overlap.outcome != "kept"
             }
-            reasons = broken or {NOT_MEASURED: NOT_MEASURED}
+            reasons = broken or {presentation.NOT_MEASURED: presentation.NOT_MEASURED}
             failure = refuse("undetermined", sentence, reasons, ["key_overlap"])
         else:
             return StepOutcome(results)
@@ -135,40 +150,9 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     return synthetic_of_asset
 
 
-def _contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=not violations,
-        asset_key=key,
-        check_name="contract",
-        description="; ".join(map(str, violations)) or KEPT,
-        metadata={
-            "value": len(violations),
-            "bound": 0,
-            "outcome": "exceeded" if violations else "kept",
-            **({"violations": presentation.violations_table(violations)} if violations else {}),
-        },
-    )
-
-
 def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
     """Return each violation in words for custodians, and in those for anybody."""
     return {str(violation): violation.without_numbers for violation in violations}
-
-
-def _overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
-    worst = find_worst_judgement(arrival.overlaps)
-    kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
-    return dg.AssetCheckResult(
-        # No judgement at all is no overlap: tables that break the contract are not compared.
-        passed=len(kept) == clauses and all(kept),
-        asset_key=key,
-        check_name="key_overlap",
-        description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
-        metadata={
-            **({"outcome": "undetermined"} if worst is None else presentation.describe_worst(worst)),
-            "values": presentation.show_table(arrival.key_overlap, "key_overlap"),
-        },
-    )
 
 
 def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
@@ -246,7 +230,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 "engine": result.engine,
                 "dagster/row_count": len(result.identity),
                 "dagster/column_schema": presentation.frame_schema(result.identity.reset_index(), "identity"),
-                **show_plots(result, judgements_of(None), [None]),
+                **presentation.show_plots(result, judgements_of(None), [None]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
@@ -265,10 +249,143 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 "dagster/column_schema": presentation.frame_schema(
                     result.attribute.reset_index(), "attribute"
                 ),
-                **show_plots(result, judgements_of(*gate.targets), gate.targets),
+                **presentation.show_plots(result, judgements_of(*gate.targets), gate.targets),
             },
         )
         # Results beside their asset, not within it: Dagster would read the materialisation twice for each.
         return StepOutcome([identity, *check_results(identity_key), attribute, *check_results(attribute_key)])
 
     return disclosure
+
+
+def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
+    """Return the asset that lists all candidates: at the end of each run of the gate, or run alone."""
+
+    @dg.asset(
+        key=graph.key("candidates"),
+        deps=[
+            # On no partition of them: the list is of all candidates as the store has them. A candidate that
+            # was refused has no release, for which Dagster would call the list out of date for ever.
+            dg.AssetDep(graph.key(name), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
+            for name in ("dossier", "release")
+        ],
+        **graph.attributes(
+            f"Where each candidate stands (the {presentation.SHOWN} newest), and its worst clause: the one "
+            "that is nearest to its bound or farthest beyond it.",
+            {"table"},
+        ),
+    )
+    @gate_step()
+    def candidates() -> StepOutcome:
+        metadata = presentation.describe_candidates(graph.folders)
+        return StepOutcome([dg.MaterializeResult(metadata=metadata)])
+
+    return candidates
+
+
+def list_candidates(graph: GateGraph) -> dg.AssetMaterialization:
+    """Return the same list, to be handed over at the end of a run that changed where a candidate stands."""
+    return dg.AssetMaterialization(
+        graph.key("candidates"), metadata=presentation.describe_candidates(graph.folders)
+    )
+
+
+def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
+    """Return the asset that files the evidence of a candidate; its check `within_policy` blocks."""
+    key = graph.key("dossier")
+
+    @dg.asset(
+        key=key,
+        deps=[graph.key("identity_risk"), graph.key("attribute_risk")],
+        partitions_def=graph.candidates,
+        metadata={"effective_clauses": presentation.effective_clauses(graph.gate.clauses())},
+        check_specs=[
+            graph.check("within_policy", "dossier", "Every clause that refuses is kept or waived"),
+            graph.check(
+                "without_waivers", "dossier", "No clause has to be waived for this content", blocking=False
+            ),
+        ],
+        **graph.attributes(
+            "Figures and verdict of a candidate, for a refusal as for an approval.",
+            {"json", "markdown", "greatexpectations"},
+        ),
+    )
+    @gate_step()
+    def dossier(context: dg.AssetExecutionContext) -> StepOutcome:
+        folders, candidate = graph.folders, context.partition_key
+        content = file_dossier(folders, candidate)
+        void = find_void_waivers(folders, content, steps.now())
+        # Those that are not kept first.
+        judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
+        broken = list_broken_clauses(content)
+        standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
+        evaluations = count_evaluations(folders.store, content["measured"]["ground_truth"])
+        metadata = {
+            "decision": content["decision"],
+            "standing": standing,
+            "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
+            "evaluations_of_ground_truth": evaluations,
+            "clauses": presentation.clauses_table(judgements),
+            "dossier": dg.MetadataValue.md(to_markdown(content)),
+            "folder": str(folders.store.candidate_folder(candidate)),
+        }
+        approved = content["decision"] == "approved"
+        description = f"{standing}: {', '.join(broken) or 'every clause that decides is kept'}"
+        within_policy = dg.AssetCheckResult(
+            passed=approved,
+            asset_key=key,
+            check_name="within_policy",
+            description=description,
+            metadata={"value": len(broken), "bound": 0, "outcome": content["decision"]},
+        )
+        waivers = presentation.waivers_result(content["waivers"], void, key)
+        made: dg.MaterializeResult = dg.MaterializeResult(metadata=metadata)
+        results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
+        if approved:
+            return StepOutcome(results)
+        reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)
+        if not reasons:
+            reasons = {"no clause of the policy is determined": "no clause of the policy is determined"}
+        outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
+        published = ", which is published," if is_published(folders, candidate) else ""
+        sentence = f"Candidate {candidate!r}{published} is {content['decision']}"
+        return StepOutcome(results, refuse(outcome, sentence, reasons, ["within_policy"]))
+
+    return dossier
+
+
+def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
+    """Return the asset that publishes an approved candidate."""
+
+    @dg.asset(
+        key=graph.key("release"),
+        deps=[graph.key("dossier")],
+        partitions_def=graph.candidates,
+        **graph.attributes(
+            "The approved candidate, published once with a signed statement, after everything is verified "
+            "again.",
+            {"file"},
+        ),
+    )
+    @gate_step()
+    def release(context: dg.AssetExecutionContext) -> StepOutcome:
+        candidate = context.partition_key
+        released = releasing.release(graph.folders, candidate, context.run.run_id, clock=steps.now)
+        results: list[StepResult] = []
+        metadata: dict[str, Any] = {
+            "published": "now" if released.is_new else "before, with the same content",
+            "folder": dg.MetadataValue.path(str(released.folder)),
+        }
+        # It is published: what cannot be told of it is no failure of the release.
+        with suppress(Exception):
+            metadata |= presentation.describe_release(released, graph.folders.trusted_keys)
+        with suppress(Exception):
+            results.append(list_candidates(graph))
+        return StepOutcome(
+            [dg.MaterializeResult(metadata=metadata), *results],
+            verdict="approved",
+            last_words=f"Candidate {candidate!r} is approved: every clause that decides is kept or waived. "
+            f"It is published in {released.folder}.",
+        )
+
+    return release

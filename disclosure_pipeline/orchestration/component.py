@@ -21,7 +21,15 @@ from disclosure_pipeline.orchestration.arrivals import (
     must_record,
     require_arrived,
 )
-from disclosure_pipeline.orchestration.decision_assets import candidates_asset, dossier_asset, release_asset
+from disclosure_pipeline.orchestration.assets import (
+    bins_asset,
+    candidates_asset,
+    disclosure_assets,
+    dossier_asset,
+    ground_truth_asset,
+    release_asset,
+    synthetic_asset,
+)
 from disclosure_pipeline.orchestration.failures import failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
     fill_in_templates,
@@ -31,12 +39,6 @@ from disclosure_pipeline.orchestration.gate_file import (
     require_prerequisites,
     set_up_gate,
     write_gate,
-)
-from disclosure_pipeline.orchestration.measuring_assets import (
-    bins_asset,
-    disclosure_assets,
-    ground_truth_asset,
-    synthetic_asset,
 )
 from disclosure_pipeline.orchestration.steps import VERDICT, GateGraph, Verdict
 from disclosure_pipeline.policy.clauses import list_effective_clauses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from urllib.parse import quote
 import dagster as dg
 import pandas as pd
 
+from disclosure_pipeline.candidates.arrival import Arrival
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.evaluation.glossary import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
@@ -22,6 +25,7 @@ from disclosure_pipeline.policy.registry import find_measure, values
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
+from disclosure_pipeline.release.standing import Standing, list_standings
 from disclosure_pipeline.tables.contract import Violation
 from disclosure_pipeline.tables.messages import escape_markdown
 
@@ -264,7 +268,79 @@ def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
     return show_table(pd.DataFrame(records, columns=["clause", "value", "bound", "outcome"]))
 
 
-def violations_table(violations: Sequence[Violation]) -> dg.TableMetadataValue:
-    """Show violations of a contract: where, which rule, how many records; never a value."""
-    names = ["table", "column", "rule", "records", "share"]
-    return show_table(pd.DataFrame([vars(violation) for violation in violations], columns=names))
+NOT_MEASURED = "Not measured: the contract is broken"
+KEPT = "Every rule of the data dictionary is kept"
+
+
+def contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
+    """Return the check that a table keeps its data dictionary, with each violation and never a value."""
+    listed = pd.DataFrame(
+        [vars(violation) for violation in violations],
+        columns=["table", "column", "rule", "records", "share"],
+    )
+    return dg.AssetCheckResult(
+        passed=not violations,
+        asset_key=key,
+        check_name="contract",
+        description="; ".join(map(str, violations)) or KEPT,
+        metadata={
+            "value": len(violations),
+            "bound": 0,
+            "outcome": "exceeded" if violations else "kept",
+            **({"violations": show_table(listed)} if violations else {}),
+        },
+    )
+
+
+def overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
+    """Return the check that GT and SD share enough; it has to be of so many clauses."""
+    worst = find_worst_judgement(arrival.overlaps)
+    kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
+    return dg.AssetCheckResult(
+        # No judgement at all is no overlap: tables that break the contract are not compared.
+        passed=len(kept) == clauses and all(kept),
+        asset_key=key,
+        check_name="key_overlap",
+        description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
+        metadata={
+            **({"outcome": "undetermined"} if worst is None else describe_worst(worst)),
+            "values": show_table(arrival.key_overlap, "key_overlap"),
+        },
+    )
+
+
+SHOWN = 50
+"""Of this many of the newest candidates the verdict and worst clause are shown."""
+_FIT_INTO_LINE = 45
+
+
+def describe_candidates(folders: GateFolders) -> dict[str, Any]:
+    """Return where each candidate stands: in a line for the newest, the worst clause with it."""
+    standings = list_standings(folders)
+    newest_first = sorted(
+        standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
+    )
+    rows = [
+        {
+            "candidate": standing.candidate,
+            "records": "" if standing.records is None else f"{standing.records:,}",
+            "date (UTC)": "" if standing.judged_at is None else f"{standing.judged_at:%Y-%m-%d}",
+        }
+        for standing in newest_first
+    ]
+    decisions = Counter(standing.decision or "not judged" for standing in standings)
+    # An entry a candidate, whose value Dagster folds: the columns of a table within the table are cut. No
+    # candidate has a blank in its name, so that none takes the place of what follows.
+    return {
+        **{of.candidate: _describe_in_line(of) for of in newest_first[:SHOWN]},
+        "records and dates": show_table(pd.DataFrame(rows, columns=["candidate", "records", "date (UTC)"])),
+        "dagster/row_count": len(standings),
+        **{f"are {name}": decisions[name] for name in ("approved", "refused", "undetermined")},
+        "are published": sum(standing.is_published for standing in standings),
+    }
+
+
+def _describe_in_line(standing: Standing) -> str:
+    text = str(standing) if standing.worst_clause is None else f"{standing}: {standing.worst_clause}"
+    # At 1,440 pixels this many characters fit into the column of values, which Dagster makes narrower.
+    return text.replace(" ", "\u00a0") if len(text) <= _FIT_INTO_LINE else text

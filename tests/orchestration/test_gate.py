@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates import arrival, evaluation, filing
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
-from disclosure_pipeline.orchestration import decision_assets, measuring_assets, presentation
+from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.steps import group_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release import releasing
@@ -321,9 +321,9 @@ PLACES = [
     (presentation, "describe_worst", "synthetic"),
     (presentation, "frame_schema", "bins"),
     (evaluation, "judge", "identity_risk"),
-    (measuring_assets, "show_plots", "identity_risk"),
+    (presentation, "show_plots", "identity_risk"),
     (filing, "to_markdown", "dossier"),
-    (decision_assets, "list_standings", "dossier"),
+    (presentation, "list_standings", "dossier"),
     (releasing, "publish", "release"),
 ]
 
