@@ -38,7 +38,7 @@ from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
-from disclosure_pipeline.runtime.files import read_json, write_json
+from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
 from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
@@ -251,10 +251,7 @@ class RecordedTables:
 
 def read_recorded_tables(folders: GateFolders) -> RecordedTables:
     """Return what is recorded of the tables of a gate; nothing where the record is missing or damaged."""
-    try:
-        record = read_json(folders.store.ground_truth, "ground_truth")
-    except StoreError:
-        record = {}
+    record = read_json_if_whole(folders.store.ground_truth)
     further = record.get("confidential")
     further = further if isinstance(further, Mapping) else {}
     hashes = {name_measured(name): further.get(name) for name in folders.confidential}

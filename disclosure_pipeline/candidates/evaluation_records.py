@@ -23,7 +23,13 @@ from disclosure_pipeline.errors import RefusedError, StoreError
 from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.runtime.files import hold_lock, read_json, sync_folder, write_json
+from disclosure_pipeline.runtime.files import (
+    hold_lock,
+    read_json,
+    read_json_if_whole,
+    sync_folder,
+    write_json,
+)
 from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
 from disclosure_pipeline.tables.dictionary import NUMERIC
 from disclosure_pipeline.tables.record_hashes import (
@@ -218,10 +224,7 @@ def record_tables(
 
 def is_recorded(store: Store, gate: Gate, content: str, ground_truth: str) -> bool:
     """Return whether a content was measured against this GT, read by the data dictionary as it is now."""
-    try:
-        record = read_json(_folder(store, gate) / f"{content}.json", "synthetic")
-    except StoreError:
-        return False
+    record = read_json_if_whole(_folder(store, gate) / f"{content}.json")
     # Where groups of numbers end depends on GT.
     return record.get("columns") == _hash_definition(gate) and record.get("ground_truth") == ground_truth
 

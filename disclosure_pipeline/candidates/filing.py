@@ -24,7 +24,7 @@ from disclosure_pipeline.evidence.validation import find_disagreements, validate
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import can_be_waived, judge, publish, read_judgements
-from disclosure_pipeline.runtime.files import read_json, write_json, write_whole
+from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json, write_whole
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 
 # Recoding needs somebody who knows the columns; these need nothing.
@@ -154,10 +154,9 @@ def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
     ]
     others = []
     for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.parent.name)):
-        with suppress(StoreError):
-            dossier = read_json(file, "dossier")
-            if is_dossier(dossier):
-                others.append(dossier)
+        dossier = read_json_if_whole(file)
+        if is_dossier(dossier):
+            others.append(dossier)
     return others
 
 

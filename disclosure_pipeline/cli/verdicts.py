@@ -281,7 +281,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     from disclosure_pipeline.candidates.store import locate_revocations
     from disclosure_pipeline.policy.trust import read_trusted
     from disclosure_pipeline.release.keys import load_signer
-    from disclosure_pipeline.release.revoking import revoke as write_revocation
+    from disclosure_pipeline.release.verifying import revoke as write_revocation
 
     revocations = revocations or locate_revocations(folder.absolute().parent)
     trusted_keys = [key for path in keys for key in read_trusted(path)]
@@ -313,7 +313,7 @@ def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     Bytes of what is published or approved stay, and so do all records.
     """
     from disclosure_pipeline.candidates.store import Store
-    from disclosure_pipeline.release.pruning import prune as prune_store
+    from disclosure_pipeline.release.standing import prune as prune_store
 
     age, now = timedelta(days=days), datetime.now(timezone.utc)
     pruning = prune_store(Store(store), releases, age, now, dry_run=dry_run)

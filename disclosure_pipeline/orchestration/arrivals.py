@@ -21,7 +21,7 @@ from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.runtime.files import read_json
+from disclosure_pipeline.runtime.files import read_json_if_whole
 
 # This many of the newest candidates are evaluated again when the ground truth has changed.
 NEWEST = 5
@@ -285,10 +285,7 @@ def _path_of_figures(folders: GateFolders, candidate: str) -> Path:
 
 def _read_measured(folders: GateFolders, candidate: str) -> Any:
     """Return the hashes of what a candidate was measured with last, if it was."""
-    try:
-        return read_json(_path_of_figures(folders, candidate), "").get("measured")
-    except StoreError:
-        return None
+    return read_json_if_whole(_path_of_figures(folders, candidate)).get("measured")
 
 
 def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) -> bool:

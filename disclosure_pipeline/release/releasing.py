@@ -43,10 +43,9 @@ from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import find_power, read_trusted_keys
-from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
 from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
-from disclosure_pipeline.release.verifying import Approval, verify
+from disclosure_pipeline.release.verifying import Approval, find_revocations, read_gate_revocations, verify
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
     hold_lock,

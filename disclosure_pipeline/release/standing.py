@@ -1,12 +1,16 @@
-"""The standing of a gate's candidates: approved, published, revoked, or refused as of today."""
+"""Where the candidates of a gate stand as of today, and removing stored bytes that none of them needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
-from pathlib import Path
+from datetime import datetime, timedelta, timezone
+from errno import ENOENT, ENOTEMPTY
+from pathlib import Path, PurePath
 from typing import Any
 
 from disclosure_pipeline.candidates.arrival import (
@@ -16,22 +20,38 @@ from disclosure_pipeline.candidates.arrival import (
     RecordedTables,
     read_recorded_tables,
 )
-from disclosure_pipeline.candidates.released import Released, is_gone, list_unrecorded, record_released
+from disclosure_pipeline.candidates.released import (
+    Released,
+    is_gone,
+    list_released_paths,
+    list_unrecorded,
+    record_released,
+)
 from disclosure_pipeline.candidates.released import read_released as read_recorded_releases
-from disclosure_pipeline.candidates.store import GateFolders, is_safe_name, load_snapshot, locate_revocations
+from disclosure_pipeline.candidates.store import (
+    GateFolders,
+    Snapshot,
+    Store,
+    is_safe_name,
+    load_snapshot,
+    locate_revocations,
+    read_snapshot,
+)
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
+from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.readiness import read_trusted_keys
-from disclosure_pipeline.release.revoking import (
+from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
+from disclosure_pipeline.release.verifying import (
     Revocation,
     RevocationError,
     find_revocations,
     read_gate_revocations,
     read_released,
+    verify,
 )
-from disclosure_pipeline.release.verifying import verify
-from disclosure_pipeline.runtime.files import read_json
+from disclosure_pipeline.runtime.files import read_json, read_json_if_whole
 
 _ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 
@@ -138,12 +158,9 @@ def list_standings(folders: GateFolders) -> list[Standing]:
     except DisclosurePipelineError:
         unread = "its revocations cannot be read"
         return [replace(of, problem=unread) if of.is_published else of for of in standings]
-    return [
-        replace(of, is_revoked=_is_revoked(folders.releases / of.candidate, keys, revocations))
-        if of.is_published
-        else of
-        for of in standings
-    ]
+    published = {of.candidate: folders.releases / of.candidate for of in standings if of.is_published}
+    revoked = {name for name, folder in published.items() if _is_revoked(folder, keys, revocations)}
+    return [replace(of, is_revoked=of.candidate in revoked) for of in standings]
 
 
 def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[Revocation]) -> bool:
@@ -160,7 +177,7 @@ def _read_standing(
 ) -> Standing:
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
-    arrival = _read(folder / ARRIVAL)
+    arrival = read_json_if_whole(folder / ARRIVAL)
     if arrival.get("problem") in _ENDED_AS:  # a dossier beside it is of what arrived before
         return Standing(
             candidate,
@@ -170,7 +187,7 @@ def _read_standing(
             judged_at=_modified_at(folder / ARRIVAL),
             problem=arrival["problem"],
         )
-    dossier = _read(path)
+    dossier = read_json_if_whole(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
     worst_clause = records = None
     with suppress(KeyError, TypeError):  # a record that is damaged says nothing
@@ -196,13 +213,6 @@ def _modified_at(path: Path) -> datetime | None:
         return None
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return read_json(path, "")
-    except StoreError:
-        return {}
-
-
 def read_newest_dossiers(folders: GateFolders, most: int) -> list[dict[str, Any]]:
     """Return the dossiers that were written last, the newest first; of damaged ones none."""
     paths = sorted(
@@ -210,5 +220,179 @@ def read_newest_dossiers(folders: GateFolders, most: int) -> list[dict[str, Any]
         key=lambda path: (path.stat().st_mtime_ns, path.parent.name),
         reverse=True,
     )
-    dossiers = [dossier for path in paths if "clauses" in (dossier := _read(path))]
+    dossiers = [dossier for path in paths if "clauses" in (dossier := read_json_if_whole(path))]
     return dossiers[:most]
+
+
+_OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_PARTIAL_PREFIX = ".partial-"
+# Files in a candidate's folder from before anything is recorded.
+_NOT_A_RECORD = (_PARTIAL_PREFIX, "release.lock")
+_DECISIONS = ("approved", "refused", "undetermined")
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The removed files by their paths in the store, their size, and records that cannot be understood."""
+
+    removed: tuple[str, ...]
+    bytes: int
+    unclear: tuple[str, ...]
+
+
+def prune(
+    store: Store, releases: Path, older_than: timedelta, now: datetime, *, dry_run: bool = False
+) -> Pruned:
+    """Remove from a gate's store the bytes that no candidate needs, if they are older than an age.
+
+    A candidate needs its bytes if it is published, if it is approved, or if a record of it is younger than
+    the age. Records stay: they are the evidence. Where one cannot be understood, no stored byte is removed.
+    What is left of interrupted writing, and of tables that were delivered in memory, goes too once it is
+    old. Nothing outside the store is touched and no link is followed. `releases` is where the gate publishes;
+    with `dry_run` nothing is removed, and the result says what would be. StoreError where these are not the
+    folders of one gate.
+    """
+    if now.tzinfo is None or older_than <= timedelta(0):
+        raise ValueError("now must have a time zone, and older_than must be positive.")
+    _require_folders(store.root, releases)
+    cutoff_ns = int((now - older_than).timestamp() * 1e9)
+    needed, unclear = _find_needed(store, releases, cutoff_ns)
+    unneeded = [*_find_partial_files(store.root), *_find_delivered_files(store.root, cutoff_ns)]
+    if not unclear:
+        unneeded += _find_unneeded_objects(store.root, needed)
+    removed, total_size = [], 0
+    for path in unneeded:
+        size = _remove(store.root, path.relative_to(store.root), cutoff_ns, dry_run=dry_run)
+        if size is not None:
+            removed.append(path.relative_to(store.root).as_posix())
+            total_size += size
+    return Pruned(tuple(removed), total_size, tuple(unclear))
+
+
+def _require_folders(root: Path, releases: Path) -> None:
+    if not _is_folder(root) or not _is_folder(root / "candidates"):
+        raise StoreError(f"{root} is no store of a gate: give the folder named after the gate.")
+    if not releases.is_dir() or releases.resolve().name != root.resolve().name:
+        raise StoreError(
+            f"{releases} is not where the candidates of {root} are published: give the folder of its name "
+            "among the releases; if nothing was ever published, make it first."
+        )
+
+
+def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str], list[str]]:
+    """Return the sha256 of all stored bytes that are needed, and which records are not understood."""
+    needed: set[str] = set()
+    unclear = []
+    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL_PREFIX)}
+    for name, path in sorted(published.items()):
+        try:
+            needed |= _read_released_hashes(path)
+        except (StatementError, OSError) as error:
+            unclear.append(f"release {name!r}: {error}")
+    try:
+        needed |= {path.name[:64] for path in list_released_paths(store)}
+    except StoreError as error:
+        unclear.append(str(error))
+    for path in sorted((store.root / "candidates").iterdir()):
+        try:
+            snapshot = _read_snapshot(path, store)
+            if snapshot and (path.name in published or _is_open(path, cutoff_ns)):
+                needed |= {file.sha256 for file in snapshot.files}
+        except (StoreError, OSError, TypeError, RecursionError) as error:
+            unclear.append(f"candidate {path.name!r}: {error}")
+    return needed, unclear
+
+
+def _read_released_hashes(folder: Path) -> set[str]:
+    """Return the sha256 of all files of a release. Whether they are still those is for `verify` to say."""
+    if not _is_folder(folder):
+        raise StatementError("it is no folder")
+    envelope, _ = read_envelope((folder / STATEMENT).read_bytes())
+    return set(read_statement(envelope.payload).files.values())
+
+
+def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
+    if not _is_folder(folder):
+        raise StoreError("it is no folder.")
+    records = [path for path in folder.iterdir() if not path.name.startswith(_NOT_A_RECORD)]
+    if not records:
+        return None
+    if any(path.is_symlink() for path in records):
+        raise StoreError("one of its records is a link.")
+    snapshot = read_snapshot(folder.name, store)
+    if not all(_SHA256.fullmatch(file.sha256) for file in snapshot.files):
+        raise StoreError("snapshot.json is damaged: run synthetic again.")
+    return snapshot
+
+
+def _is_open(folder: Path, cutoff_ns: int) -> bool:
+    """Return whether a candidate that is not published may still be: it is approved, or not old."""
+    dossier = folder / "dossier.json"
+    if dossier.exists():
+        content = read_json(dossier, "dossier")
+        if content.get("candidate") != folder.name or content.get("decision") not in _DECISIONS:
+            raise StoreError("dossier.json is damaged: run dossier again.")
+        if content["decision"] == "approved":
+            return True
+    records = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return any(path.lstat().st_mtime_ns >= cutoff_ns for path in records)
+
+
+def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
+    for path in _list_folder(root / "objects"):
+        stored = _OBJECT.fullmatch(path.name)
+        if stored and stored[1] not in needed and path.is_file():
+            yield path
+
+
+def _find_partial_files(root: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(root):
+        paths = (Path(place, name) for name in sorted(names) if name.startswith(_PARTIAL_PREFIX))
+        yield from (path for path in paths if path.is_file())
+
+
+def _find_delivered_files(root: Path, cutoff_ns: int) -> Iterator[Path]:
+    """Return the files of candidates that were delivered whole and long ago, each folder after its files."""
+    for folder in _list_folder(root / "delivered"):
+        files = _list_folder(folder)
+        if _is_folder(folder) and all(path.lstat().st_mtime_ns < cutoff_ns for path in (folder, *files)):
+            yield from files
+            yield folder
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if _is_folder(folder) else []
+
+
+def _remove(root: Path, path: PurePath, cutoff_ns: int, *, dry_run: bool) -> int | None:
+    """Remove an old plain file, or an empty folder, and return its size; None where it stays.
+
+    It is reached folder by folder, so that none of them can be a link by now. StoreError where it cannot be.
+    """
+    handles: list[int] = []
+    try:
+        handles.append(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
+        for part in path.parts[:-1]:
+            handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
+        status = os.stat(path.name, dir_fd=handles[-1], follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            if not dry_run:
+                os.rmdir(path.name, dir_fd=handles[-1])
+            return 0
+        if not stat.S_ISREG(status.st_mode) or status.st_mtime_ns >= cutoff_ns:
+            return None
+        if not dry_run:
+            os.unlink(path.name, dir_fd=handles[-1])
+        return status.st_size
+    except OSError as error:
+        if error.errno in {ENOENT, ENOTEMPTY}:  # somebody was faster, or put something in
+            return None
+        raise StoreError(f"{root / path} cannot be removed: {error.strerror}.") from None
+    finally:
+        for handle in handles:
+            os.close(handle)

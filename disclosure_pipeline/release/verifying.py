@@ -1,7 +1,8 @@
-"""Verify a published folder with nothing but the folder and the public keys."""
+"""Verify a published folder with nothing but the folder and the public keys, and revoke what it holds."""
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,25 +10,185 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from errno import EINVAL
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from pydantic import Field, ValidationError
+
+from disclosure_pipeline.candidates.store import locate_revocations
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.trust import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
-from disclosure_pipeline.release.predicate import ClauseStated, Predicate, StatementError
-from disclosure_pipeline.release.revoking import find_revocations, read_revocations
+from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (
     STATEMENT,
+    Statement,
     check_signature,
     find_statement_problems,
     read_envelope,
     read_statement,
+    sign_payload,
+    to_canonical_json,
 )
-from disclosure_pipeline.runtime.files import hash_stream
+from disclosure_pipeline.runtime.files import hash_file, hash_stream, write_whole
+from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.messages import escape_unseen
 
-# A statement is far smaller; what is larger is not even read.
+if TYPE_CHECKING:
+    from securesystemslib.signer import Signer
+
+_REVOCATION = "application/vnd.disclosure-pipeline.revocation+json"
+# A statement, or a list of revocations, is far smaller; what is larger is not even read.
 _MAXIMUM_BYTES = 1 << 24
 _NAME_LENGTH_SHOWN = 100
+_MOMENT = "%Y-%m-%d %H:%M UTC"
+
+
+class RevocationError(DisclosurePipelineError):
+    """A revocation cannot be made, or a file of them cannot be believed."""
+
+
+class Revocation(FrozenModel):
+    """A revoked release: its content and the hashes of its tables' records (version 1 has none), and why."""
+
+    type: Literal["urn:disclosure-pipeline:revocation:v1", "urn:disclosure-pipeline:revocation:v2"] = (
+        "urn:disclosure-pipeline:revocation:v2"
+    )
+    gate: Annotated[str, Field(min_length=1)]
+    candidate: Annotated[str, Field(min_length=1)]
+    snapshot: Digest
+    tables: tuple[Digest, ...] = ()
+    reason: Text
+    revoked_at: Moment
+
+    def concerns(self, released: Predicate) -> bool:
+        """Return whether it is about a release of that gate: of that candidate, or of the same files."""
+        return self.gate == released.gate and (
+            self.candidate == released.candidate or self.snapshot == released.snapshot
+        )
+
+    def __str__(self) -> str:
+        when = self.revoked_at.isoformat()
+        return f"candidate {self.candidate} of gate {self.gate} was revoked at {when}: {self.reason}"
+
+
+def revoke(
+    folder: Path, file: Path, reason: str, keys: Sequence[TrustedKey], signer: Signer, now: datetime
+) -> Revocation:
+    """Add a signed revocation of the release in a folder to a file of revocations, which is made if needed.
+
+    A table that is damaged or gone is revoked without the hash of its records: in another form it would not
+    be found. RevocationError where the statement is not signed with one of the keys, `now` lies before the
+    release, or what the file holds already cannot be believed: then nothing is written.
+    """
+    statement = read_released(folder, keys)
+    released = statement.predicate
+    if now < released.published_at:
+        raise RevocationError(
+            f"The clock shows {now.isoformat()}, but {folder} was published at "
+            f"{released.published_at.isoformat()}: set the clock right."
+        )
+    try:
+        revocation = Revocation(
+            gate=released.gate,
+            candidate=released.candidate,
+            snapshot=released.snapshot,
+            tables=_digest_tables(folder, statement.files),
+            reason=reason,
+            revoked_at=now,
+        )
+    except ValidationError as error:
+        raise RevocationError(f"No revocation can be made: {'; '.join(describe_errors(error))}.") from None
+    earlier = _read_lines(file) if file.exists() else []
+    payload = to_canonical_json(revocation.model_dump(mode="json"))
+    content = b"".join(line + b"\n" for line in earlier) + sign_payload(payload, _REVOCATION, signer)
+    # As everyone will read it: what could not be believed then is not written now.
+    _parse(content.splitlines(), file, keys)
+    write_whole(file, content)
+    return revocation
+
+
+def _digest_tables(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
+    # Of each table that is as it was released. CSV stands beside the same table as Parquet.
+    tables = [(folder / name, sha256) for name, sha256 in files.items() if name.endswith(".parquet")]
+    intact = [path for path, sha256 in tables if path.is_file() and hash_file(path) == sha256]
+    if not intact:
+        return ()
+    from disclosure_pipeline.release.published_tables import digest_published
+
+    return tuple(sorted(map(digest_published, intact)))
+
+
+def find_revocations(
+    folder: Path, released: Predicate, files: Mapping[str, str], revocations: Sequence[Revocation]
+) -> list[Revocation]:
+    """Return the revocations of a release, or of the same table in another; `files`: name -> sha256."""
+    tables = set(_digest_tables(folder, files)) if any(of.tables for of in revocations) else set()
+    return [of for of in revocations if of.concerns(released) or tables.intersection(of.tables)]
+
+
+def read_gate_revocations(releases: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    """Return the revocations beside the releases of a gate; none where there is no such file."""
+    file = locate_revocations(releases)
+    return read_revocations(file, keys) if os.path.lexists(file) else ()
+
+
+def read_released(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
+    """Return a folder's statement. RevocationError unless its signature is right."""
+    try:
+        envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
+        problems += check_signature(envelope, parse_keys_by_id(keys))[1]
+        statement = read_statement(envelope.payload)
+    except (OSError, StatementError) as error:
+        wrong = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
+        raise RevocationError(f"The statement of {folder} cannot be read: {wrong}.") from None
+    if problems:
+        raise RevocationError(f"{folder} is no release: {'; '.join(problems)}.")
+    return statement
+
+
+def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    """Return the revocations in a file, one signed envelope a line.
+
+    RevocationError where one cannot be believed: one that is passed over would not be missed.
+    """
+    return _parse(_read_lines(file), file, keys)
+
+
+def _read_lines(file: Path) -> list[bytes]:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MAXIMUM_BYTES + 1)
+    except OSError as error:
+        raise RevocationError(f"The revocations in {file} cannot be read: {error.strerror}.") from None
+    if len(content) > _MAXIMUM_BYTES:
+        raise RevocationError(f"{file} is far too large for a list of revocations.")
+    if content and not content.endswith(b"\n"):
+        raise RevocationError(f"{file} ends within a revocation: get a whole copy of it.")
+    return content.splitlines()
+
+
+def _parse(lines: Sequence[bytes], file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
+    trusted_keys = parse_keys_by_id(keys)
+    revocations = []
+    for number, line in enumerate(lines, start=1):
+        place = f"{file}:{number}"
+        try:
+            envelope, problems = read_envelope(line + b"\n", _REVOCATION)
+            keyid, signature_problems = check_signature(envelope, trusted_keys)
+            problems += signature_problems
+            revocation = None if problems else Revocation.model_validate(json.loads(envelope.payload))
+        except ValidationError as error:
+            wrong = "; ".join(describe_errors(error))
+            raise RevocationError(f"{place}: it is no revocation: {wrong}.") from None
+        except (StatementError, ValueError, RecursionError) as error:
+            wrong = str(error) if isinstance(error, StatementError) else "it is no JSON"
+            raise RevocationError(f"{place}: {wrong}.") from None
+        if revocation is None:
+            raise RevocationError(f"{place}: {'; '.join(problems)}.")
+        if not trusted_keys[keyid][1].covers(revocation.revoked_at):
+            raise RevocationError(f"{place}: it was revoked outside the period of the key {keyid}.")
+        revocations.append(revocation)
+    return tuple(revocations)
 
 
 class VerificationError(DisclosurePipelineError):
@@ -85,16 +246,6 @@ class Expected:
             )
         return problems
 
-    def list_unchecked(self) -> list[str]:
-        """Return a sentence for each comparison that is not asked for."""
-        consequences = {
-            "--gate": (self.gate, "a release of another gate would be taken too"),
-            "--candidate": (self.candidate, "a release of another candidate would be taken too"),
-            "--policy-digest": (self.policy_digest, "a release under another policy would be taken too"),
-            "--not-before": (self.not_before, "a release of any age would be taken too"),
-        }
-        return [f"{name}: {what}" for name, (expected, what) in consequences.items() if expected is None]
-
 
 def verify(
     folder: Path,
@@ -112,19 +263,16 @@ def verify(
     trusted_keys = parse_keys_by_id(keys)
     revoked = None if revocations is None else read_revocations(revocations, keys)
     files, problems = _read_folder(folder)
-    statement_file = files.pop(STATEMENT, None)
-    if statement_file is None:
+    if STATEMENT not in files:
         raise VerificationError(folder, [f"it holds no statement, {STATEMENT}", *problems])
-    if len(statement_file.beginning) > _MAXIMUM_BYTES:
+    _, content = files.pop(STATEMENT)
+    if len(content) > _MAXIMUM_BYTES:
         raise VerificationError(folder, ["its statement is far too large to be one", *problems])
     try:
-        envelope, envelope_problems = read_envelope(statement_file.beginning)
-    except StatementError as error:
-        raise VerificationError(folder, [f"its statement cannot be read: {error}", *problems]) from None
-    problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
-    keyid, signature_problems = check_signature(envelope, trusted_keys)
-    problems += signature_problems
-    try:
+        envelope, envelope_problems = read_envelope(content)
+        problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
+        keyid, signature_problems = check_signature(envelope, trusted_keys)
+        problems += signature_problems
         statement = read_statement(envelope.payload)
     except StatementError as error:
         raise VerificationError(folder, [f"its statement cannot be read: {error}", *problems]) from None
@@ -133,44 +281,41 @@ def verify(
         problems.append(
             f"it was published at {published_at.isoformat()}, which is outside the period of the key {keyid}"
         )
-    problems += _find_differences(statement.files, {name: file.sha256 for name, file in files.items()})
-    problems += [
-        f"the statement contradicts itself: {problem}" for problem in find_statement_problems(statement)
-    ]
+    problems += _find_differences(statement.files, {name: sha256 for name, (sha256, _) in files.items()})
+    contradictions = find_statement_problems(statement)
+    problems += [f"the statement contradicts itself: {problem}" for problem in contradictions]
     problems += expected.find_differences(statement.predicate)
     revocations_of_it = [
-        f"it was approved on {_write_moment(published_at)}, revoked on "
-        f"{_write_moment(revocation.revoked_at)} because: {revocation.reason}"
+        f"it was approved on {published_at.astimezone(timezone.utc):{_MOMENT}}, revoked on "
+        f"{revocation.revoked_at.astimezone(timezone.utc):{_MOMENT}} because: {revocation.reason}"
         for revocation in find_revocations(folder, statement.predicate, statement.files, revoked or ())
     ]
     if problems or revocations_of_it:
         raise VerificationError(folder, problems, revocations_of_it)
-    unchecked = expected.list_unchecked()
-    if revoked is None:
-        unchecked.append("--revocations: a release that was revoked would be taken too")
+    comparisons = {
+        "--gate": (expected.gate, "of another gate"),
+        "--candidate": (expected.candidate, "of another candidate"),
+        "--policy-digest": (expected.policy_digest, "under another policy"),
+        "--not-before": (expected.not_before, "of any age"),
+        "--revocations": (revoked, "that was revoked"),
+    }
+    unchecked = tuple(
+        f"{option}: a release {which} would be taken too"
+        for option, (given, which) in comparisons.items()
+        if given is None
+    )
     number = None if revoked is None else len(revoked)
-    return Approval(statement.predicate, statement.files, keyid, tuple(unchecked), number)
+    return Approval(statement.predicate, statement.files, keyid, unchecked, number)
 
 
-def _write_moment(moment: datetime) -> str:
-    return f"{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
-
-
-@dataclass(frozen=True)
-class _ReadFile:
-    """A file as it was read: its hash, and, if it can be the statement, its first bytes."""
-
-    sha256: str
-    beginning: bytes
-
-
-def _read_folder(folder: Path) -> tuple[dict[str, _ReadFile], list[str]]:
+def _read_folder(folder: Path) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
+    """Return each file's sha256 and, of the statement, its first bytes; and what cannot be read."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         problem = "it is a link: give the folder itself" if folder.is_symlink() else error.strerror
         raise VerificationError(folder, [f"it cannot be opened as a folder: {problem}"]) from None
-    files: dict[str, _ReadFile] = {}
+    files: dict[str, tuple[str, bytes]] = {}
     problems: list[str] = []
     try:
         with os.scandir(handle) as entries:
@@ -185,7 +330,7 @@ def _read_folder(folder: Path) -> tuple[dict[str, _ReadFile], list[str]]:
     return files, problems
 
 
-def _read_file(name: str, folder_handle: int) -> _ReadFile:
+def _read_file(name: str, folder_handle: int) -> tuple[str, bytes]:
     mode = os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         kind = "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special file"
@@ -201,7 +346,7 @@ def _read_file(name: str, folder_handle: int) -> _ReadFile:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(EINVAL, "it was replaced while it was read")
         hashed = hash_stream(file, keep_statement)
-    return _ReadFile(hashed.sha256, bytes(beginning))
+    return hashed.sha256, bytes(beginning)
 
 
 def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
@@ -229,10 +374,12 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     records = {table.name: f", {table.records} records" for table in predicate.synthetic}
     for name, sha256 in approval.files.items():
         yield f"  {name}: sha256 {sha256}{records.get(name, '')}"
-    yield "Clauses:"
-    yield from map(_describe_clause, predicate.clauses)
-    yield "Controls of the measuring itself:"
-    yield from map(_describe_clause, predicate.controls)
+    stated = {"Clauses": predicate.clauses, "Controls of the measuring itself": predicate.controls}
+    for heading, clauses in stated.items():
+        yield f"{heading}:"
+        for clause in clauses:
+            outcome = "warns" if clause.outcome == "exceeded" else clause.outcome
+            yield f"  {outcome:<6}  {clause.words}"
     yield "Waivers:" if predicate.waivers else "Waivers: none."
     for waiver in predicate.waivers:
         yield f"  {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g}"
@@ -249,8 +396,3 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     if approval.unchecked:
         yield "Not asked for:"
         yield from (f"  {sentence}" for sentence in approval.unchecked)
-
-
-def _describe_clause(clause: ClauseStated) -> str:
-    outcome = "warns" if clause.outcome == "exceeded" else clause.outcome
-    return f"  {outcome:<6}  {clause.words}"

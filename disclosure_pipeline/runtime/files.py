@@ -135,3 +135,11 @@ def read_json(path: Path, made_by: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StoreError(f"{path.name} is damaged: run {made_by} again.")
     return content
+
+
+def read_json_if_whole(path: Path) -> dict[str, Any]:
+    """Read as `read_json`; empty where the file is missing or no JSON."""
+    try:
+        return read_json(path, "")
+    except StoreError:
+        return {}

@@ -17,7 +17,7 @@ from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETC
 from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import StoreError
-from disclosure_pipeline.release.pruning import Pruned, prune
+from disclosure_pipeline.release.standing import Pruned, prune
 from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.runtime.files import write_json
 
