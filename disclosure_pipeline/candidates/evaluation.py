@@ -1,13 +1,14 @@
-"""The verdict on a candidate: its figures, held against the policy and the waivers of that time."""
+"""The verdict on a candidate: its figures, held against policy and waivers, and filed with their evidence."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,93 +21,57 @@ from disclosure_pipeline.candidates.arrival import (
     record_ground_truth,
 )
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES, draw_seed
-from disclosure_pipeline.candidates.filing import describe_broken_clauses
 from disclosure_pipeline.candidates.measuring import (
     Measured,
-    measure_against,
     measure_candidate,
+    measure_without_controls,
     read_groups,
     read_measured,
     record_measured,
     without_rare_levels,
 )
+from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.reading import (
     StagedTables,
     choose_candidate_engine,
-    name_confidential,
     open_candidate,
-    read_confidential,
-    read_syntheses,
 )
 from disclosure_pipeline.candidates.released import (
     RELEASED,
+    add_confidential,
     add_releases,
     list_earlier,
     list_released_paths,
     name_releases,
 )
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, load_snapshot, read_snapshot
-from disclosure_pipeline.counting.opening import Engine
-from disclosure_pipeline.errors import StoreError, UndeterminedError
+from disclosure_pipeline.candidates.store import (
+    LAST_MOMENT,
+    GateFolders,
+    Snapshot,
+    Store,
+    load_snapshot,
+    read_snapshot,
+    require_forward_clock,
+)
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.errors import (
+    DisclosurePipelineError,
+    InputError,
+    RefusedError,
+    StoreError,
+    UndeterminedError,
+)
+from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses, to_markdown
+from disclosure_pipeline.evidence.page.first_page import TriedRemedy
+from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
+from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
-from disclosure_pipeline.policy.verdict import Decision, Judgement, judge, waive
-from disclosure_pipeline.runtime.files import read_json, write_json
-from disclosure_pipeline.tables.messages import capitalized
-
-
-def add_confidential(
-    folders: GateFolders,
-    snapshot: Snapshot,
-    engine: Engine,
-    measured: Measured,
-    syntheses: Sequence[Any] | None = None,
-    stage: Path | None = None,
-) -> Measured:
-    """Return what was measured of a candidate, and its copies of every further confidential table's records.
-
-    In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
-    the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.
-    StoreError where a table is not there or changes while it is read, ContractError where it breaks the
-    dictionary: then nothing is determined.
-    """
-    digests: dict[str, str] = {}
-    by_file: dict[str, pd.DataFrame] = {}
-    stacked: dict[str, pd.DataFrame] = {}
-    if not folders.confidential:
-        return measured
-    seed = draw_seed(folders.store)
-    with ExitStack() as kept:
-        if syntheses is None:
-            syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
-        for name in folders.confidential:
-            with ExitStack() as stack:
-                table, digests[name] = read_confidential(folders, name, engine, stack)
-                changed = f"{capitalized(name_confidential(name))} changed while it was read: run again."
-                if measured.confidential.get(name, digests[name]) != digests[name]:
-                    raise StoreError(changed)
-                gate = folders.gate
-                known = gate.published if gate.unit is None else (*gate.published, gate.unit)
-                tables = [table.keep_columns(known), *syntheses]
-                opened = stack.enter_context(engine.open_read(tables))
-                by_file[name] = measure_against(gate, opened, seed)
-                if len(syntheses) > 1:
-                    stacked[name] = measure_against(gate, opened, seed, stacked=True)
-                # A database reads its tables while they are measured.
-                if not engine.gives_records and folders.confidential[name].sha256() not in {
-                    None,
-                    digests[name],
-                }:
-                    raise StoreError(changed)
-    result = replace(measured.result, confidential=_join(by_file))
-    if result.stacked is not None:
-        result = replace(result, stacked=replace(result.stacked, confidential=_join(stacked)))
-    return replace(measured, result=result, confidential=digests)
-
-
-def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()
+from disclosure_pipeline.policy.verdict import Decision, Judgement, can_be_waived, judge, waive
+from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json, write_whole
+from disclosure_pipeline.tables.alignment import Tables, check_tables
 
 
 @dataclass(frozen=True)
@@ -269,38 +234,150 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
         yield replace(folders, store=Store(scratch))
 
 
-# Clocks of several machines may differ by so much, and may be set right by so much.
-TOLERANCE = timedelta(minutes=5)
+# Recoding needs somebody who knows the columns; these need nothing.
+_REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
+    "Take out the copies of one person": (Remedy.remove_unique_copies(),),
+    "Take out the records that single a person out": (Remedy.remove_replicated_uniques(),),
+    "Take out both": (Remedy.remove_unique_copies(), Remedy.remove_replicated_uniques()),
+    "Blank the targets that copies tell": (Remedy.blank_copied_targets(),),
+}
+_MOST_RECORDS = 100_000  # of all tables together: a refusal is not to wait for minutes
+_SECONDS = 10.0
 
-LAST_MOMENT = "last_moment.json"
-"""The file of a store that records it."""
 
+def try_remedies(
+    folders: GateFolders, snapshot: Snapshot, content: Mapping[str, Any]
+) -> list[TriedRemedy] | None:
+    """Try each remedy on the tables of a candidate for which there is time; `content` is its dossier.
 
-def require_forward_clock(store: Store, now: datetime) -> None:
-    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
-
-    A clock that runs back would make waivers valid again that have expired, and date signatures into the
-    period of a key that is over. Five minutes are allowed between machines.
+    None where the candidate is not refused, or the gate wants none. Large tables, and those that do not lie
+    in memory, are not tried.
     """
-    last = _read(store)
-    if last is not None and now < last - TOLERANCE:
-        raise UndeterminedError(
-            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
-            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
-            f"{LAST_MOMENT} from the store."
-        )
-    if last is None or now > last:
-        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
-
-
-def _read(store: Store) -> datetime | None:
-    path = store.root / LAST_MOMENT
-    if not path.exists():
+    gate = folders.gate
+    if not gate.remedies or content["decision"] != "refused":
         return None
-    try:
-        moment = datetime.fromisoformat(read_json(path, "")["last_moment"])
-        if moment.tzinfo is not None:
-            return moment
-    except (StoreError, KeyError, TypeError, ValueError):
-        pass
-    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")
+    engine, figures = choose_candidate_engine(folders, snapshot), content["figures"]
+    if not engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
+        return []
+    tried: list[TriedRemedy] = []
+    # Whatever cannot be tried is left out: the verdict stands without it.
+    with suppress(DisclosurePipelineError), open_candidate(folders, snapshot, engine) as candidate:
+        frames = candidate.opened.frames or ()
+        if not frames:
+            return []
+        tables = check_tables(frames[0], frames[1:], gate.keys, gate.targets, gate.grouping)
+        end = time.monotonic() + _SECONDS
+        for name, remedies in _REMEDIES.items():
+            if time.monotonic() < end:
+                with suppress(InputError):  # it leaves no record
+                    tried.append(_try(gate, name, remedies, tables, content["clauses"]))
+    return tried
+
+
+def _try(
+    gate: Gate,
+    name: str,
+    remedies: tuple[Remedy, ...],
+    tables: Tables,
+    clauses: Sequence[Mapping[str, Any]],
+) -> TriedRemedy:
+    after, changed = apply_remedy(remedies, tables)
+    result = measure_without_controls(gate, FramesInMemory(after.frames, "memory"))
+    outcomes = {clause["name"]: clause["outcome"] for clause in clauses}
+    values = {}
+    for judgement in judge(gate.clauses(), result):
+        # What cannot be tried here is as it was: controls, and further confidential tables. A waiver is for
+        # the content as it is: what is changed has to keep the clause.
+        if not judgement.clause.control and judgement.clause.column not in gate.confidential:
+            outcomes[judgement.clause.name] = judgement.outcome
+            values[judgement.clause.name] = judgement.value
+    return TriedRemedy(
+        name=name,
+        lost=sum(map(len, tables.frames[1:])) - sum(map(len, after.frames[1:])),
+        blanked=sum(changed),
+        broken=tuple(
+            clause["name"] for clause in clauses if outcomes[clause["name"]] != "kept" and not clause["warns"]
+        ),
+        values=values,
+        distance=float(result.columns_apart["TVD"].max()),
+    )
+
+
+def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
+    """Write the dossier from the recorded figures, with what Great Expectations says of them.
+
+    StoreError where they are of other tables or another policy; RefusedError where the suite and the policy
+    do not agree on a clause.
+    """
+    folder = folders.store.candidate_folder(candidate)
+    content = read_json(folder / "figures.json", "identity_risk and attribute_risk")
+    snapshot = read_snapshot(candidate, folders.store)
+    recorded = read_json(folders.store.ground_truth, "ground_truth")
+    of_figures = content.get("measured", {})
+    measured = {
+        "ground_truth": recorded.get("sha256"),
+        # What has no sha256 before it is read is compared by the release, which measures again.
+        **{
+            label: source.sha256() or of_figures.get(label)
+            for name, source in folders.confidential.items()
+            for label in [f"{CONFIDENTIAL}[{name}]"]
+        },
+        "snapshot": snapshot.sha256,
+        # Another candidate may be published meanwhile: the release measures beside that, too.
+        **name_releases(of_figures.get(RELEASED, "")),
+    }
+    if of_figures != measured or content.get("policy_digest") != folders.gate.policy_digest():
+        raise StoreError(
+            "The figures were measured with another ground truth, snapshot or policy: run identity_risk and "
+            "attribute_risk again."
+        )
+    validation = validate(folders.gate.clauses(), content["figures"])
+    disagreeing = find_disagreements(validation.kept, content["clauses"])
+    if disagreeing:
+        raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
+    write_json(folder / "validation.json", validation.results)
+    power = read_power(folders, measured["ground_truth"] or "")
+    remedies = try_remedies(folders, snapshot, content)
+    others = _read_others(folders, candidate)
+    page = render_page(content, others=others, power=power, remedies=remedies)
+    write_whole(folder / PAGE, page.encode())
+    write_whole(folder / "dossier.md", to_markdown(content).encode())
+    # Last, so that where a dossier is its evidence is.
+    write_json(folder / "dossier.json", content)
+    return content
+
+
+def path_of_page(folders: GateFolders, candidate: str) -> Path:
+    """Return the page of a candidate's dossier."""
+    return folders.store.candidate_folder(candidate) / PAGE
+
+
+def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
+    """Read the dossiers of the gate's other candidates, oldest file first; skip unreadable ones."""
+    files = [
+        file
+        for file in folders.store.candidate_folder(candidate).parent.glob("*/dossier.json")
+        if file.parent.name != candidate
+    ]
+    others = []
+    for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.parent.name)):
+        dossier = read_json_if_whole(file)
+        if is_dossier(dossier):
+            others.append(dossier)
+    return others
+
+
+def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
+    """Find the gate's waivers that can let nothing pass, and why, but for those for this snapshot."""
+    clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
+    arrived = {snapshot.sha256 for snapshot in folders.store.read_snapshots()}
+    problems = []
+    for waiver in folders.waivers:
+        if waiver.snapshot == content["measured"]["snapshot"]:
+            continue
+        problem = waiver.problem(folders.gate.name, content["policy_digest"], clauses, now)
+        if problem is None and waiver.snapshot not in arrived:
+            problem = "no candidate has the content that it is for"
+        if problem:
+            problems.append(f"{waiver.name} lets nothing pass: {problem}")
+    return problems

@@ -38,8 +38,6 @@ from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized, name_
 from disclosure_pipeline.tables.record_hashes import Groups
 from disclosure_pipeline.tables.sources import LinkedSource, Location, Source
 
-CHANGED = "The ground truth changed while it was read: run again."
-
 
 def choose_engine_for(gate: Gate, locations: Sequence[Location | LinkedSource]) -> Engine:
     """Return the engine of the gate for these tables."""
@@ -109,8 +107,19 @@ def _read_source(
     if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
         raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
     if source.sha256() != before:
-        raise StoreError(f"{capitalized(name)} changed while it was read: run again.")
+        raise changed(name)
     return table, table.sha256 if before is None else before
+
+
+def changed(table: str) -> StoreError:
+    """Return the error that a table changed while it was read."""
+    return StoreError(f"{capitalized(table)} changed while it was read: run again.")
+
+
+def require_unchanged(engine: Engine, source: Source | LinkedSource, digest: str, table: str) -> None:
+    """Raise `changed` unless a table is as it was read: a database reads its own while they are measured."""
+    if not engine.gives_records and source.sha256() not in {None, digest}:
+        raise changed(table)
 
 
 def read_synthesis(
@@ -247,9 +256,7 @@ def open_candidate(
             with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
             candidate = replace(candidate, with_holdout=with_holdout, holdout_digest=holdout_digest)
         yield candidate
-        # A database reads its tables while they are measured.
-        if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
-            raise StoreError(CHANGED)
+        require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
 
 
 def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:

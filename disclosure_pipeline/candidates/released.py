@@ -1,4 +1,4 @@
-"""The tables that a gate has published, and a candidate measured beside them.
+"""The tables that a gate has published, and a candidate measured beside these and other confidential ones.
 
 A release is recorded in the store as it is published, with the hashes of what arrived, from which its tables
 were written; these bytes stay. What was out is out: a revoked release counts as long as its bytes are there.
@@ -7,19 +7,24 @@ were written; these bytes stay. What was out is out: a revoked release counts as
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from disclosure_pipeline.candidates.evaluation_records import draw_seed, identify_records
-from disclosure_pipeline.candidates.measuring import Measured, plan_gate
+from disclosure_pipeline.candidates.measuring import Measured, measure_against, plan_gate
 from disclosure_pipeline.candidates.reading import (
-    CHANGED,
+    changed,
     choose_engine_for,
+    name_confidential,
+    read_confidential,
     read_ground_truth,
     read_syntheses,
+    require_unchanged,
 )
 from disclosure_pipeline.candidates.store import (
     GateFolders,
@@ -33,8 +38,10 @@ from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.over_releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.contract import ContractError
+from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 RELEASED = "released"
 """The folder of a store that records what is published."""
@@ -165,7 +172,7 @@ def add_releases(
     with ExitStack() as stack:
         table, digest = read_ground_truth(folders, engine, stack)
         if digest != ground_truth:
-            raise StoreError(CHANGED)
+            raise changed(GROUND_TRUTH)
         candidates = read_syntheses(folders, engine, snapshot, stack, stage)
         known = set(_identify(folders, engine, snapshot, candidates))
         releases = []
@@ -183,9 +190,7 @@ def add_releases(
         opened = stack.enter_context(engine.open_read([table, *syntheses]))
         plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
         over_releases, of_targets = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
-        # A database reads its tables while they are measured.
-        if not engine.gives_records and folders.ground_truth.sha256() not in {None, digest}:
-            raise StoreError(CHANGED)
+        require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
     result = replace(measured.result, over_releases=over_releases, released_targets=of_targets)
     return replace(measured, result=_count_gone(result, earlier))
 
@@ -220,3 +225,51 @@ def list_released_paths(store: Store) -> list[Path]:
     """Return where the bytes lie that releases were written from, each once."""
     paths = [store.stored_path(file) for of in read_released(store) for file in of.snapshot.files]
     return list(dict.fromkeys(paths))
+
+
+def add_confidential(
+    folders: GateFolders,
+    snapshot: Snapshot,
+    engine: Engine,
+    measured: Measured,
+    syntheses: Sequence[Any] | None = None,
+    stage: Path | None = None,
+) -> Measured:
+    """Return what was measured of a candidate, and its copies of every further confidential table's records.
+
+    In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
+    the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.
+    StoreError where a table is not there or changes while it is read, ContractError where it breaks the
+    dictionary: then nothing is determined.
+    """
+    digests: dict[str, str] = {}
+    by_file: dict[str, pd.DataFrame] = {}
+    stacked: dict[str, pd.DataFrame] = {}
+    if not folders.confidential:
+        return measured
+    seed = draw_seed(folders.store)
+    with ExitStack() as kept:
+        if syntheses is None:
+            syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
+        for name in folders.confidential:
+            with ExitStack() as stack:
+                table, digests[name] = read_confidential(folders, name, engine, stack)
+                if measured.confidential.get(name, digests[name]) != digests[name]:
+                    raise changed(name_confidential(name))
+                gate = folders.gate
+                known = gate.published if gate.unit is None else (*gate.published, gate.unit)
+                tables = [table.keep_columns(known), *syntheses]
+                opened = stack.enter_context(engine.open_read(tables))
+                by_file[name] = measure_against(gate, opened, seed)
+                if len(syntheses) > 1:
+                    stacked[name] = measure_against(gate, opened, seed, stacked=True)
+                source = folders.confidential[name]
+                require_unchanged(engine, source, digests[name], name_confidential(name))
+    result = replace(measured.result, confidential=_join(by_file))
+    if result.stacked is not None:
+        result = replace(result, stacked=replace(result.stacked, confidential=_join(stacked)))
+    return replace(measured, result=result, confidential=digests)
+
+
+def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()

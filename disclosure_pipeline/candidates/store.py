@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import yaml
 
-from disclosure_pipeline.errors import StoreError
+from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey, Waiver
 from disclosure_pipeline.runtime.files import (
@@ -28,10 +29,6 @@ from disclosure_pipeline.runtime.files import (
 )
 from disclosure_pipeline.tables.files import suffix_of
 from disclosure_pipeline.tables.sources import LinkedSource, Source
-
-if TYPE_CHECKING:
-    pass
-
 
 CLAIMS = "claims.yaml"
 MOST_BYTES = 4096
@@ -355,3 +352,40 @@ def locate_revocations(releases: Path) -> Path:
     PosixPath('releases/survey.revocations')
     """
     return releases.with_name(f"{releases.name}.revocations")
+
+
+# Clocks of several machines may differ by so much, and may be set right by so much.
+TOLERANCE = timedelta(minutes=5)
+
+LAST_MOMENT = "last_moment.json"
+"""The file of a store that records it."""
+
+
+def require_forward_clock(store: Store, now: datetime) -> None:
+    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
+
+    A clock that runs back would make waivers valid again that have expired, and date signatures into the
+    period of a key that is over. Five minutes are allowed between machines.
+    """
+    last = _read_last_moment(store)
+    if last is not None and now < last - TOLERANCE:
+        raise UndeterminedError(
+            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
+            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
+            f"{LAST_MOMENT} from the store."
+        )
+    if last is None or now > last:
+        write_json(store.root / LAST_MOMENT, {"last_moment": now.isoformat()})
+
+
+def _read_last_moment(store: Store) -> datetime | None:
+    path = store.root / LAST_MOMENT
+    if not path.exists():
+        return None
+    try:
+        moment = datetime.fromisoformat(read_json(path, "")["last_moment"])
+        if moment.tzinfo is not None:
+            return moment
+    except (StoreError, KeyError, TypeError, ValueError):
+        pass
+    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")

@@ -118,8 +118,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
     json is the whole dossier, html the page that a run made of it. The exit code is that of its verdict.
     """
-    from disclosure_pipeline.candidates.filing import list_broken_clauses
-    from disclosure_pipeline.evidence.dossier import to_markdown
+    from disclosure_pipeline.evidence.dossier import list_broken_clauses, to_markdown
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.runtime.files import read_json
 

@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documented
 from disclosure_pipeline.policy.trust import Waiver
-from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, decide
+from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, decide, publish, read_judgements
 from disclosure_pipeline.tables.messages import escape_markdown
 
 FRAMES = (
@@ -218,6 +218,36 @@ def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
     if not broken:
         return text
     return f"{text}; {broken} of {len(warning)} that only warn {'is' if broken == 1 else 'are'} not"
+
+
+def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
+    """Return the names of the clauses, and the refused waivers, of a dossier that stand against a release."""
+    passing = {True: {"kept", "waived", "exceeded"}, False: {"kept", "waived"}}  # by whether the clause warns
+    return [
+        *(
+            clause["name"]
+            for clause in content["clauses"]
+            if clause["outcome"] not in passing[clause["warns"]]
+        ),
+        *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
+    ]
+
+
+def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
+    """Return the same, each as a sentence with its value and bound, and as one that anybody may read."""
+    broken = set(list_broken_clauses(content))
+    judgements = read_judgements(content)
+    records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
+    sentences = {
+        str(judgement): str(public)
+        for judgement, public in zip(judgements, publish(judgements, records, smallest_count), strict=True)
+        if judgement.clause.name in broken
+    }
+    for waiver in content["waivers"]:
+        if waiver["problem"]:
+            sentence = f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            sentences[sentence] = sentence
+    return sentences
 
 
 _CLAUSE_COLUMNS = {

@@ -7,16 +7,20 @@ from typing import Any
 import dagster as dg
 
 from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive, record_ground_truth
-from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
-from disclosure_pipeline.candidates.evaluation_records import count_evaluations
-from disclosure_pipeline.candidates.filing import (
-    describe_broken_clauses,
+from disclosure_pipeline.candidates.evaluation import (
     file_dossier,
     find_void_waivers,
-    list_broken_clauses,
+    load_group_levels,
+    measure,
     path_of_page,
 )
-from disclosure_pipeline.evidence.dossier import to_markdown, withhold_rare_levels
+from disclosure_pipeline.candidates.evaluation_records import count_evaluations
+from disclosure_pipeline.evidence.dossier import (
+    describe_broken_clauses,
+    list_broken_clauses,
+    to_markdown,
+    withhold_rare_levels,
+)
 from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.steps import (
     GateGraph,

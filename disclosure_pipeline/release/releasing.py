@@ -13,12 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from disclosure_pipeline.candidates.arrival import name_measured
-from disclosure_pipeline.candidates.evaluation import (
-    evaluate,
-    measure,
-    require_forward_clock,
-)
-from disclosure_pipeline.candidates.filing import describe_broken_clauses, file_dossier, list_broken_clauses
+from disclosure_pipeline.candidates.evaluation import evaluate, file_dossier, measure
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.released import (
     RELEASED,
@@ -34,8 +29,10 @@ from disclosure_pipeline.candidates.store import (
     is_safe_name,
     load_snapshot,
     read_snapshot,
+    require_forward_clock,
 )
 from disclosure_pipeline.errors import RefusedError, StoreError, UndeterminedError
+from disclosure_pipeline.evidence.dossier import describe_broken_clauses, list_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import TrustedKey

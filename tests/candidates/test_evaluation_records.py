@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import gate_steps, gates
 from support.sampling import examples
 
-from disclosure_pipeline.candidates import filing
+from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.evaluation import evaluate
 from disclosure_pipeline.candidates.evaluation_records import (
     EVALUATIONS,
@@ -172,7 +172,7 @@ def test_other_candidates_stand_on_a_page_where_their_dossiers_can(tmp_path: Pat
         folder = gate.store.candidate_folder(name)
         folder.mkdir(parents=True)
         (folder / "dossier.json").write_text(content)
-    assert [dossier["candidate"] for dossier in filing._read_others(gate, "own")] == ["other"]
+    assert [dossier["candidate"] for dossier in evaluation._read_others(gate, "own")] == ["other"]
 
 
 # The snapshot of a candidate: files that change under its hands, and records of it that are damaged

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import gate_steps, gates
 
-from disclosure_pipeline.candidates.evaluation import load_group_levels, measure
-from disclosure_pipeline.candidates.filing import file_dossier
+from disclosure_pipeline.candidates.evaluation import file_dossier, load_group_levels, measure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping, group_labels, round_edges

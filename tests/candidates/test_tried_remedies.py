@@ -10,9 +10,8 @@ from support import gates
 from support.gate_steps import NOW, deliver, folders, steps, write
 from support.surveys import gate_of, leaked, silc
 
-from disclosure_pipeline.candidates import filing
-from disclosure_pipeline.candidates.evaluation import measure
-from disclosure_pipeline.candidates.filing import file_dossier, try_remedies
+from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.candidates.evaluation import file_dossier, measure, try_remedies
 from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.page.first_page import TriedRemedy
@@ -44,7 +43,7 @@ def test_each_is_measured_as_the_gate_measures(tmp_path: Path) -> None:
     gate = gate_with(tmp_path, half_copied())
     found = tried(gate)
     assert found is not None
-    assert [remedy.name for remedy in found] == list(filing._REMEDIES)
+    assert [remedy.name for remedy in found] == list(evaluation._REMEDIES)
     removed = found[0]
     frames = (gates.ground_truth(), half_copied())
     tables = check_tables(*frames, gate.gate.keys, gate.gate.targets, gate.gate.grouping)
@@ -89,10 +88,10 @@ def test_tables_that_are_large_or_not_in_memory_are_not_tried(
 ) -> None:
     assert tried(gate_with(tmp_path / "files", half_copied(), "partitioned")) == []
     gate = gate_with(tmp_path / "large", half_copied())
-    monkeypatch.setattr(filing, "_SECONDS", 0.0)
+    monkeypatch.setattr(evaluation, "_SECONDS", 0.0)
     assert tried(gate) == []
     monkeypatch.undo()
-    monkeypatch.setattr(filing, "_MOST_RECORDS", 500)
+    monkeypatch.setattr(evaluation, "_MOST_RECORDS", 500)
     assert tried(gate) == []
 
 
@@ -145,7 +144,7 @@ def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: 
     assert "refused" not in steps(gate, "candidate")
     found = tried(gate)
     assert found is not None
-    assert [remedy.name for remedy in found] == list(filing._REMEDIES)
+    assert [remedy.name for remedy in found] == list(evaluation._REMEDIES)
     as_it_is = {clause["name"]: clause for clause in measure(gate, "candidate", NOW).dossier["clauses"]}
     assert as_it_is["unique_copies_beyond"]["outcome"] == "exceeded"
     after = found[0].values["unique_copies_beyond"]

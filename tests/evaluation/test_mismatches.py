@@ -25,9 +25,9 @@ from support.sampling import some_of
 
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.evaluation import Evaluation
-from disclosure_pipeline.candidates.filing import describe_broken_clauses
 from disclosure_pipeline.candidates.store import MARKER, GateFolders, Store
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
 

@@ -134,7 +134,7 @@ def a_crash(home: Home, patch: pytest.MonkeyPatch) -> None:
 
 def a_crash_after_the_verdict(home: Home, patch: pytest.MonkeyPatch) -> None:
     """The clauses are not kept, and then something breaks: nobody can say that it was refused."""
-    patch.setattr("disclosure_pipeline.candidates.filing.to_markdown", gates.crash)
+    patch.setattr("disclosure_pipeline.candidates.evaluation.to_markdown", gates.crash)
     home.run_gate(COPY)
 
 

@@ -14,7 +14,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, 
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates import arrival, evaluation, filing
+from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
@@ -322,7 +322,7 @@ PLACES = [
     (presentation, "frame_schema", "bins"),
     (evaluation, "judge", "identity_risk"),
     (presentation, "show_plots", "identity_risk"),
-    (filing, "to_markdown", "dossier"),
+    (evaluation, "to_markdown", "dossier"),
     (presentation, "list_standings", "dossier"),
     (releasing, "publish", "release"),
 ]

@@ -12,8 +12,7 @@ from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 from support.gates import COPY, HONEST, Home
 
-from disclosure_pipeline.candidates.evaluation import require_forward_clock
-from disclosure_pipeline.candidates.store import Store
+from disclosure_pipeline.candidates.store import Store, require_forward_clock
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from support import gates
 
-from disclosure_pipeline.candidates.filing import describe_broken_clauses
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE, COLUMNS
 from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry

@@ -19,7 +19,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from disclosure_pipeline.candidates import filing, measuring
+from disclosure_pipeline.candidates import evaluation, measuring
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
@@ -222,7 +222,7 @@ def remember_results(folder: Path) -> Iterator[None]:
         for module, name, describe in (
             (charts, "_draw_rows", repr),
             (charts, "_draw_map", repr),
-            (filing, "validate", repr),
+            (evaluation, "validate", repr),
             (measuring, "measure_tables", _describe_tables),
         ):
             patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
