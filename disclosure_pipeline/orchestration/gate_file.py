@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import (
     Schema,
@@ -28,7 +27,7 @@ from disclosure_pipeline.policy.gate_template import (
     validate_gate,
     write_definition,
 )
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.trust import DefinitionError, Document, Waiver, read_documents, read_file
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.runtime.files import write_whole

@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.policy.definition_reader import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.inference import draft, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names

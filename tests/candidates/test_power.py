@@ -35,8 +35,8 @@ from disclosure_pipeline.evaluation.power import (
     summarize_power,
 )
 from disclosure_pipeline.measures.samples import newcombe
-from disclosure_pipeline.policy.definition_reader import DefinitionError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.trust import DefinitionError
 from disclosure_pipeline.runtime.progress import listen
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 

@@ -22,7 +22,7 @@ from support.sampling import only_in_ci
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.run import HONEST, make_data
 from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
-from disclosure_pipeline.policy.definition_reader import DefinitionError
+from disclosure_pipeline.policy.trust import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
