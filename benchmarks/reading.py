@@ -25,9 +25,8 @@ from measuring import resident
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.contract import find_violations
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.canonical_tables import canonical_table, find_violations
+from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.encoding import read_columns
 from disclosure_pipeline.tables.sources import read_raw
 
@@ -87,11 +86,11 @@ def contract(path: Path, column: Column | None = None) -> tuple[float, float, fl
     raw = read_raw(path, "T")
     dictionary = {name: column or declared for name, declared in survey().items()}
     read = read_columns(raw.head(1000), dictionary)
-    find_violations(list(raw.columns), 1000, read, dictionary, "T", (), True)  # imports pandera
+    find_violations(list(raw.columns), 1000, read, Contract(dictionary, "T", (), True))  # imports pandera
 
     def check() -> None:
         read = read_columns(raw, dictionary)
-        find_violations(list(raw.columns), len(raw), read, dictionary, "T", list(dictionary), True)
+        find_violations(list(raw.columns), len(raw), read, Contract(dictionary, "T", list(dictionary), True))
 
     return timed(check)
 
@@ -100,13 +99,15 @@ def canonical(path: Path) -> tuple[float, float, float]:
     """Contract and canonical form of a survey, or of a column of numbers."""
     raw = read_raw(path, "T")
     dictionary = {"number": Column(type="number")} if "number" in raw.columns else survey()
-    canonical_table(raw.head(1000), dictionary, "T", (), only_known=True)  # imports pandera
-    return timed(lambda: canonical_table(raw, dictionary, "T", list(dictionary), only_known=True))
+    canonical_table(raw.head(1000), Contract(dictionary, "T", (), only_known=True))  # imports pandera
+    return timed(lambda: canonical_table(raw, Contract(dictionary, "T", list(dictionary), only_known=True)))
 
 
 def alignment(paths: list[Path], what: str) -> tuple[float, float, float]:
     dictionary = survey()
-    gt, sd = (canonical_table(read_raw(path, "T"), dictionary, "T", (), True).frame for path in paths)
+    gt, sd = (
+        canonical_table(read_raw(path, "T"), Contract(dictionary, "T", (), True)).frame for path in paths
+    )
     if what == "copies":
         return timed(lambda: dp.copies(gt, sd))
     return timed(lambda: dp.replicated_uniques(gt, sd, ["sex", "age", "region", "household"]))

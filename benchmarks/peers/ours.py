@@ -13,6 +13,7 @@ from figures import Figures, of_disclosure
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.canonical_tables import canonical_table, read_canonical
+from disclosure_pipeline.tables.dictionary import Contract
 
 _FEW = 1000
 
@@ -38,10 +39,10 @@ def through_the_gate(
     dictionary = {name: DICTIONARY[name] for name in columns}
 
     def work() -> Figures:
-        gt, sd = (read_canonical(path, dictionary, "T", columns, False).frame for path in paths)
+        gt, sd = (read_canonical(path, Contract(dictionary, "T", columns, False)).frame for path in paths)
         return of_disclosure(dp.disclosure(gt, sd, keys, list(targets)))
 
     few = pyarrow.parquet.ParquetFile(paths[0]).read_row_group(0, columns).slice(0, _FEW).to_pandas()
-    canonical_table(few, dictionary, "T", columns, False)  # imports what the contract needs
+    canonical_table(few, Contract(dictionary, "T", columns, False))  # imports what the contract needs
     dp.disclosure(few, few, keys, list(targets))
     return work

@@ -22,8 +22,7 @@ from disclosure_pipeline.policy.registry import values
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.tables.additions import find_additions
 from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.contract import ContractError
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.sources import read_raw
 from synthesizers.public_tables import PublicTable
 
@@ -73,17 +72,18 @@ class Judge:
         unit = {} if gate.unit is None else {gate.unit: Column(type="category")}
         self._known = canonical_table(
             ground_truth,
-            {**gate.columns, **unit},
-            "the ground truth",
-            (*gate.published, *unit),
-            only_known=False,
+            Contract(
+                {**gate.columns, **unit}, "the ground truth", (*gate.published, *unit), only_known=False
+            ),
         ).keep_columns((*gate.published, *unit))
 
     def decide(self, synthetic: pd.DataFrame) -> Verdict:
         """Return the verdict. Figures are empty where a value cannot be read at all."""
         gate = self.gate
         try:
-            read = canonical_table(synthetic, gate.columns, "the table", gate.published, only_known=True)
+            read = canonical_table(
+                synthetic, Contract(gate.columns, "the table", gate.published, only_known=True)
+            )
         except ContractError as error:
             return Verdict("refused", (), _name_rules(error.violations), {})
         added = find_additions(

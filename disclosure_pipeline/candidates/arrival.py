@@ -39,7 +39,8 @@ from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
 from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
-from disclosure_pipeline.tables.contract import ContractError, Violation, find_naming_columns
+from disclosure_pipeline.tables.additions import find_naming_columns
+from disclosure_pipeline.tables.dictionary import ContractError, Violation
 from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 

@@ -46,7 +46,7 @@ from disclosure_pipeline.runtime.files import read_json, to_json, write_json
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.alignment import as_frame, is_frame
 from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column
+from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, Contract
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import TableSource, read_raw
 
@@ -121,7 +121,7 @@ def power(
         gate = read_gate(Path(policy))
     units = {} if gate.unit is None else {gate.unit: Column(type="category")}
     needed = (*gate.published, *units)
-    table = canonical_table(raw, {**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False)
+    table = canonical_table(raw, Contract({**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False))
     if units and table.frame[gate.unit].isna().any():
         raise InputError(f"Column {gate.unit!r} of the ground truth must say of each record whose it is.")
     [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * MOST, 0)

@@ -29,9 +29,13 @@ from disclosure_pipeline.tables.additions import (
     list_new_texts,
 )
 from disclosure_pipeline.tables.alignment import WEIGHTS, find_weight_problem
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable, LinkedTable, read_canonical
-from disclosure_pipeline.tables.contract import WITHOUT_OWNER, ContractError, Violation
-from disclosure_pipeline.tables.dictionary import CATEGORIES, Column
+from disclosure_pipeline.tables.canonical_tables import (
+    WITHOUT_OWNER,
+    CanonicalTable,
+    LinkedTable,
+    read_canonical,
+)
+from disclosure_pipeline.tables.dictionary import CATEGORIES, Column, Contract, ContractError, Violation
 from disclosure_pipeline.tables.files import fill_in_variables, redact_location
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, capitalized, name_events
@@ -103,7 +107,8 @@ def _read_source(
         table: Any = read_linked(gate, locations, (name, name_events(name)), unpublished)
     else:
         dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
-        table = engine.read(source, dictionary, name, [*needed], only_known=False, stack=stack)
+        contract = Contract(dictionary, name, [*needed], only_known=False)
+        table = engine.read(source, contract, stack)
     if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
         raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
     if source.sha256() != before:
@@ -138,8 +143,8 @@ def read_synthesis(
     stored = [folders.store.stored_path(file) if stage is None else stage / file.name for file in files]
     names = [name_table(file) for file in files]
     if gate.events is None:
-        dictionary, needed = gate.columns, gate.published
-        table: Any = engine.read(stored[0], dictionary, names[0], needed, only_known=True, stack=stack)
+        contract = Contract(gate.columns, names[0], gate.published, only_known=True)
+        table: Any = engine.read(stored[0], contract, stack)
     else:
         table = read_linked(gate, stored, names, only_known=True)
     identifiers = [
@@ -318,9 +323,13 @@ def read_linked(
     needed = [name for name in of_persons if name in gate.published or name in further]
     read: list[CanonicalTable] = []
     violations: list[Violation] = []
-    for arguments in zip(locations, (of_persons, of_events), names, (needed, [*of_events]), strict=True):
+    contracts = (
+        Contract(of_persons, names[0], needed, only_known),
+        Contract(of_events, names[1], [*of_events], only_known),
+    )
+    for location, contract in zip(locations, contracts, strict=True):
         try:
-            read.append(read_canonical(*arguments, only_known))
+            read.append(read_canonical(location, contract))
         except ContractError as broken:
             violations += broken.violations
     if violations:

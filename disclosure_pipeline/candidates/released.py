@@ -40,7 +40,7 @@ from disclosure_pipeline.evaluation.over_releases import add_first_release, meas
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.runtime.files import read_json, write_json
-from disclosure_pipeline.tables.contract import ContractError
+from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 RELEASED = "released"

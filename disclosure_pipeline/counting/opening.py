@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.counting.memory.nearest_records import Draw
     from disclosure_pipeline.measures.exact import IntArray
     from disclosure_pipeline.runtime.progress import OnProgress
-    from disclosure_pipeline.tables.dictionary import Dictionary
+    from disclosure_pipeline.tables.dictionary import Contract
     from disclosure_pipeline.tables.encoding import Change
     from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -160,15 +160,7 @@ class Engine(Protocol):
         `disclosure()`.
         """
 
-    def read(
-        self,
-        location: Location,
-        dictionary: Dictionary,
-        table: str,
-        needed: Collection[str],
-        only_known: bool,
-        stack: ExitStack,
-    ) -> ReadTable:
+    def read(self, location: Location, contract: Contract, stack: ExitStack) -> ReadTable:
         """Read a table in canonical form. What is kept of it on disk is gone with the stack.
 
         ContractError where it breaks its contract, InputError as `read_raw`.

@@ -35,7 +35,7 @@ from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.readiness import keep_power_once
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import describe_standing, is_published, record_releases
-from disclosure_pipeline.tables.contract import Violation
+from disclosure_pipeline.tables.dictionary import Violation
 
 
 def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:

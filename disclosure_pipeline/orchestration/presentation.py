@@ -26,7 +26,7 @@ from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.release.standing import Standing, list_standings
-from disclosure_pipeline.tables.contract import Violation
+from disclosure_pipeline.tables.dictionary import Violation
 from disclosure_pipeline.tables.messages import escape_markdown
 
 # Dagster plots a hundred numbers of an asset and leaves out the others: five targets have fewer of these.

@@ -6,7 +6,7 @@ A value that is longer, finer or further out than all of GT's can spell out a re
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.tables.coding import Distinct, code_distinct
-from disclosure_pipeline.tables.contract import Violation
-from disclosure_pipeline.tables.dictionary import CATEGORIES, DATES, NUMERIC, TIME_UNITS, Column, Dictionary
-from disclosure_pipeline.tables.levels import CodedColumn, Kind
+from disclosure_pipeline.tables.dictionary import (
+    CATEGORIES,
+    DATES,
+    NUMERIC,
+    TIME_UNITS,
+    Column,
+    Dictionary,
+    Violation,
+)
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind
 from disclosure_pipeline.tables.messages import table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
@@ -111,6 +118,32 @@ def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> 
         return bool(unique and ground_truth.notna().all() and synthetic.isin(ground_truth).mean() > 1 / 2)
     except TypeError:  # values that cannot be compared, in a column that no caller named
         return False
+
+
+NAMES_PEOPLE = (
+    "has, for more than half of the records, a value that no other record has, as an identifier does: do not "
+    "publish it, declare its levels, or make it coarser"
+)
+
+
+def find_naming_columns(
+    dictionary: Dictionary, published: Iterable[str], count_levels: Callable[[str], IntArray], table: str
+) -> list[Violation]:
+    """Return the published categories and times of GT of which most values belong to one record each.
+
+    Categories with declared levels are left out, and columns in which fewer than two records have a value.
+    `count_levels` gives the number of records with each value of a column.
+    """
+    violations = []
+    for name in published:
+        column = dictionary[name]
+        if column.type not in (*CATEGORIES, "datetime") or column.levels is not None:
+            continue
+        records = count_levels(name)
+        alone, total = int((records == 1).sum()), int(records.sum())
+        if total > 1 and 2 * alone > total:
+            violations.append(Violation(table, name, NAMES_PEOPLE))
+    return violations
 
 
 A_SYNTHETIC_TABLE = "a synthetic table"

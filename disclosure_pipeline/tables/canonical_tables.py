@@ -1,8 +1,13 @@
-"""Whole tables in canonical form, with the ledger of what was changed for it."""
+"""Whole tables in canonical form, if they keep their contract: violations are counts, never a value.
+
+pandera checks positions in the list of a column's levels, not the levels: its errors, whose text, failure
+cases and pickle tell what they were given, hold no value. They do not leave this module all the same.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,11 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.tables.canonical import Levels, to_mask
 from disclosure_pipeline.tables.coding import Distinct
-from disclosure_pipeline.tables.contract import ContractError, find_violations
-from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.damage import describe_separator, name_separator
+from disclosure_pipeline.tables.dictionary import (
+    CATEGORIES,
+    Column,
+    Contract,
+    ContractError,
+    Violation,
+)
 from disclosure_pipeline.tables.encoding import (
     Change,
     RawColumn,
@@ -24,12 +39,143 @@ from disclosure_pipeline.tables.encoding import (
     encode,
     read_columns,
 )
-from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.levels import IntArray, Mask
 from disclosure_pipeline.tables.record_hashes import content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+ALL_MISSING = "holds nothing but missing values"
+NOT_THERE = "the column is not in the table"
+NOT_DESCRIBED = "the column is not in the data dictionary"
+NO_COLUMN = "no column of the data dictionary is in the table"
+CONTROL_CHARACTER = "holds a control character, such as a line break within a level: write it without"
+WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
+NO_HEADER = f"{NO_COLUMN}: is its first line the header, is the delimiter right?"
+
+
+_SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
+
+
+def find_violations(
+    columns: Sequence[str],
+    records: int,
+    read: Mapping[str, RawColumn],
+    contract: Contract,
+) -> list[Violation]:
+    """Return the rules of its contract that a table breaks.
+
+    `columns` names all its columns, `read` has those that the dictionary describes. Every needed column is
+    there and holds a value at all; values are of the column's type, among its levels, within its range.
+    Checks run whatever the environment says of pandera.
+    """
+    table, dictionary = contract.table, contract.dictionary
+    if not records:
+        return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
+    if not read and len(dictionary):
+        # A record may stand in the place of the names: it is not shown.
+        separator = name_separator(list(columns))
+        rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
+        return [Violation(table, "(all)", rule, records, 1.0)]
+    rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
+    broken_records: dict[tuple[str, str], int] = {}
+    checked: set[tuple[str, str]] = set()
+    counts: dict[str, Any] = {}
+    pandera = _import_pandera()
+
+    def check(name: str, rule: str) -> Any:
+        def passes(positions: pd.Series[Any]) -> bool:
+            if name not in counts:  # once per column, whatever the number of its rules
+                counts[name] = read[name].count_records(positions.cat.codes.to_numpy())
+            breaking = int(counts[name][rules[name][rule]].sum())
+            checked.add((name, rule))
+            if breaking < records if rule == ALL_MISSING else not breaking:
+                return True
+            broken_records[(name, rule)] = breaking
+            return False
+
+        return pandera.Check(passes, name=rule, ignore_na=False, n_failure_cases=1)
+
+    schema = pandera.DataFrameSchema(
+        {
+            name: pandera.Column(
+                checks=[check(name, rule) for rule in rules.get(name, ())],
+                nullable=True,
+                required=name in contract.needed,
+            )
+            for name in dictionary
+        },
+        strict=contract.only_known,
+    )
+    violations_of_columns = [
+        Violation(table, name, rule, records, 1.0)
+        for name, rule in _run_schema(schema, _positions_of_levels(columns, read))
+    ]
+    if checked != {(name, rule) for name, rules_of_column in rules.items() for rule in rules_of_column}:
+        raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
+    return violations_of_columns + [
+        Violation(table, name, rule, broken, broken / records)
+        for (name, rule), broken in broken_records.items()
+    ]
+
+
+def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
+    """Return for each rule which levels, and last whether a missing value, break it."""
+    rules = {f"is no {column.type}": np.append(levels.unreadable, False)}
+    if column.levels is not None:
+        rules["is none of the declared levels"] = np.append(levels.unknown, False)
+    if column.type in CATEGORIES:
+        # They are unseen on a page and a terminal, and what draws charts ends the process at one.
+        controls = pc.match_substring_regex(levels.values.cast(pa.string()), r"\p{Cc}")
+        rules[CONTROL_CHARACTER] = np.append(to_mask(controls), False)
+    if column.range is not None:
+        rules["is outside the range"] = np.append(levels.outside, False)
+    return rules | {ALL_MISSING: np.append(levels.missing, True)}
+
+
+def _positions_of_levels(columns: Sequence[str], read: Mapping[str, RawColumn]) -> pd.DataFrame:
+    """Return what pandera checks instead of the table: positions in the columns' lists of levels."""
+    entries = max(len(column.encoded.codes) for column in read.values())
+    positions: dict[str, Any] = dict.fromkeys(columns, np.zeros(entries, dtype=np.int8))
+    for name, column in read.items():
+        codes, levels = column.encoded.codes, pd.RangeIndex(len(column.encoded.levels))
+        if len(codes) < entries:  # filled up with missing, which they end with
+            codes = np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
+        positions[name] = pd.Categorical.from_codes(codes, categories=levels)
+    return pd.DataFrame(positions, copy=False)
+
+
+def _import_pandera() -> Any:
+    """Import pandera without what that does to the environment: see `encoding.arrow_array`."""
+    before = {name: os.environ.get(name) for name in _SET_BY_PANDERA}
+    import pandera.pandas as pandera
+
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+    return pandera
+
+
+def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
+    """Run the schema; return the missing and the undescribed columns. Each rule notes its own findings."""
+    from pandera.config import ValidationDepth, config_context
+    from pandera.errors import SchemaErrors
+
+    rule_of_reason = {"COLUMN_NOT_IN_DATAFRAME": NOT_THERE, "COLUMN_NOT_IN_SCHEMA": NOT_DESCRIBED}
+    by_rule = {"CHECK_ERROR", "DATAFRAME_CHECK"}
+    try:
+        with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
+            schema.validate(positions, lazy=True, inplace=True)
+    except SchemaErrors as errors:
+        reasons = [(error.reason_code.name, str(error.failure_cases)) for error in errors.schema_errors]
+    else:
+        return []
+    finally:
+        # The frame and pandera's accessor hold each other: the records would stay until garbage is collected.
+        vars(positions).pop("pandera", None)
+    return [(name, rule_of_reason.get(reason, reason)) for reason, name in reasons if reason not in by_rule]
 
 
 @dataclass(frozen=True)
@@ -176,80 +322,57 @@ class TableOfValues:
         )
 
 
-def canonical_table(
-    raw: pd.DataFrame,
-    dictionary: Dictionary,
-    table: str,
-    needed: Collection[str],
-    only_known: bool,
-    names: Sequence[str] = (),
-) -> CanonicalTable:
+def canonical_table(raw: pd.DataFrame, contract: Contract, names: Sequence[str] = ()) -> CanonicalTable:
     """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
 
-    Rules as in `find_violations`; the frame has the columns that the dictionary describes. `names`: those of
-    all columns, described or not, where `raw` has only some of them.
+    The frame has the columns that the dictionary describes. `names`: those of all columns, described or not,
+    where `raw` has only some of them.
     """
-    read = read_columns(raw, dictionary)
-    columns, ledger = _to_canonical(
-        names or list(raw.columns), len(raw), read, dictionary, table, needed, only_known
-    )
+    read = read_columns(raw, contract.dictionary)
+    columns, ledger = _to_canonical(names or list(raw.columns), len(raw), read, contract)
     return CanonicalTable(pd.DataFrame(columns, copy=False), ledger)
 
 
 def _to_canonical(
-    columns: Sequence[str],
-    records: int,
-    read: Mapping[str, RawColumn],
-    dictionary: Dictionary,
-    table: str,
-    needed: Collection[str],
-    only_known: bool,
+    columns: Sequence[str], records: int, read: Mapping[str, RawColumn], contract: Contract
 ) -> tuple[dict[str, Any], tuple[Change, ...]]:
-    violations = find_violations(columns, records, read, dictionary, table, needed, only_known)
+    violations = find_violations(columns, records, read, contract)
     if violations:
         raise ContractError(violations)
     values = run_in_threads(
-        [partial(canonical_records, column, dictionary[name]) for name, column in read.items()],
+        [partial(canonical_records, column, contract.dictionary[name]) for name, column in read.items()],
         threads_for(max(len(column.encoded.codes) for column in read.values())),
     )
-    ledger = (change for name, column in read.items() for change in changes_of_column(column, table, name))
+    ledger = [
+        change for name, column in read.items() for change in changes_of_column(column, contract.table, name)
+    ]
     return dict(zip(read, values, strict=True)), tuple(ledger)
 
 
-def read_canonical(
-    location: Location, dictionary: Dictionary, table: str, needed: Collection[str], only_known: bool
-) -> CanonicalTable:
-    """Return a table read and brought into canonical form. ContractError where it breaks the contract.
-
-    Only columns that the dictionary describes are read; see `find_violations`.
-    """
-    names = columns_of(location, table, dictionary) if only_known else ()
+def read_canonical(location: Location, contract: Contract) -> CanonicalTable:
+    """Read what the dictionary describes, in canonical form. ContractError as `canonical_table`."""
+    table, dictionary = contract.table, contract.dictionary
+    names = columns_of(location, table, dictionary) if contract.only_known else ()
     raw = read_raw(location, table, dictionary)
     if not len(raw.columns):  # without a header: any column tells how many records there are
         names = columns_of(location, table, dictionary)
         raw = read_raw(location, table, names[:1])
-    return canonical_table(raw, dictionary, table, needed, only_known, names)
+    return canonical_table(raw, contract, names)
 
 
 def canonical_values(
-    columns: Sequence[str],
-    records: int,
-    raw: Mapping[str, Distinct],
-    dictionary: Dictionary,
-    table: str,
-    needed: Collection[str],
-    only_known: bool,
+    columns: Sequence[str], records: int, raw: Mapping[str, Distinct], contract: Contract
 ) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
     """Return the values of a table's columns in canonical form, each where it was, and the ledger.
 
     `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
-    ContractError where the table of so many `records` breaks its contract: see `find_violations`.
+    ContractError where the table of so many `records` breaks its contract.
     """
     read = {
-        name: RawColumn.from_values(distinct.values, distinct.counts, dictionary[name])
+        name: RawColumn.from_values(distinct.values, distinct.counts, contract.dictionary[name])
         for name, distinct in raw.items()
     }
-    canonical, ledger = _to_canonical(columns, records, read, dictionary, table, needed, only_known)
+    canonical, ledger = _to_canonical(columns, records, read, contract)
     return {
         name: Distinct(pd.Series(values[:-1]), raw[name].counts) for name, values in canonical.items()
     }, ledger

@@ -1,15 +1,17 @@
-"""The data dictionary: what each column holds, and how its values are written."""
+"""The data dictionary: what each column holds and how its values are written, and violations of that."""
 
 from __future__ import annotations
 
 import datetime
 import unicodedata
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.messages import listed
 
@@ -271,3 +273,51 @@ class Column(FrozenModel):
 
 
 Dictionary = Mapping[str, Column]
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that a table breaks: by how many of its records, and what share of them (0 to 1).
+
+    None where the number is withheld, since it would answer a question about GT.
+    """
+
+    table: str
+    column: str
+    rule: str
+    records: int | None = None
+    share: float | None = None
+
+    def __str__(self) -> str:
+        if self.records is None:
+            return self.without_numbers
+        return f"{self.without_numbers} ({self.records} records, {self.share:.2%})"
+
+    @property
+    def without_numbers(self) -> str:
+        """Return the violation without a number of records, for those who may not see numbers of GT."""
+        return f"{self.table}, column {self.column!r}: {self.rule}"
+
+
+class ContractError(InputError):
+    """A table breaks its contract; `violations` say where and how often."""
+
+    def __init__(self, violations: Collection[Violation]) -> None:
+        super().__init__("; ".join(map(str, violations)))
+        self.violations = tuple(violations)
+
+    def __reduce__(self) -> tuple[type[ContractError], tuple[tuple[Violation, ...]]]:
+        return (ContractError, (self.violations,))
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a table has to keep: values as the dictionary describes them, and every needed column.
+
+    `table` is its name in messages. With `only_known` it has no column that the dictionary lacks.
+    """
+
+    dictionary: Dictionary
+    table: str
+    needed: Collection[str]
+    only_known: bool

@@ -25,6 +25,7 @@ from disclosure_pipeline.counting.relational.opened_database import DatabaseEngi
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.record_hashes import values_sha256
 from disclosure_pipeline.tables.sources import DuckDBSource, SqlSource
 
@@ -177,7 +178,9 @@ def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     engine = DatabaseEngine(definition.engine)
     with ExitStack() as stack:
         table = engine.read(
-            tmp_path / "gt.parquet", definition.columns, "the ground truth", definition.measured, False, stack
+            tmp_path / "gt.parquet",
+            Contract(definition.columns, "the ground truth", definition.measured, False),
+            stack,
         )
     with engine.open_read([table]) as opened:
         [first], [again] = opened.sample(3000, 0), opened.sample(3000, 0)

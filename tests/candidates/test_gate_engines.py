@@ -37,8 +37,7 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
-from disclosure_pipeline.tables.contract import ContractError
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.levels import level_label
 
 HERE = ("memory", "partitioned")
@@ -638,6 +637,6 @@ def test_a_contract_error_of_batches_holds_no_value(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a\nXylophonist\n1\n")
     with pytest.raises(ContractError) as caught, tiny_batches(), ExitStack() as stack:
-        stream_canonical(path, {"a": Column(type="integer")}, "the table", ["a"], True, stack)
+        stream_canonical(path, Contract({"a": Column(type="integer")}, "the table", ["a"], True), stack)
     assert str(caught.value) == "the table, column 'a': is no integer (1 records, 50.00%)"
     assert caught.value.__context__ is None

@@ -39,6 +39,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import DefinitionError
 from disclosure_pipeline.runtime.progress import listen
 from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.dictionary import Contract
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
 A_MOMENT = 0.001  # one try of each kind
@@ -273,7 +274,9 @@ COLUMNS: dict[str, Any] = {
 def draw_anew(people: pd.DataFrame, tries: int) -> GatePower:
     """Measure the same of ground truths and fresh tables, both drawn from the population anew each time."""
     gate = power._write_gate(people, POLICY, **COLUMNS, unit=None)
-    records = canonical_table(people, gate.columns, "people", gate.published, only_known=False).frame
+    records = canonical_table(
+        people, Contract(gate.columns, "people", gate.published, only_known=False)
+    ).frame
     smallest = []
     for number in range(tries):
         drawn = records.sample(PEOPLE, random_state=20_000 + number)

@@ -47,7 +47,7 @@ from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.grouping import grouping_of
 
 ENGINES = list(ENGINES_AND_WAYS)
@@ -262,7 +262,7 @@ def test_tables_in_canonical_form(name: str, tmp_path: Path) -> None:
     def read_and_count(name: str) -> tuple[Any, ...]:
         engine = find_engine(name)
         with ExitStack() as stack:
-            tables = [engine.read(path, DICTIONARY, "it", ["k"], False, stack) for path in paths]
+            tables = [engine.read(path, Contract(DICTIONARY, "it", ["k"], False), stack) for path in paths]
             gt, sd = (table.keep_columns(["k", "t"]) for table in tables)
             with engine.open_read([gt, sd]) as opened:
                 columns = opened.code(["k", "t"], grouping_of(), ignore_progress)
@@ -296,7 +296,7 @@ def test_a_column_of_one_table_alone(name: str, tmp_path: Path) -> None:
     paths = write_files(tmp_path, raw)
     engine, dictionary = find_engine(name), {**DICTIONARY, "w": Column(type="number")}
     with ExitStack() as stack:
-        tables = [engine.read(path, dictionary, "it", ["k"], False, stack) for path in paths]
+        tables = [engine.read(path, Contract(dictionary, "it", ["k"], False), stack) for path in paths]
         with engine.open_read(tables) as opened:
             [alone] = opened.only([0]).code(["w"], grouping_of(), ignore_progress)
             assert (alone.levels.tolist(), alone.counts[0].tolist()) == ([2.5, 7.0, 9.0], [2, 1, 1, 0])

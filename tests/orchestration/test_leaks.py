@@ -43,7 +43,7 @@ from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.tables import coding
 from disclosure_pipeline.tables import files as table_files
-from disclosure_pipeline.tables.contract import ContractError, Violation
+from disclosure_pipeline.tables.dictionary import ContractError, Violation
 
 CANARIES = (
     "Xylophonist-4711",  # a level of a target that one person has

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -33,6 +34,7 @@ from disclosure_pipeline.release.releasing import publish
 from disclosure_pipeline.release.standing import read_newest_dossiers
 from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.release.verifying import verify
+from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 Change = Callable[[Home], object]
@@ -59,11 +61,9 @@ def test_a_step_reads_a_table_once_and_a_run_the_ground_truth_three_times(
 
     read_table = MemoryEngine.read
 
-    def read_and_count(
-        engine: MemoryEngine, location: Any, dictionary: Any, table: str, *others: Any, **by_name: Any
-    ) -> Any:
-        read.append(table)
-        return read_table(engine, location, dictionary, table, *others, **by_name)
+    def read_and_count(engine: MemoryEngine, location: Any, contract: Contract, stack: ExitStack) -> Any:
+        read.append(contract.table)
+        return read_table(engine, location, contract, stack)
 
     monkeypatch.setattr(MemoryEngine, "read", read_and_count)
     home.prepare({HONEST: gates.honest()})

@@ -17,11 +17,12 @@ from disclosure_pipeline.tables.additions import (
     FORMULA,
     LONGER_TEXT,
     MORE_DECIMALS,
+    NAMES_PEOPLE,
     UNKNOWN_LEVEL,
     count_digits,
     find_additions,
+    find_naming_columns,
 )
-from disclosure_pipeline.tables.contract import NAMES_PEOPLE, find_naming_columns
 from disclosure_pipeline.tables.dictionary import Column
 
 

@@ -17,9 +17,8 @@ import pytest
 from support.processes import run_program
 from support.refusals import refusal
 
-from disclosure_pipeline.tables.canonical_tables import read_canonical
-from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, ContractError, Violation
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.canonical_tables import CONTROL_CHARACTER, read_canonical
+from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError, Violation
 
 TABLE = "the ground truth"
 # What must never be told. The first ones are broken values, the others stand next to them.
@@ -41,7 +40,7 @@ def test_no_record_stays_in_memory_once_a_table_is_done_with(tmp_path: Path) -> 
 
     gc.disable()
     try:
-        table = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+        table = read_canonical(path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=True))
         assert len(table.frame) == records and frames() == 1
         del table
         assert frames() == 0
@@ -60,7 +59,7 @@ def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
 
 
 def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    frame = read_canonical(path, columns(**declared), TABLE, list(declared), only_known=True).frame
+    frame = read_canonical(path, Contract(columns(**declared), TABLE, list(declared), only_known=True)).frame
     return {
         str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
         for name in frame
@@ -69,7 +68,7 @@ def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """The violations of a file: (column, rule) -> records."""
-    read = partial(read_canonical, path, columns(**declared), TABLE, list(declared), only_known=only_known)
+    read = partial(read_canonical, path, Contract(columns(**declared), TABLE, list(declared), only_known))
     error = refusal(read, *CANARIES)
     assert isinstance(error, ContractError)
     assert all(violation.table == TABLE for violation in error.violations)
@@ -77,7 +76,9 @@ def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -
 
 
 def refused(path: Path, *message: str) -> None:
-    read = partial(read_canonical, path, columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+    read = partial(
+        read_canonical, path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
+    )
     error = refusal(read, *CANARIES)
     assert type(error).__module__.startswith("disclosure_pipeline")
     assert all(text in str(error) for text in message)
@@ -221,7 +222,7 @@ def test_shares_are_of_all_records() -> None:
 def test_columns_that_nobody_asked_for(csv: Any) -> None:
     """GT may have them, and they are not read; a candidate may not, for they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    table = read_canonical(path, columns(a={"type": "category"}), TABLE, ["a"], only_known=False)
+    table = read_canonical(path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=False))
     assert list(table.frame) == ["a"]
     assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
 
@@ -245,7 +246,7 @@ CHECK = """
 import os, sys
 from pathlib import Path
 before = dict(os.environ)
-from disclosure_pipeline.tables.contract import ContractError
+from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.dictionary import Column
 try:

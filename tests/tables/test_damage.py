@@ -19,7 +19,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical_tables import read_canonical
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.sources import FileSource, columns_of, read_raw
 
 SECRET = "Quetzalcoatl"
@@ -121,7 +121,7 @@ def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
     for read in (
         lambda: read_raw(tmp_path / name, TABLE),
         lambda: read_raw(FileSource(path=str(tmp_path / name)), TABLE),
-        lambda: read_canonical(tmp_path / name, columns, TABLE, ["sex"], only_known=True),
+        lambda: read_canonical(tmp_path / name, Contract(columns, TABLE, ["sex"], only_known=True)),
     ):
         message = str(refusal(read, SECRET))
         assert text in message

@@ -21,8 +21,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.contract import ContractError
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft
 
@@ -157,20 +156,24 @@ def test_aliases_become_their_level() -> None:
 def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
     raw = pd.DataFrame({"sex": ["m", "f", "x", "x"]})
     with pytest.raises(ContractError) as refused:
-        canonical_table(raw, {"sex": column("category", **SEX)}, "T", ["sex"], only_known=True)
+        canonical_table(raw, Contract({"sex": column("category", **SEX)}, "T", ["sex"], only_known=True))
     assert [(v.rule, v.records) for v in refused.value.violations] == [("is none of the declared levels", 2)]
-    kept = canonical_table(raw, {"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
+    kept = canonical_table(
+        raw, Contract({"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
+    )
     assert list(kept.frame["sex"]) == ["male", "female", "x", "x"]
     assert ("unknown level kept", 2) in [(change.rule, change.records) for change in kept.ledger]
     declared = column("category", **SEX, unknown_levels={"map_to": "female"})
-    mapped = canonical_table(raw, {"sex": declared}, "T", (), True)
+    mapped = canonical_table(raw, Contract({"sex": declared}, "T", (), True))
     assert list(mapped.frame["sex"]) == ["male", "female", "female", "female"]
     assert ("unknown level mapped", 2) in [(change.rule, change.records) for change in mapped.ledger]
 
 
 def test_an_ordered_category_keeps_the_order_of_its_levels() -> None:
     declared = column("ordered category", levels=["low", "middle", "high"], unknown_levels="keep")
-    frame = canonical_table(pd.DataFrame({"x": ["high", "?", "low"]}), {"x": declared}, "T", (), True).frame
+    frame = canonical_table(
+        pd.DataFrame({"x": ["high", "?", "low"]}), Contract({"x": declared}, "T", (), True)
+    ).frame
     assert list(frame["x"].cat.categories) == ["low", "high", "?"]
     assert frame["x"].cat.ordered
 
@@ -190,7 +193,7 @@ def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
         "seen": column("datetime", time_zone="Europe/Warsaw"),
         "ok": column("boolean", true_values=["true", "yes"], false_values=["no"]),
     }
-    ledger = canonical_table(raw, dictionary, "T", list(dictionary), True).ledger
+    ledger = canonical_table(raw, Contract(dictionary, "T", list(dictionary), True)).ledger
     assert {(change.column, change.rule): change.records for change in ledger} == {
         ("sex", "outer blanks removed"): 1,
         ("sex", "brought to Unicode form NFC"): 1,
@@ -207,7 +210,7 @@ def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
 def test_what_is_canonical_already_changes_nothing() -> None:
     raw = pd.DataFrame({"a": ["x", "y"], "n": [1, 2], "f": [0.5, 1.5], "d": ["2024-01-01", "2024-01-02"]})
     dictionary = {"a": column("category"), "n": column("integer"), "f": column("number"), "d": column("date")}
-    assert canonical_table(raw, dictionary, "T", list(dictionary), True).ledger == ()
+    assert canonical_table(raw, Contract(dictionary, "T", list(dictionary), True)).ledger == ()
 
 
 @pytest.mark.parametrize(
@@ -393,13 +396,13 @@ def test_an_offset_counts_whatever_the_environment_says(
     time = datetime(2024, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))
     for raw in (pd.Series([time, None], dtype=object), pd.Series(pd.Categorical([time, None]))):
         frame = canonical_table(
-            pd.DataFrame({"x": raw}), {"x": column("datetime", time_zone="UTC")}, "T", (), True
+            pd.DataFrame({"x": raw}), Contract({"x": column("datetime", time_zone="UTC")}, "T", (), True)
         ).frame
         assert list(frame["x"].dropna()) == [datetime(2024, 5, 1)]
 
 
 def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever keeps pandera from running a rule."""
-    monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
+    monkeypatch.setattr("disclosure_pipeline.tables.canonical_tables._run_schema", lambda schema, frame: [])
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
-        canonical_table(pd.DataFrame({"age": ["1"]}), {"age": column("integer")}, "T", (), True)
+        canonical_table(pd.DataFrame({"age": ["1"]}), Contract({"age": column("integer")}, "T", (), True))

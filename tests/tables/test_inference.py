@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.tables.additions import holds_identifiers
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.coding import Distinct
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.inference import canonical_distinct, canonical_frames, infer_column
 from disclosure_pipeline.tables.record_hashes import content_sha256
 
@@ -344,7 +344,9 @@ def test_zero_and_minus_zero_are_one_number(dtype: Any) -> None:
 
 @pytest.mark.parametrize("zeros", [[0.0, -0.0, 2.0], ["0", "-0", "2"], ["-0.0", "0e3", "2."]])
 def test_zero_and_minus_zero_in_canonical_form(zeros: list[Any]) -> None:
-    table = canonical_table(pd.DataFrame({"k": zeros}), {"k": Column(type="number")}, "T", ["k"], True)
+    table = canonical_table(
+        pd.DataFrame({"k": zeros}), Contract({"k": Column(type="number")}, "T", ["k"], True)
+    )
     assert table.frame["k"].tolist() == [0, 0, 2]
     assert len(table.frame["k"].cat.categories) == 2
     assert not np.signbit(table.frame["k"].cat.categories.to_numpy()).any()

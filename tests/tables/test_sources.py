@@ -26,7 +26,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.tables.canonical_tables import canonical_table
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.files import redact_location
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource, read_raw
 
@@ -61,7 +61,7 @@ def example() -> pd.DataFrame:
 
 
 def canonical(raw: pd.DataFrame) -> pd.DataFrame:
-    return canonical_table(raw, DICTIONARY, "T", list(DICTIONARY), only_known=False).frame
+    return canonical_table(raw, Contract(DICTIONARY, "T", list(DICTIONARY), only_known=False)).frame
 
 
 def assert_is_example(raw: pd.DataFrame) -> None:
@@ -301,7 +301,7 @@ def test_a_time_of_postgresql_is_an_instant(server: Postgres, monkeypatch: pytes
         "SELECT * FROM (VALUES ('2024-07-01 12:00+02'::timestamptz), ('2024-01-01 12:00+01')) AS t (seen)"
     )
     raw = read_raw(SqlSource(url="${GATE_URL}", query=summer_and_winter), "T")
-    times = canonical_table(raw, {"seen": DICTIONARY["seen"]}, "T", (), True).frame["seen"]
+    times = canonical_table(raw, Contract({"seen": DICTIONARY["seen"]}, "T", (), True)).frame["seen"]
     assert list(times) == [datetime(2024, 7, 1, 10), datetime(2024, 1, 1, 11)]
 
 

@@ -40,7 +40,7 @@ from disclosure_pipeline.tables.alignment import (
 )
 from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.coding import code_column_of_kind
-from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.inference import canonical_frames
@@ -72,17 +72,9 @@ class MemoryEngine(Engine):
             frames, ledger = canonical_frames([*map(as_frame, frames, names)], names, numeric)
         yield FramesInMemory(check_frames(frames, names), self.description, ledger, tuple(names))
 
-    def read(
-        self,
-        location: Location,
-        dictionary: Dictionary,
-        table: str,
-        needed: Collection[str],
-        only_known: bool,
-        stack: ExitStack,
-    ) -> CanonicalTable:
+    def read(self, location: Location, contract: Contract, stack: ExitStack) -> CanonicalTable:
         """Read a table: see `read_canonical`."""
-        return read_canonical(location, dictionary, table, needed, only_known)
+        return read_canonical(location, contract)
 
     @contextmanager
     def open_read(self, tables: Sequence[CanonicalTable]) -> Iterator[FramesInMemory]:

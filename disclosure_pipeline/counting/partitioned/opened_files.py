@@ -34,7 +34,7 @@ from disclosure_pipeline.tables.additions import identifying_columns
 from disclosure_pipeline.tables.alignment import code_distinct_columns
 from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
 from disclosure_pipeline.tables.coding import stack_distinct
-from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.inference import canonical_distinct
@@ -71,17 +71,9 @@ class PartitionedEngine(Engine):
         with ExitStack() as stack:
             yield _open_streams(tables, names, self.description, numeric, stack)
 
-    def read(
-        self,
-        location: Location,
-        dictionary: Dictionary,
-        table: str,
-        needed: Collection[str],
-        only_known: bool,
-        stack: ExitStack,
-    ) -> StreamedTable:
+    def read(self, location: Location, contract: Contract, stack: ExitStack) -> StreamedTable:
         """Read a table in batches: see `stream_canonical`."""
-        return stream_canonical(location, dictionary, table, needed, only_known, stack)
+        return stream_canonical(location, contract, stack)
 
     @contextmanager
     def open_read(self, tables: Sequence[StreamedTable]) -> Iterator[StreamedTables]:
@@ -136,20 +128,14 @@ class StreamedTable(TableOfValues):
 
 
 def stream_canonical(
-    location: Location,
-    dictionary: Dictionary,
-    table: str,
-    needed: Collection[str],
-    only_known: bool,
-    stack: ExitStack,
-    on_progress: OnProgress = ignore_progress,
+    location: Location, contract: Contract, stack: ExitStack, on_progress: OnProgress = ignore_progress
 ) -> StreamedTable:
-    """Read as `contract.read_canonical` does, but in batches: every rule is about values."""
-    names = columns_of(location, table, dictionary)
-    described = [name for name in dictionary if name in names]
-    stream = read_stream(location, table, described or names[:1], stack, on_progress)
+    """Read as `read_canonical` does, but in batches: every rule is about values."""
+    names = columns_of(location, contract.table, contract.dictionary)
+    described = [name for name in contract.dictionary if name in names]
+    stream = read_stream(location, contract.table, described or names[:1], stack, on_progress)
     raw = {name: stream.distinct(name) for name in described}
-    distinct, ledger = canonical_values(names, stream.records, raw, dictionary, table, needed, only_known)
+    distinct, ledger = canonical_values(names, stream.records, raw, contract)
     return StreamedTable(stream.records, distinct, ledger, stream)
 
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.tables.additions import identifying_columns
 from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_frames
 from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
-from disclosure_pipeline.tables.dictionary import Dictionary
+from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.files import fill_in_variables
 from disclosure_pipeline.tables.grouping import Grouping
@@ -60,25 +60,17 @@ class DatabaseEngine(Engine):
         """Open tables as the database has them: see `open_in_database`."""
         return open_in_database(tables, self.name, names)
 
-    def read(
-        self,
-        location: Location,
-        dictionary: Dictionary,
-        table: str,
-        needed: Collection[str],
-        only_known: bool,
-        stack: ExitStack,
-    ) -> DatabaseTable:
+    def read(self, location: Location, contract: Contract, stack: ExitStack) -> DatabaseTable:
         """Ask for the values of a table."""
-        location = _readable(location, table)
-        with open_in_database([location], self.name, [table]) as opened:
+        location = _readable(location, contract.table)
+        with open_in_database([location], self.name, [contract.table]) as opened:
             [columns] = opened.columns
-            described = [name for name in dictionary if name in columns]
+            described = [name for name in contract.dictionary if name in columns]
             fetched = opened.distinct(described or columns[:1])
         values = {name: of_table for name, [of_table] in fetched.items()}
         records = next(iter(values.values())).records
         raw = {name: values[name] for name in described}
-        distinct, ledger = canonical_values(columns, records, raw, dictionary, table, needed, only_known)
+        distinct, ledger = canonical_values(columns, records, raw, contract)
         return DatabaseTable(records, distinct, ledger, location, raw)
 
     @contextmanager
