@@ -1,4 +1,4 @@
-"""The policy as a custodian writes it: the bounds of each measure, and what flags lead to."""
+"""The policy as a custodian writes it: what is measured, the bounds of each measure, what flags lead to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from disclosure_pipeline.evaluation.catalogue_entry import Measure
 from disclosure_pipeline.policy.registry import (
     BEYOND_BOTH,
     DOUBTS,
@@ -125,6 +126,51 @@ class Bound(TargetBound):
         return bound.model_copy(
             update={name: limit for name, limit in general.items() if getattr(bound, name) is None}
         )
+
+
+class Protection(FrozenModel):
+    """Disclosure protection of each target by itself; grouped columns are compared by their groups."""
+
+    methods: Annotated[
+        tuple[Literal["cap", "zero_cap", "generalized_cap"], ...],
+        Field(description="What happens to GT records whose key is not in SD", min_length=1),
+    ] = ("cap",)
+
+
+class Prediction(FrozenModel):
+    """Prediction risk of each target; numbers are predicted as numbers. Needs the extra `prediction`."""
+
+    learner: Literal["nearest_neighbours", "boosted_trees"] = "nearest_neighbours"
+
+
+class Measures(FrozenModel):
+    """Families measured beside identity and attribute disclosure. A family that is off costs nothing."""
+
+    chance: Annotated[bool, Field(description="DiSCO_chance and DiSCO_excess")] = True
+    attribution: Annotated[bool, Field(description="The CAP family")] = True
+    protection: Annotated[bool | Protection, Field(description="Disclosure protection (SDMetrics)")] = False
+    prediction: Annotated[bool | Prediction, Field(description="Prediction risk")] = False
+
+    def has(self, measure: Measure) -> bool:
+        """Return whether a measure is on."""
+        if measure.family == "protection":
+            return any(measure.column.startswith(f"{method}__") for method in self.methods)
+        always = {"identity", "attribute", "bands", "resemblance", "population", "membership"}
+        return measure.family in always or bool(getattr(self, measure.family))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of disclosure protection that are on."""
+        if isinstance(self.protection, Protection):
+            return self.protection.methods
+        return Protection().methods if self.protection else ()
+
+    @property
+    def learner(self) -> str | None:
+        """The learner of prediction risk, if that is on."""
+        if isinstance(self.prediction, Prediction):
+            return self.prediction.learner
+        return Prediction().learner if self.prediction else None
 
 
 def _name_the_measures(schema: dict[str, Any]) -> None:

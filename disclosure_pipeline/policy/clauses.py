@@ -9,8 +9,7 @@ from typing import Any, Literal
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.bounds import Bound, Guards, Over, Policy, loosened_from
-from disclosure_pipeline.policy.gate_sections import Measures
+from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, loosened_from
 from disclosure_pipeline.policy.registry import (
     BANDS,
     BEYOND_BOTH,

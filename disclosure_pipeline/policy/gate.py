@@ -11,15 +11,16 @@ from pydantic import Field, model_validator
 
 from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.evaluation.learning.learners import Task
-from disclosure_pipeline.policy.bounds import Finite, Policy
+from disclosure_pipeline.policy.bounds import Finite, Measures, Policy
 from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses
-from disclosure_pipeline.policy.gate_checks import check_definition, check_events
 from disclosure_pipeline.policy.gate_sections import (
+    NAME,
     Documentation,
     GateEvents,
     GateExclusions,
-    Measures,
     Notify,
+    check_definition,
+    check_events,
 )
 from disclosure_pipeline.policy.trust import TrustedKey
 from disclosure_pipeline.tables.canonical_tables import PREFIX
@@ -68,7 +69,7 @@ _NOT_DECIDING: dict[str, Any] = {
 class Gate(FrozenModel):
     """One data set under one policy. Relative paths start at DAGSTER_HOME."""
 
-    name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=r"^[a-z][a-z0-9_]{0,49}$")]
+    name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=f"^{NAME}$")]
     description: str = ""
     owners: Annotated[
         tuple[str, ...], Field(description="E-mail addresses, or team:name, of who answers for the gate")

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.gate_sections import NAME
 from disclosure_pipeline.policy.trust import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.inference import draft, propose_unit
@@ -47,7 +48,6 @@ _MOST_VALUES = 50
 # So is a key or target whose values have fewer records each: another sample would hardly have them.
 _FEWEST_OF_VALUE = 5
 _GROUPS, _FEWEST_GROUPS = 20, 3
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,49}")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*")
 # In a shorter table, as one writes down to show its columns, values that are all different mean nothing.
 _FEWEST_RECORDS = 20
@@ -172,7 +172,7 @@ def require_gate_name(name: str) -> str:
     >>> require_gate_name("survey")
     'survey'
     """
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise InputError(
             f"A gate cannot be called {name!r}: a small letter first, then small letters, digits and '_', at "
             "most 50."

@@ -15,7 +15,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
-from disclosure_pipeline.policy import gate_sections
+from disclosure_pipeline.policy.bounds import Measures
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import MEASURES, values
 from disclosure_pipeline.policy.verdict import judge
@@ -109,7 +109,7 @@ def test_what_is_off_is_not_computed(
     assert np.isfinite(result.attribute["DiSCO"]).all()
     assert "DiSCO_chance" not in result.attribute
     assert result.cap.empty
-    assert gate_sections.Measures().prediction is gate_sections.Measures().protection is False
+    assert Measures().prediction is Measures().protection is False
 
 
 @pytest.mark.parametrize(
