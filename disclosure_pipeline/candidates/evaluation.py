@@ -64,7 +64,7 @@ from disclosure_pipeline.errors import (
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses, to_markdown
-from disclosure_pipeline.evidence.page.first_page import TriedRemedy
+from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, validate
 from disclosure_pipeline.policy.gate import Gate

@@ -14,7 +14,7 @@ from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.evaluation import file_dossier, measure, try_remedies
 from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
-from disclosure_pipeline.evidence.page.first_page import TriedRemedy
+from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.sources import FileSource
 

@@ -20,9 +20,8 @@ from disclosure_pipeline.evaluation.power import KINDS, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import MISSING, write_subject
-from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses
+from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy, tabulate_clauses
 from disclosure_pipeline.evidence.page.first_page import (
-    TriedRemedy,
     answer_questions,
     find_reason,
     show_bounds,

@@ -324,8 +324,7 @@ DRAWING = {charts.__name__, drawing.__name__}
 @contextmanager
 def drawing_anew() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("_draw_rows", "_draw_map"):
-            patch.setattr(charts, name, getattr(charts, name).__wrapped__)
+        patch.setattr(charts, "_draw", charts._draw.__wrapped__)
         yield
 
 

@@ -220,8 +220,7 @@ def remember_results(folder: Path) -> Iterator[None]:
     """Take from a folder what any process worked out before, also one that runs meanwhile."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, describe in (
-            (charts, "_draw_rows", repr),
-            (charts, "_draw_map", repr),
+            (charts, "_draw", repr),
             (evaluation, "validate", repr),
             (measuring, "measure_tables", _describe_tables),
         ):

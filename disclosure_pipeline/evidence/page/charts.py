@@ -102,6 +102,10 @@ def require_words(name: str, frame: str) -> Words:
     return words
 
 
+Content = Mapping[str, Any]
+"""A dossier as plain data."""
+
+
 @dataclass(frozen=True)
 class PageTable:
     """A table of texts; the first cell of a row is its heading."""
@@ -126,18 +130,6 @@ def write_figures(row: Mapping[str, Any], frame: str, *names: str) -> list[str]:
     return [write_figure(row.get(name), require_words(name, frame)) for name in names]
 
 
-def list_points(
-    rows: Iterable[Mapping[str, Any]], label: str, marks: Iterable[str], frame: str
-) -> list[tuple[str, str, float]]:
-    """Return the figures of some rows of a frame for `draw_rows`, each row named by its `label`."""
-    return [
-        (str(row[label]), find_heading(column, frame), row[column])
-        for row in rows
-        for column in marks
-        if row.get(column) is not None
-    ]
-
-
 def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> dict[str, Mapping[str, Any]]:
     """Return of the rows with each label the one with the largest figure, in the order of the labels."""
     worst: dict[str, Mapping[str, Any]] = {}
@@ -146,11 +138,6 @@ def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> di
         if name not in worst or row[figure] > worst[name][figure]:
             worst[name] = row
     return worst
-
-
-def name_marks(marks: Mapping[str, Mark], frame: str) -> dict[str, Mark]:
-    """Map what stands in the legend for each column of a frame to its mark."""
-    return {find_heading(column, frame): mark for column, mark in marks.items()}
 
 
 def tabulate(
@@ -170,6 +157,16 @@ def tabulate(
             for row in rows
         ),
     )
+
+
+def join_names(names: Sequence[Any]) -> str:
+    """Return names as a sentence lists them.
+
+    >>> join_names(["sex", "age", "region"])
+    'sex, age and region'
+    """
+    texts = [str(name) for name in names]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 # Plots of one width with their names: those of a clause are long, and two stand side by side on paper.
@@ -234,20 +231,6 @@ def draw_rows(
 
     `bars`: (name of row, from, to), where other people's records lie but for chance.
     """
-    sizes = (row_height, width, longest_name)
-    return _draw_rows(tuple(rows), tuple(marks.items()), axis, sizes, tuple(bars))
-
-
-@lru_cache(maxsize=_KEPT)
-def _draw_rows(
-    rows: tuple[tuple[str, str, float], ...],
-    named_marks: tuple[tuple[str, Mark], ...],
-    axis: str,
-    sizes: tuple[int, int, int],
-    bars: tuple[tuple[str, float, float], ...],
-) -> str:
-    marks = dict(named_marks)
-    row_height, width, longest_name = sizes
     order = list(dict.fromkeys(row for row, _, _ in rows))
     drawn = {mark for _, mark, _ in rows}
     names = [name for name in marks if name in drawn]
@@ -297,7 +280,30 @@ def _draw_rows(
     layers = [lines, *([errors] if bars else []), points]
     room = _ROOM_FOR_NAMES if longest_name == _LABEL_LIMIT else longest_name // 5
     padding = {**_PADDING, "left": room}
-    return _to_svg({"layer": layers, "width": width, "height": row_height * len(order), "padding": padding})
+    chart = {"layer": layers, "width": width, "height": row_height * len(order), "padding": padding}
+    return _draw(json.dumps(chart))
+
+
+def draw_frame(
+    title: str,
+    rows: Iterable[Mapping[str, Any]],
+    label: str,
+    marks: Mapping[str, Mark],
+    frame: str,
+    axis: str,
+    description: str,
+    table: PageTable,
+    **sizes: Any,
+) -> Figure:
+    """Draw columns of a frame by their `marks`, each row named by its `label`; `sizes` as of `draw_rows`."""
+    points = [
+        (str(row[label]), find_heading(column, frame), row[column])
+        for row in rows
+        for column in marks
+        if row.get(column) is not None
+    ]
+    named = {find_heading(column, frame): mark for column, mark in marks.items()}
+    return Figure(title, draw_rows(points, named, axis, **sizes), description, table)
 
 
 def _finite_or_none(figure: float) -> float | None:
@@ -312,11 +318,6 @@ def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[st
 
 def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: str) -> str:
     """Draw candidates by their utility (x) and risk (y); (x, y, what it is, by its shape)."""
-    return _draw_map(tuple(points), x_title, y_title)
-
-
-@lru_cache(maxsize=_KEPT)
-def _draw_map(points: tuple[tuple[float, float, str], ...], x_title: str, y_title: str) -> str:
     kinds = {"this candidate": (PLUM, "diamond"), "another candidate": (BLUE, "circle")}
     drawn = {kind for _, _, kind in points}
     names = [kind for kind in kinds if kind in drawn]
@@ -338,7 +339,8 @@ def _draw_map(points: tuple[tuple[float, float, str], ...], x_title: str, y_titl
         },
     }
     values = [{"x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind} for x, y, kind in points]
-    return _to_svg({"data": {"values": values}, **marks, "width": SIDE_BY_SIDE, "height": _MAP_HEIGHT})
+    chart = {"data": {"values": values}, **marks, "width": SIDE_BY_SIDE, "height": _MAP_HEIGHT}
+    return _draw(json.dumps(chart))
 
 
 def draw_power(power: GatePower) -> str:
@@ -346,18 +348,14 @@ def draw_power(power: GatePower) -> str:
     one_below_the_other = {**_CONFIG, "legend": {**_CONFIG["legend"], "columns": 1}}
     specification = {**specify_power(power), "width": POWER_WIDTH, "height": _MAP_HEIGHT}
     specification["config"] = one_below_the_other
-    return _draw_specification(json.dumps(specification))
+    return _draw(json.dumps(specification))
 
 
 @lru_cache(maxsize=_KEPT)
-def _draw_specification(text: str) -> str:
-    return _to_svg(json.loads(text))
-
-
-def _to_svg(chart: Mapping[str, Any]) -> str:
-    """Return the chart as an element of a page, the same for the same chart, described where it stands."""
+def _draw(chart: str) -> str:
+    """Return a chart, as JSON, as an element of a page; it is described where it stands."""
     try:
-        root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **chart}))
+        root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **json.loads(chart)}))
     except (DrawingError, ET.ParseError):
         return "<p>This chart could not be drawn. Its figures are in the table.</p>"
     for element in root.iter():

@@ -1,4 +1,4 @@
-"""All clauses: one row each, the targets of a measure side by side, with what stands beside a figure."""
+"""All clauses in tables: with what stands beside a figure, what changed, and what remedies would change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
 from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
 from disclosure_pipeline.evaluation.glossary import find_words
-from disclosure_pipeline.evidence.page.charts import MISSING, write_bound, write_figure
+from disclosure_pipeline.evidence.page.charts import (
+    MISSING,
+    Content,
+    PageTable,
+    write_bound,
+    write_figure,
+    write_subject,
+)
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import (
@@ -20,6 +27,7 @@ from disclosure_pipeline.policy.registry import (
     SMALLER_OF,
     find_measure,
 )
+from disclosure_pipeline.tables.messages import capitalized
 
 QUESTIONS: Mapping[str, tuple[Question, ...]] = {
     "Were people copied?": ("copied",),
@@ -90,6 +98,11 @@ def _gather(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clau
             part = family[start : start + columns]
             gathered.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
     return gathered
+
+
+def list_deciding(content: Content) -> list[Mapping[str, Any]]:
+    """Return the clauses that do not only warn."""
+    return [clause for clause in content["clauses"] if not clause["warns"]]
 
 
 def find_question(clause: Mapping[str, Any]) -> str:
@@ -243,3 +256,137 @@ def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[
         for row in part.get(registered.frame, ()) if part else ():
             if not registered.per_target or row.get("target") == clause["column"]:
                 yield {**row, clause["measure"]: row.get(registered.column), "stacked": part is not figures}
+
+
+def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
+    """Return what the clauses say now, and said of the candidate before; None where there is none."""
+    if last is None:
+        return None
+    before = {clause["name"]: clause for clause in last["clauses"]}
+    rows = []
+    for clause in content["clauses"]:
+        earlier = before.get(clause["name"])
+        if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
+            continue
+        words = words_of(clause["measure"])
+        both_known = clause["value"] is not None and earlier["value"] is not None
+        change = f"{clause['value'] - earlier['value']:+.3g}" if both_known else MISSING
+        outcomes = [earlier["outcome"], clause["outcome"]]
+        rows.append(
+            (
+                clause["name"],
+                write_figure(earlier["value"], words),
+                write_figure(clause["value"], words),
+                change,
+                outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
+            )
+        )
+    caption = f"Clauses whose figure changed since candidate {last['candidate']}"
+    return PageTable(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
+
+
+def define(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
+    """Return the risks that the page shows, each with its name on the charts, by question.
+
+    Checks and controls say what they are.
+    """
+    figures = content["figures"]
+    shown = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
+    names = {name for frame, columns in shown.items() if figures[frame] for name in columns}
+    names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
+    defined: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
+    for name in sorted(names, key=str.lower):
+        words = words_of(name)
+        subject = (words.subject or words.title).replace("{column}", "a target")
+        defined[find_question({"measure": name})].append((name, subject, words))
+    return defined
+
+
+_DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
+
+
+@dataclass(frozen=True)
+class TriedRemedy:
+    """A remedy, and the figures of a candidate's tables after it.
+
+    `lost` records are taken out, `blanked` values made missing. `broken`: the clauses that are not kept then.
+    `values`: clause -> its figure. `distance`: that of the column that is farthest from the confidential one,
+    a share of 1.
+    """
+
+    name: str
+    lost: int
+    blanked: int
+    broken: tuple[str, ...]
+    values: Mapping[str, float | None]
+    distance: float
+
+
+@dataclass(frozen=True)
+class WhatNow:
+    """A sentence for a reader in a hurry; what was tried, in short and by clause, None where nothing was."""
+
+    sentence: str
+    table: PageTable | None = None
+    clauses: PageTable | None = None
+
+
+_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
+
+
+def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> WhatNow:
+    """Return what to do about a refusal; `reason` is the clause of the headline."""
+    if not tried:
+        untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
+        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}")
+    best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
+    if best.broken:
+        sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
+    else:
+        sentence = (
+            f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
+            f"again, so rather {_OTHERWISE}"
+        )
+    broken = [clause for clause in list_deciding(content) if clause["outcome"] not in {"kept", "waived"}]
+    return WhatNow(
+        sentence, _tabulate_remedies(content, tried, reason, len(broken)), _tabulate_clauses(broken, tried)
+    )
+
+
+def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -> PageTable:
+    rows = []
+    for clause in broken:
+        words = words_of(clause["measure"])
+        cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
+        for remedy in tried:
+            mark = "✗" if clause["name"] in remedy.broken else "✓"
+            cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
+        rows.append(tuple(cells))
+    headings = ("Clause", "Bound", "As it is", *(remedy.name for remedy in tried))
+    return PageTable("Clauses that are not kept, after each remedy", headings, tuple(rows))
+
+
+def _tabulate_remedies(
+    content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None, broken: int
+) -> PageTable:
+    distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
+    words = None if reason is None else words_of(reason["measure"])
+    subject = [] if reason is None else [capitalized(write_subject(reason))]
+    headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept", *subject]
+
+    def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:
+        figure = [] if reason is None else [write_figure(value, words)]
+        apart = MISSING if distance is None else f"{100 * distance:.1f} %"
+        return (name, cost, str(number), *figure, apart)
+
+    rows = [write_row("as it is", MISSING, broken, reason and reason["value"], max(distances, default=None))]
+    for remedy in tried:
+        value = reason and remedy.values.get(reason["name"])
+        rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
+    return PageTable("What each would do", (*headings, "Least alike column, off by"), tuple(rows))
+
+
+def _write_cost(remedy: TriedRemedy) -> str:
+    lost = f"{remedy.lost:,} records" if remedy.lost else ""
+    blanked = f"{remedy.blanked:,} values" if remedy.blanked else ""
+    return ", ".join(filter(None, (lost, blanked))) or MISSING

@@ -1,22 +1,24 @@
-"""The first page: verdict, four questions with their answers, a chart of all that matters, and what now."""
+"""The first page: verdict, four questions with their answers, a chart of all that matters; and sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.glossary import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
-    MISSING,
+    Content,
     Figure,
     PageTable,
+    join_names,
     write_bound,
     write_figure,
+    write_figures,
     write_subject,
 )
 from disclosure_pipeline.evidence.page.clauses_section import (
@@ -25,14 +27,15 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     find_baselines,
     find_beside,
     find_question,
+    list_deciding,
 )
+from disclosure_pipeline.evidence.page.sections import list_worst_by_target
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF
 from disclosure_pipeline.policy.verdict import use_of_bound
 from disclosure_pipeline.tables.messages import capitalized
 
-Content = Mapping[str, Any]
 _Clause = Mapping[str, Any]
 
 _TRUSTED = list(QUESTIONS)[-1]
@@ -96,7 +99,7 @@ def write_headline(content: Content) -> str:
 def find_reason(content: Content) -> _Clause | None:
     """Return the clause of the headline; None where none stands against a release."""
     if content["decision"] == "undetermined":
-        doubtful = [clause for clause in _list_deciding(content) if clause["outcome"] == "undetermined"]
+        doubtful = [clause for clause in list_deciding(content) if clause["outcome"] == "undetermined"]
         # Where the engine or the tables cannot be trusted, no other figure counts.
         doubtful.sort(key=lambda clause: (not clause["control"], find_question(clause) != _TRUSTED))
         return doubtful[0] if doubtful else None
@@ -108,7 +111,7 @@ def show_bounds(content: Content) -> Figure | None:
     """Draw each risk that the policy bounds as a share of its bound, the farthest beyond first."""
     rows = [
         clause
-        for clause in _list_deciding(content)
+        for clause in list_deciding(content)
         if find_question(clause) != _TRUSTED
         and clause["value"] is not None
         and not clause["at_least"]
@@ -187,13 +190,9 @@ def show_power(power: GatePower) -> Figure:
     )
 
 
-def _list_deciding(content: Content) -> list[_Clause]:
-    return [clause for clause in content["clauses"] if not clause["warns"]]
-
-
 def _list_clauses(content: Content, question: str) -> list[_Clause]:
     """Return the clauses that answer a question, the gravest first."""
-    clauses = [clause for clause in _list_deciding(content) if find_question(clause) == question]
+    clauses = [clause for clause in list_deciding(content) if find_question(clause) == question]
     return sorted(
         clauses,
         key=lambda clause: (
@@ -310,88 +309,82 @@ def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-@dataclass(frozen=True)
-class TriedRemedy:
-    """A remedy, and the figures of a candidate's tables after it.
-
-    `lost` records are taken out, `blanked` values made missing. `broken`: the clauses that are not kept then.
-    `values`: clause -> its figure. `distance`: that of the column that is farthest from the confidential one,
-    a share of 1.
-    """
-
-    name: str
-    lost: int
-    blanked: int
-    broken: tuple[str, ...]
-    values: Mapping[str, float | None]
-    distance: float
-
-
-@dataclass(frozen=True)
-class WhatNow:
-    """A sentence for a reader in a hurry; what was tried, in short and by clause, None where nothing was."""
-
-    sentence: str
-    table: PageTable | None = None
-    clauses: PageTable | None = None
-
-
-_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
-
-
-def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> WhatNow:
-    """Return what to do about a refusal; `reason` is the clause of the headline."""
-    if not tried:
-        untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
-        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}")
-    best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
-    if best.broken:
-        sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
-    else:
-        sentence = (
-            f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
-            f"again, so rather {_OTHERWISE}"
+def tell_intruder(content: Content) -> list[str]:
+    """Return what somebody could do who knows the keys of a person: the most for one target."""
+    figures = content["figures"]
+    keys = join_names(figures["keys"])
+    rows = list_worst_by_target(content)
+    sentences = []
+    if rows:
+        worst = max(rows, key=lambda row: float(row["DiSCO"]))
+        found, told = write_figures(worst, "attribute", "iS", "DiSCO")
+        sentences.append(
+            f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
+            f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
         )
-    broken = [clause for clause in _list_deciding(content) if clause["outcome"] not in {"kept", "waived"}]
-    return WhatNow(
-        sentence, _tabulate_remedies(content, tried, reason, len(broken)), _tabulate_clauses(broken, tried)
+    return [*sentences, *_tell_frames(figures)]
+
+
+def tell_found(content: Content) -> str:
+    """Return how many people are singled out by their keys, and found so."""
+    figures = content["figures"]
+    if not figures["identity"]:
+        return "Whether people can be found was not measured."
+    worst = max(figures["identity"], key=lambda row: row.get("repU") or 0.0)
+    unique, both = write_figures(worst, "identity", "UiO", "repU")
+    return (
+        f"{unique} of the people are the only ones with their combination of {join_names(figures['keys'])}. "
+        f"For {both} the synthetic table holds exactly one such record, which looks like them, whether it "
+        "was made from them or not."
     )
 
 
-def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -> PageTable:
-    rows = []
-    for clause in broken:
-        words = words_of(clause["measure"])
-        cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
-        for remedy in tried:
-            mark = "✗" if clause["name"] in remedy.broken else "✓"
-            cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
-        rows.append(tuple(cells))
-    headings = ("Clause", "Bound", "As it is", *(remedy.name for remedy in tried))
-    return PageTable("Clauses that are not kept, after each remedy", headings, tuple(rows))
+# What stands in the frames that not every dossier has, one sentence a row, in this order.
+_TOLD = {
+    "holdout": (
+        "Of the people who took no part in the synthesis, {holdout} can be told their {target}; of those who "
+        "did, {ground_truth} (table {synthesis})."
+    ),
+    "membership": (
+        "By whole records it is told who took part with an advantage of {advantage_records}; by the nearest "
+        "record {TPR_at_1} of those who did are found at 1 % false alarms (table {synthesis})."
+    ),
+    "units": (
+        "Somebody who knows these columns of everybody names {individual_risk} of the people rightly by "
+        "table {synthesis}, and at least one of {household_risk} of the units that they belong to."
+    ),
+    "bands": (
+        "The {target} of {DiSCO_within} of the people is told to within {within} by table {synthesis}, of "
+        "{DiSCO_within_others} by other people's records; the median of their keys is as near for "
+        "{guessed_within}, and for {guessed_within_others} among other people."
+    ),
+    "population": (
+        "Somebody who does not know who took part names {repU_population} of the people rightly by table "
+        "{synthesis}; of matches with exactly one confidential record {DIS} would be right."
+    ),
+    "population_targets": (
+        "Without knowing who took part, the {target} of {DiSCO_population} of the people is told{by_weight} "
+        "(table {synthesis})."
+    ),
+    "together": (
+        "If all synthetic tables are published, at least one tells the {target} of {any} of the people, and "
+        "several that agree that of {agreed}. As many draws of other people's records tell it of "
+        "{DiSCO_any_others}, as many fresh samples of {DiSCO_any_fresh} at most."
+    ),
+}
 
 
-def _tabulate_remedies(
-    content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None, broken: int
-) -> PageTable:
-    distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
-    words = None if reason is None else words_of(reason["measure"])
-    subject = [] if reason is None else [capitalized(write_subject(reason))]
-    headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept", *subject]
-
-    def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:
-        figure = [] if reason is None else [write_figure(value, words)]
-        apart = MISSING if distance is None else f"{100 * distance:.1f} %"
-        return (name, cost, str(number), *figure, apart)
-
-    rows = [write_row("as it is", MISSING, broken, reason and reason["value"], max(distances, default=None))]
-    for remedy in tried:
-        value = reason and remedy.values.get(reason["name"])
-        rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
-    return PageTable("What each would do", (*headings, "Least alike column, off by"), tuple(rows))
-
-
-def _write_cost(remedy: TriedRemedy) -> str:
-    lost = f"{remedy.lost:,} records" if remedy.lost else ""
-    blanked = f"{remedy.blanked:,} values" if remedy.blanked else ""
-    return ", ".join(filter(None, (lost, blanked))) or MISSING
+def _tell_frames(figures: Content) -> Iterator[str]:
+    for frame, sentence in _TOLD.items():
+        for row in figures.get(frame, ()):
+            if row.get("measure", "DiSCO") != "DiSCO":
+                continue
+            written = {
+                name: value if name in LABELS else write_figure(value, find_words(name, frame))
+                for name, value in row.items()
+            }
+            if row.get("DiSCO_weighted") is not None:
+                weighted = f"; by weight, DiSCO is {written['DiSCO_weighted']} of the population"
+                yield sentence.format(**written, by_weight=weighted)
+            else:
+                yield sentence.format(**written, by_weight="")

@@ -15,16 +15,23 @@ from disclosure_pipeline.evaluation.glossary import find_words
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
-from disclosure_pipeline.evidence.page import intruder, sections
-from disclosure_pipeline.evidence.page.charts import tabulate
-from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, tabulate_clauses
-from disclosure_pipeline.evidence.page.first_page import (
+from disclosure_pipeline.evidence.page import sections
+from disclosure_pipeline.evidence.page.charts import join_names, tabulate
+from disclosure_pipeline.evidence.page.clauses_section import (
+    QUESTIONS,
     TriedRemedy,
     advise,
+    compare_with_last,
+    define,
+    tabulate_clauses,
+)
+from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
     find_reason,
     show_bounds,
     show_power,
+    tell_found,
+    tell_intruder,
     write_headline,
 )
 from disclosure_pipeline.measures.words import NONE, Words
@@ -232,8 +239,8 @@ def render_page(
             headline=write_headline(shown),
             kind=shown["decision"] or "measured",
             kept=count_kept(shown["clauses"]),
-            keys=intruder.join_names(shown["figures"]["keys"]),
-            targets=intruder.join_names(shown["figures"]["targets"]),
+            keys=join_names(shown["figures"]["keys"]),
+            targets=join_names(shown["figures"]["targets"]),
             answers=answer_questions(shown, power),
             bounds=show_bounds(shown),
             power=power,
@@ -242,10 +249,10 @@ def render_page(
             what_now=None if is_public or remedies is None else advise(shown, remedies, find_reason(shown)),
             questions=list(QUESTIONS),
             clause_tables=tabulate_clauses(shown),
-            found=intruder.show_found(shown),
-            found_sentence=intruder.tell_found(shown),
-            intruder=intruder.tell_intruder(shown),
-            disclosure=intruder.show_disclosure(shown),
+            found=sections.show_found(shown),
+            found_sentence=tell_found(shown),
+            intruder=tell_intruder(shown),
+            disclosure=sections.show_disclosure(shown),
             subgroups=sections.show_subgroups(shown),
             groups_drawn=MOST_RECORDS if max(records) > MOST_RECORDS else 0,
             excludes_records=sections.excludes_records(shown),
@@ -258,7 +265,7 @@ def render_page(
             copies_sentences=sections.tell_copies(shown),
             utility=sections.show_utility(shown),
             risk_utility=None if is_public or shown["gate"] is None else sections.show_map(shown, others),
-            change=sections.compare_with_last(shown, others[-1] if others else None),
+            change=compare_with_last(shown, others[-1] if others else None),
             has_last=bool(others),
             ledger=tabulate(
                 "What was changed, and in how many records",
@@ -266,7 +273,7 @@ def render_page(
                 ["table", "column", "rule", "records"],
                 "ledger",
             ),
-            definitions=sections.define(shown),
+            definitions=define(shown),
             withheld_warnings=shown.get("number_of_warnings", 0),
         )
     )

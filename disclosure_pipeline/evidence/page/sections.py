@@ -1,4 +1,4 @@
-"""Sections of the page on copies, nearness and utility, and its definitions."""
+"""What the page draws: who is copied, found and told, groups of people, growth and utility."""
 
 from __future__ import annotations
 
@@ -10,25 +10,20 @@ from typing import Any
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     MISSING,
+    Content,
     Figure,
     PageTable,
+    draw_frame,
     find_worst,
-    list_points,
-    name_marks,
+    join_names,
     require_words,
     tabulate,
     write_figure,
     write_figures,
 )
-from disclosure_pipeline.evidence.page.clauses_section import QUESTIONS, find_question
-from disclosure_pipeline.evidence.page.intruder import find_bar
 from disclosure_pipeline.measures.chance import errors_of_largest
-from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clauses import words_of
-from disclosure_pipeline.policy.registry import JUDGED
+from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 from disclosure_pipeline.tables.messages import capitalized
-
-Content = Mapping[str, Any]
 
 
 def show_copies(content: Content) -> Figure | None:
@@ -46,19 +41,13 @@ def show_copies(content: Content) -> Figure | None:
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
     found = ": no more" if is_by_chance else f" in {largest['columns']}: {beyond:.1f} points more"
     title = f"People whose record is repeated{found} than in a fresh sample"
-    return Figure(
+    return draw_frame(
         title,
-        charts.draw_rows(
-            list_points(worst.values(), "columns", marks, "partial_copies"),
-            name_marks(marks, "partial_copies"),
-            "% of the people",
-            row_height=24,
-            bars=[
-                (label, row["people_copied_expected"], row["people_copied_expected"] + row[_FOUND_BY_CHANCE])
-                for label, row in worst.items()
-                if row.get("people_copied_expected") is not None and row.get(_FOUND_BY_CHANCE) is not None
-            ],
-        ),
+        worst.values(),
+        "columns",
+        marks,
+        "partial_copies",
+        "% of the people",
         "People whose record nobody else has, and a synthetic record equals, by the columns compared. A bar "
         "is what chance alone adds.",
         tabulate(
@@ -67,6 +56,12 @@ def show_copies(content: Content) -> Figure | None:
             ["columns", "synthesis", *marks, "people_copied_beyond", "people_copied_beyond_se"],
             "partial_copies",
         ),
+        row_height=24,
+        bars=[
+            (label, row["people_copied_expected"], row["people_copied_expected"] + row[_FOUND_BY_CHANCE])
+            for label, row in worst.items()
+            if row.get("people_copied_expected") is not None and row.get(_FOUND_BY_CHANCE) is not None
+        ],
     )
 
 
@@ -107,14 +102,13 @@ def show_growth(content: Content) -> Figure | None:
     any_words = require_words("any", "released_targets")
     disclosed = {(row["target"], row["releases"]): row["any"] for row in figures["released_targets"]}
     before, now = (rows[place]["people_in_releases"] for place in (-2, -1))
-    return Figure(
+    return draw_frame(
         f"Found in what is published: {before:.1f} % of the people, {now:.1f} % with the candidate",
-        charts.draw_rows(
-            list_points(rows, "after", marks, "over_releases"),
-            name_marks(marks, "over_releases"),
-            "% of the people",
-            row_height=17,
-        ),
+        rows,
+        "after",
+        marks,
+        "over_releases",
+        "% of the people",
         "The people found in the releases together, as these became more.",
         PageTable(
             "Releases counted together: people found, and people of whom any table tells a target",
@@ -131,6 +125,7 @@ def show_growth(content: Content) -> Figure | None:
                 for row in rows
             ),
         ),
+        row_height=17,
     )
 
 
@@ -148,15 +143,13 @@ def show_utility(content: Content) -> Figure | None:
         if beyond <= 0
         else f"{farthest['column']} is the column that differs most from the confidential one"
     )
-    return Figure(
+    return draw_frame(
         title,
-        charts.draw_rows(
-            list_points(worst.values(), "column", marks, "columns_apart"),
-            name_marks(marks, "columns_apart"),
-            "share of records that would have to move",
-            row_height=16,
-            width=charts.SIDE_BY_SIDE,
-        ),
+        worst.values(),
+        "column",
+        marks,
+        "columns_apart",
+        "share of records that would have to move",
         "For each column, the share of records that would have to change to have the same frequencies.",
         tabulate(
             "Distance of each column from the confidential one, as a share of 1",
@@ -164,27 +157,9 @@ def show_utility(content: Content) -> Figure | None:
             ["column", "synthesis", *marks],
             "columns_apart",
         ),
+        row_height=16,
+        width=charts.SIDE_BY_SIDE,
     )
-
-
-def define(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
-    """Return the risks that the page shows, each with its name on the charts, by question.
-
-    Checks and controls say what they are.
-    """
-    figures = content["figures"]
-    shown = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
-    names = {name for frame, columns in shown.items() if figures[frame] for name in columns}
-    names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
-    defined: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
-    for name in sorted(names, key=str.lower):
-        words = words_of(name)
-        subject = (words.subject or words.title).replace("{column}", "a target")
-        defined[find_question({"measure": name})].append((name, subject, words))
-    return defined
-
-
-_DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
 
 
 _FOUND_BY_CHANCE = "people_copied_by_chance"
@@ -204,16 +179,14 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
     shown = list(worst.values())[:_MOST]
     target = shown[0]["target"]
     which = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
-    return Figure(
+    return draw_frame(
         f"Most exposed are people with {shown[0]['group']}: {shown[0]['DiSCO']:.1f} % can be told their "
         f"{target}",
-        charts.draw_rows(
-            list_points(shown, "group", _MARKS, "subgroups"),
-            name_marks(_MARKS, "subgroups"),
-            "% of the group",
-            row_height=17,
-            bars=[(str(row["group"]), *find_bar(row, errors_of_largest(len(worst)))) for row in shown],
-        ),
+        shown,
+        "group",
+        _MARKS,
+        "subgroups",
+        "% of the group",
         "For each group of people, how many can be told their target.",
         tabulate(
             f"{which}, by how many of each can be told their {target}",
@@ -221,7 +194,15 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
             ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "lift"],
             "subgroups",
         ),
+        row_height=17,
+        bars=[(str(row["group"]), *_find_bar(row, errors_of_largest(len(worst)))) for row in shown],
     )
+
+
+def _find_bar(row: Mapping[str, Any], errors: float) -> tuple[float, float]:
+    """Return where DiSCO of fresh samples lies, so many standard errors off, in percent."""
+    middle, reach = row.get("DiSCO_others") or 0.0, errors * (row.get("DiSCO_beyond_se") or 0.0)
+    return max(0.0, middle - reach), min(100.0, middle + reach)
 
 
 def _name_group(row: Mapping[str, Any]) -> str:
@@ -303,28 +284,109 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
 
 
-def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
-    """Return what the clauses say now, and said of the candidate before; None where there is none."""
-    if last is None:
+def show_found(content: Content) -> Figure | None:
+    """Draw the people whom their keys single out, and the records that point at one person."""
+    rows = content["figures"]["identity"]
+    if not rows:
         return None
-    before = {clause["name"]: clause for clause in last["clauses"]}
-    rows = []
-    for clause in content["clauses"]:
-        earlier = before.get(clause["name"])
-        if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
-            continue
-        words = words_of(clause["measure"])
-        both_known = clause["value"] is not None and earlier["value"] is not None
-        change = f"{clause['value'] - earlier['value']:+.3g}" if both_known else MISSING
-        outcomes = [earlier["outcome"], clause["outcome"]]
-        rows.append(
-            (
-                clause["name"],
-                write_figure(earlier["value"], words),
-                write_figure(clause["value"], words),
-                change,
-                outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
-            )
-        )
-    caption = f"Clauses whose figure changed since candidate {last['candidate']}"
-    return PageTable(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
+    worst = max(rows, key=lambda row: row.get("repU") or 0.0)
+    marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
+    marks |= {"unique_hits_others": charts.OTHERS}
+    legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
+    named = {
+        "people singled out by their keys": ("UiO", "repU"),
+        "records pointing at one person": ("unique_hits", "unique_hits_others"),
+    }
+    points = [
+        (label, legend.get(column, BY_SYNTHETIC), worst[column])
+        for label, columns in named.items()
+        for column in columns
+        if worst.get(column) is not None
+    ]
+    beyond = worst.get("unique_hits_beyond_chance") or 0.0
+    at_most = "at most " if content.get("is_rounded") else ""
+    more = f"{at_most}{write_figure(beyond, require_words('unique_hits_beyond', 'identity'))} more"
+    more = more if beyond > 0 else "no more"
+    return Figure(
+        f"Records pointing at one person: {more} than with other people's records",
+        charts.draw_rows(
+            points,
+            {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
+            "% of the people, or of the synthetic records",
+            longest_name=charts.LONG_NAMES,
+        ),
+        "People who are the only ones with their keys, and records with the keys of exactly one person.",
+        tabulate(
+            "Who is singled out, in percent",
+            rows,
+            ["synthesis", "UiO", "UiOiS", "repU", "unique_hits", "unique_hits_others", "unique_hits_beyond"],
+            "identity",
+        ),
+    )
+
+
+def show_disclosure(content: Content) -> Figure | None:
+    """Return the targets with what GT holds, what SD tells, what others would tell, and what chance gives."""
+    rows = list_worst_by_target(content)
+    if not rows:
+        return None
+    marks = {
+        "Dorig": charts.OWN,
+        "DiSCO": charts.SYNTHETIC,
+        "DiSCO_others": charts.OTHERS,
+        "DiSCO_chance": charts.CHANCE,
+    }
+    if max(content["figures"]["N_s"]) > content["figures"]["N_d"]:
+        # That of as many records stands beside the others; that of all records for itself.
+        marks |= {"DiSCO_at_n": marks["DiSCO"], "DiSCO": charts.SQUARE}
+    errors = errors_of_largest(len(rows))
+    return draw_frame(
+        _find_largest(rows),
+        rows,
+        "target",
+        marks,
+        "attribute",
+        "% of the people",
+        "For each target, how many people can be told their value, by whom. A bar is where fresh samples of "
+        f"other people lie, but for chance.{_tell_few(rows, content)}",
+        tabulate(
+            "Who can tell a person's target, in percent of the people",
+            rows,
+            ["target", "synthesis", *marks, "DiSCO_beyond", "DiSCO_beyond_se"],
+            "attribute",
+        ),
+        bars=[(str(row["target"]), *_find_bar(row, errors)) for row in rows],
+    )
+
+
+def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the target that most is told of, by the figure that a policy bounds."""
+    measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
+    if not measured:
+        worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
+        return f"The synthetic table tells most about {worst['target']}"
+    worst = max(measured, key=_beyond_both)
+    beyond = write_figure(_beyond_both(worst), require_words("DiSCO_beyond", "attribute"))
+    is_clear = _beyond_both(worst) > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0)
+    which = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
+    return f"{which} {beyond} more than from other people's records or by chance"
+
+
+def _tell_few(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
+    """Return a sentence that names the targets whose DiSCO few people are behind; empty if there is none."""
+    smallest, people = content["smallest_count"], content["figures"]["N_d"]
+    few = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
+    return f" Fewer than {smallest} people are behind DiSCO of {join_names(few)}." if few else ""
+
+
+def _beyond_both(row: Mapping[str, Any]) -> float:
+    """Return the figure that a policy bounds: of what is beyond chance, the smaller difference."""
+    beyond, excess = row.get("DiSCO_beyond_chance"), row.get("DiSCO_excess")
+    beyond = row["DiSCO_beyond"] if beyond is None else beyond
+    return float(beyond if excess is None else min(beyond, excess))
+
+
+def list_worst_by_target(content: Content) -> list[Mapping[str, Any]]:
+    """Return each target's synthesis with the largest DiSCO, the targets in their order."""
+    rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
+    return list(find_worst(rows, "target", "DiSCO").values())
