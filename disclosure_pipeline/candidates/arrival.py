@@ -12,9 +12,6 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.candidates.evaluation_records import (
-    draw_seed,
-)
 from disclosure_pipeline.candidates.measuring import measure_candidate, record_measured
 from disclosure_pipeline.candidates.reading import (
     choose_candidate_engine,
@@ -41,7 +38,6 @@ from disclosure_pipeline.policy.verdict import Judgement, hold, publish
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
-from disclosure_pipeline.tables.files import FORMATS
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 ARRIVAL = "arrival.json"
@@ -134,7 +130,7 @@ def receive(
 def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs_marker: bool) -> Arrival:
     require_safe_name(candidate, "candidate")
     incoming = folder or folders.incoming / candidate
-    snapshot = take_snapshot(incoming, candidate, folders.store, FORMATS, needs_marker=needs_marker)
+    snapshot = take_snapshot(incoming, candidate, folders.store, needs_marker=needs_marker)
     engine = choose_candidate_engine(folders, snapshot)
     syntheses: list[Any] = []
     violations: list[Violation] = []
@@ -168,7 +164,7 @@ def _measure_overlap(
     gate = folders.gate
     with open_candidate(folders, snapshot, engine, syntheses) as candidate:
         try:
-            measured = measure_candidate(gate, candidate, engine.name, draw_seed(folders.store))
+            measured = measure_candidate(folders, candidate, engine)
         except InputError:  # the step that needs the figures measures again, and says so
             return measure_key_overlap(candidate.opened, gate.keys, gate.key_grouping)
     record_measured(folders, snapshot, candidate.ground_truth, measured)

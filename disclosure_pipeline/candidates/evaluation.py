@@ -20,7 +20,7 @@ from disclosure_pipeline.candidates.arrival import (
     receive,
     record_ground_truth,
 )
-from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES, draw_seed
+from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
 from disclosure_pipeline.candidates.measuring import (
     Measured,
     measure_candidate,
@@ -111,7 +111,7 @@ def evaluate(
     syntheses = None if staged is None else staged.measured
     stage = None if staged is None else staged.folder
     with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
-        measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
+        measured = measure_candidate(folders, opened, engine)
     measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
     measured = add_releases(folders, snapshot, measured, opened.ground_truth, earlier, stage)
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
@@ -138,7 +138,7 @@ def _load_or_measure(
     snapshot = load_snapshot(snapshot.candidate, folders.store)
     if measured is None:
         with open_candidate(folders, snapshot, engine) as opened:
-            measured = measure_candidate(folders.gate, opened, engine.name, draw_seed(folders.store))
+            measured = measure_candidate(folders, opened, engine)
             digest = opened.ground_truth
     if earlier is not None:
         measured = add_confidential(folders, snapshot, engine, measured)

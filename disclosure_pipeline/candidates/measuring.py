@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.candidates.evaluation_records import draw_seed
 from disclosure_pipeline.candidates.reading import (
     OpenedCandidate,
     choose_engine_for,
@@ -62,9 +63,10 @@ class Measured:
     releases: str | None = None  # empty: nothing was published; None: not measured beside it yet
 
 
-def measure_candidate(gate: Gate, candidate: OpenedCandidate, engine: str, seed: int) -> Measured:
+def measure_candidate(folders: GateFolders, candidate: OpenedCandidate, engine: Engine) -> Measured:
     """Measure GT and a candidate, as `measure_tables`, and of the gate's holdout."""
-    result = measure_tables(gate, candidate.opened, engine, candidate.with_holdout, seed, candidate.claim)
+    gate, seed, claim = folders.gate, draw_seed(folders.store), candidate.claim
+    result = measure_tables(gate, candidate.opened, engine.name, candidate.with_holdout, seed, claim)
     return Measured(result, {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest})
 
 

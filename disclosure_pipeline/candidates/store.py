@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ from disclosure_pipeline.runtime.files import (
     sync_folder,
     write_json,
 )
-from disclosure_pipeline.tables.files import suffix_of
+from disclosure_pipeline.tables.files import FORMATS, suffix_of
 from disclosure_pipeline.tables.sources import LinkedSource, Source
 
 CLAIMS = "claims.yaml"
@@ -172,9 +172,7 @@ class Snapshot:
         return hashlib.sha256(listing.encode()).hexdigest()
 
 
-def take_snapshot(
-    folder: Path, candidate: str, store: Store, formats: Collection[str], *, needs_marker: bool = True
-) -> Snapshot:
+def take_snapshot(folder: Path, candidate: str, store: Store, *, needs_marker: bool = True) -> Snapshot:
     """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
 
     No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (it
@@ -195,10 +193,10 @@ def take_snapshot(
             raise StoreError(f"Candidate {candidate!r} holds no table.")
         for name, is_file in is_plain.items():
             require_safe_name(name, "file name")
-            if not is_file or not name.endswith(tuple(formats)):
+            if not is_file or not name.endswith(FORMATS):
                 raise StoreError(
                     f"Candidate {candidate!r} holds {name!r}, which is no plain file of a known format "
-                    f"({', '.join(formats)}): remove it from the candidate's folder."
+                    f"({', '.join(FORMATS)}): remove it from the candidate's folder."
                 )
         files = tuple(_copy(name, folder_handle, store) for name in sorted(is_plain))
         snapshot = Snapshot(candidate, files, claims)

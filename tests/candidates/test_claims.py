@@ -102,7 +102,7 @@ def test_a_claim_is_part_of_what_was_measured(arrived: Path) -> None:
 def test_a_damaged_record_of_a_claim_is_no_claim(damaged: dict[str, Any], arrived: Path) -> None:
     claim(arrived, "one", "claims: {epsilon: 1}", silc(2).drop(columns="household"))
     gate = gate_at(arrived)
-    snapshot = take_snapshot(arrived / "incoming" / "one", "one", gate.store, [".parquet"])
+    snapshot = take_snapshot(arrived / "incoming" / "one", "one", gate.store)
     assert snapshot.claims == Claims(1, 0)
     record = gate.store.candidate_folder("one") / "snapshot.json"
     write_json(record, json.loads(record.read_text()) | {"claims": damaged})

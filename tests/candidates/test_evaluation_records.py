@@ -218,7 +218,7 @@ def test_a_file_that_changes_while_it_is_copied_is_not_taken(
     monkeypatch.setattr("disclosure_pipeline.candidates.store.copy_hashed", copy_while_it_is_written)
     store = Store(tmp_path / "store")
     with pytest.raises(StoreError, match="changed while it was read"):
-        take_snapshot(arrived, CANDIDATE, store, (".csv",), needs_marker=False)
+        take_snapshot(arrived, CANDIDATE, store, needs_marker=False)
     assert not list((store.root / "objects").iterdir())
     assert not store.candidate_folder(CANDIDATE).exists()
 
@@ -226,7 +226,7 @@ def test_a_file_that_changes_while_it_is_copied_is_not_taken(
 def test_a_record_that_names_a_file_twice_is_damaged(arrived: Path, tmp_path: Path) -> None:
     """Otherwise one synthesis would be counted as two."""
     store = Store(tmp_path / "store")
-    snapshot = take_snapshot(arrived, CANDIDATE, store, (".csv",), needs_marker=False)
+    snapshot = take_snapshot(arrived, CANDIDATE, store, needs_marker=False)
     assert read_snapshot(CANDIDATE, store) == snapshot
     place = store.candidate_folder(CANDIDATE) / "snapshot.json"
     record = read_json(place, "synthetic")

@@ -54,7 +54,7 @@ class Home:
         for number, content in enumerate(contents):
             (arrived / f"{number}.csv").write_bytes(content)
         (arrived / MARKER).touch()
-        snapshot = take_snapshot(arrived, candidate, self.store, (".csv",))
+        snapshot = take_snapshot(arrived, candidate, self.store)
         records = self.store.candidate_folder(candidate)
         (records / "release.lock").touch()
         if decision:

@@ -37,7 +37,6 @@ from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.alignment import as_frames
-from disclosure_pipeline.tables.files import FORMATS
 from support import event_stores
 
 GATE = "small"
@@ -347,7 +346,7 @@ def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -
 
 
 def take(folder: Path, root: Path) -> Snapshot:
-    return take_snapshot(folder, folder.name, Store(root), FORMATS)
+    return take_snapshot(folder, folder.name, Store(root))
 
 
 def read_json(path: Path) -> Any:

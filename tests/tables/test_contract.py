@@ -246,11 +246,10 @@ CHECK = """
 import os, sys
 from pathlib import Path
 before = dict(os.environ)
-from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.canonical_tables import read_canonical
-from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 try:
-    read_canonical(Path(sys.argv[1]), {"a": Column(type="integer")}, "the table", ["a"], only_known=True)
+    read_canonical(Path(sys.argv[1]), Contract({"a": Column(type="integer")}, "the table", ["a"], True))
 except ContractError as error:
     print([(violation.rule, violation.records) for violation in error.violations])
 assert dict(os.environ) == before, set(os.environ) - set(before)

@@ -280,9 +280,9 @@ def render_page(
     return page
 
 
-def render_result(result: Disclosure, smallest_count: int = SMALLEST_COUNT) -> str:
-    """Return the page of tables that were measured without a gate; levels of fewer people are not named."""
-    return render_page(build_measurement(result, smallest_count))
+def render_result(result: Disclosure) -> str:
+    """Return the page of tables that were measured without a gate; levels of few people are not named."""
+    return render_page(build_measurement(result, SMALLEST_COUNT))
 
 
 def is_dossier(content: Mapping[str, Any]) -> bool:
