@@ -159,7 +159,7 @@ Table = Literal["GT", "SD"]
 
 INNER_BINS = 20
 NOT_IN_SD, NEVER, ALWAYS = 0, 1, INNER_BINS + 2
-"""The bins of their own; from 2 on, the inner ones are closed on the left."""
+"""Bins with a meaning of their own; from 2 on, the inner ones are closed on the left."""
 
 BINS = INNER_BINS + 3
 BAND, GAP = 0.06, 0.02

@@ -312,7 +312,7 @@ class GateFolders:
 
 
 LINKED = ("persons", "events")
-"""What the names of a candidate's files begin with, where people have events."""
+"""Prefixes of the names of a candidate's files, where people have events."""
 
 
 def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...]]:
@@ -356,7 +356,7 @@ def locate_revocations(releases: Path) -> Path:
 TOLERANCE = timedelta(minutes=5)
 
 LAST_MOMENT = "last_moment.json"
-"""The file of a store that records it."""
+"""The file of a store that records the last moment."""
 
 
 def require_forward_clock(store: Store, now: datetime) -> None:

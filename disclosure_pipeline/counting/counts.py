@@ -218,7 +218,7 @@ class TargetCounts:
 
     @property
     def has_large_cells(self) -> bool:
-        """Whether a DiSCO cell has more records than `list_cells_above`."""
+        """True if a DiSCO cell has more records than `list_cells_above`."""
         return any(len(pairs.groups) for pairs in self.large_pairs)
 
 

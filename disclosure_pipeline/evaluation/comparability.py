@@ -26,7 +26,7 @@ from disclosure_pipeline.tables.messages import listed, table_names
 Rows = dict[tuple[Any, int], dict[str, Any]]
 
 WHOLE_KEY = "(whole key)"
-"""What stands for the combination of all keys in the frame `key_overlap`."""
+"""Stands for the combination of all keys in the frame `key_overlap`."""
 
 # Percent of records: below, a user is warned. A policy has bounds of its own.
 LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1

@@ -84,7 +84,7 @@ def controls(
 
 @dataclass(frozen=True)
 class _Controls:
-    """How the tables of a control are measured: as those of the gate's run are."""
+    """The plan by which the tables of a control are measured: that of the gate's run."""
 
     keys: Sequence[Any]
     targets: Sequence[Any]

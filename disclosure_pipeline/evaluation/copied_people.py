@@ -33,7 +33,7 @@ APART_SAMPLE = 200_000
 """The number of GT records that tell whom columns drawn apart find."""
 
 FEWEST_OF_GROUP = 10
-"""A group of so many people is looked at by itself."""
+"""The number of people from which on a group is looked at by itself."""
 
 IN_GROUPS = ("group_copied_beyond", "group_copied_by_chance", "group_copied_beyond_chance")
 

@@ -198,7 +198,7 @@ WITHOUT_NUMBERS = "all but numbers"
 """Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
 
 EVENTS_ALONE, SUMMARIES_ALONE = "the events alone", "the events' summaries alone"
-"""What happened to somebody tells who it is, whatever the record of the person says.
+"""Events tell who somebody is, whatever the record of the person says.
 
 A multiset is another one as soon as one value is changed; most of the summaries are not.
 """

@@ -60,7 +60,7 @@ PAIRS_SAMPLE = 100_000
 """This many records of each table are enough to see how far apart pairs of columns are."""
 
 _NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
-"""What is expected of them."""
+"""Guard -> its figure for a fresh sample."""
 
 
 @dataclass(frozen=True)

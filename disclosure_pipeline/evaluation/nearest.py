@@ -24,7 +24,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 EVERYBODY = 20_000
-"""Of so many GT records all are looked at, of more a sample."""
+"""The largest number of GT records that are all looked at; of more it is a sample."""
 
 SAMPLE = 2_000
 

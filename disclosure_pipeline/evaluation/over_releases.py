@@ -41,7 +41,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
 MOST_STEPS = 6
-"""The sum over the releases is shown after so many of them: each step counts their tables again."""
+"""The most steps at which the sum over the releases is shown: each counts their tables again."""
 
 
 def measure_releases(

@@ -28,7 +28,7 @@ _SHOWN_OF_BANDS = (
 )
 _TWO = 2
 SMALLEST_COUNT = 10
-"""A figure of fewer people says so."""
+"""The number of people below which a figure says how few they are."""
 
 
 _FACTS = ("keys", "targets", "N_d", "N_s", "N_holdout", "warnings", "comparability_doubts")
@@ -371,7 +371,7 @@ def _to_tuples(fact: Any) -> Any:
 
 
 def _spread(percentages: pd.Series[float]) -> str:
-    """Such as "12.50 %", or "12.50 to 14.00 %" for several that differ."""
+    """Write a percentage, or the range of several that differ: "12.50 %", "12.50 to 14.00 %"."""
     low, high = f"{percentages.min():.2f}", f"{percentages.max():.2f}"
     return f"{low} %" if low == high else f"{low} to {high} %"
 

@@ -202,7 +202,7 @@ MOST_LEVELS = 20
 
 GROUPS_OF_NUMBERS = 5
 MOST_RECORDS = 200_000
-"""Of larger tables so many records of each are drawn: enough to see which group bears most."""
+"""The number of records drawn of larger tables: enough to see which group bears most."""
 
 INDEX = ["column", "group", "target", "synthesis"]
 

@@ -1,4 +1,4 @@
-"""What chance alone gives: the DiSCO of keys that tell nothing, and how far it takes the guards' figures.
+"""Chance alone: the DiSCO of keys that tell nothing, and how far the guards' figures go by it.
 
 This project's own. [R section 4] flags one target level that is behind most of DiSCO; DiSCO by chance says
 with one number how much of it comes from levels being common.

@@ -363,7 +363,7 @@ def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:
 
 
 ENOUGH_RECORDS = 20_000
-"""So many tell how often records would repeat by chance."""
+"""The number of records that tells how often records would repeat by chance."""
 
 MANY_REPEATS = 20.0
 """Percent of the records that repeat, over those by chance: then it is asked whose they are."""

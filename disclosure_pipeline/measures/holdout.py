@@ -43,7 +43,7 @@ from disclosure_pipeline.measures.words import (
 _NEWCOMBE = "Newcombe 1998"
 
 SHARED_CONFIDENCE = 0.999
-"""Of the interval that tells whether a holdout shares records with GT: a false alarm would be a nuisance."""
+"""The confidence that a holdout shares records with GT: a false alarm would be a nuisance."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class Words:
 
     @property
     def unit_and_denominator(self) -> str:
-        """Such as "% of the confidential records", or "percentage points".
+        """The unit in words, such as "% of the confidential records", or "percentage points".
 
         Example:
             >>> Words("unique", "…").unit_and_denominator

@@ -310,7 +310,7 @@ def overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.Asset
 
 
 SHOWN = 50
-"""Of this many of the newest candidates the verdict and worst clause are shown."""
+"""The number of the newest candidates whose verdict and worst clause are shown."""
 _FIT_INTO_LINE = 45
 
 

@@ -79,7 +79,7 @@ class Clause:
 
     @property
     def name(self) -> str:
-        """Such as "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
+        """Its name in a policy: "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
         name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
         name = name if self.share_of is None else f"{name} / {self.share_of}"
         return f"{name} (mean)" if self.over == "mean" else name

@@ -69,14 +69,14 @@ class Judgement:
 
     @property
     def limit_in_words(self) -> str | None:
-        """Such as "at most 8"; None where there is no limit."""
+        """The limit in words, such as "at most 8"; None where there is none."""
         if self.limit is None:
             return None
         return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
 
     @property
     def limit_in_short(self) -> str | None:
-        """Such as "≤8", which no line breaks; None where there is no limit."""
+        """The limit as a sign that no line breaks, such as "≤8"; None where there is none."""
         return None if self.limit is None else f"{'≥' if self.clause.at_least else '≤'}{self.limit:.4g}"
 
     @property
@@ -87,7 +87,7 @@ class Judgement:
 
     @property
     def in_short(self) -> str:
-        """Such as "repU 10.9 > 8"."""
+        """Clause, figure and limit, such as "repU 10.9 > 8"."""
         if self.value is None or self.limit is None:
             return f"{self.clause.name} could not be determined"
         if self.clause.at_least:

@@ -49,7 +49,7 @@ Named = Annotated[str, Field(min_length=1)]
 
 
 EVENTS = "_events"
-"""What is added to the name of a synthetic table for the one of its people's events."""
+"""The suffix of the name of a synthetic table that holds the events of its people."""
 
 
 class StatementError(DisclosurePipelineError):

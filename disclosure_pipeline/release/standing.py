@@ -1,4 +1,4 @@
-"""Where the candidates of a gate stand as of today, and removing stored bytes that none of them needs."""
+"""The standing of a gate's candidates as of today, and removal of stored bytes that none of them needs."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class CanonicalTable:
 
 
 PREFIX = "events."
-"""What the names of columns begin with that are of events, or derived of them."""
+"""The prefix of columns of events, and of what is derived from them."""
 MULTISET = f"{PREFIX}multiset"
 """All of a person's events: it is another one as soon as a single value differs."""
 

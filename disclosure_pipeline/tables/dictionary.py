@@ -312,7 +312,7 @@ class ContractError(InputError):
 
 @dataclass(frozen=True)
 class Contract:
-    """What a table has to keep: values as the dictionary describes them, and every needed column.
+    """The demands on a table: values as the dictionary describes them, and every needed column.
 
     `table` is its name in messages. With `only_known` it has no column that the dictionary lacks.
     """

@@ -214,7 +214,7 @@ class Comparison:
 
 
 Draw = Callable[[Sequence[CodedColumn], int], Iterator[Comparison]]
-"""What a seed draws to be compared, of columns whose counts are those of the tables: one for a synthesis."""
+"""Draws comparisons by a seed, one for each synthesis, of columns whose counts are those of the tables."""
 
 
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:

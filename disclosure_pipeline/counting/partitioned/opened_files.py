@@ -44,7 +44,7 @@ from disclosure_pipeline.tables.sources import Location, columns_of, is_location
 
 _ORDERED_AT_ONCE = 1 << 23  # records whose values' numbers are in memory at once
 MOST_COMPARED = 1_000_000
-"""Of larger tables so many records are drawn, to look for the nearest ones."""
+"""The number of records among which the nearest ones are looked for; drawn from larger tables."""
 
 
 @dataclass

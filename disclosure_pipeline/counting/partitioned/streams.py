@@ -246,7 +246,7 @@ def read_stream(
 
 @dataclass(frozen=True)
 class StackedStream:
-    """As `Stream`, of all records of `streams` in their order.
+    """A `Stream` of all records of `streams` in their order.
 
     `values`: column -> the number of values of each stream. The values of the second are numbered from where
     those of the first end, and so on.

@@ -190,7 +190,7 @@ def number_on(shade: str, threshold: float) -> Any:
 
 
 def percent_range(percentages: Iterable[float]) -> str:
-    """Such as "12.5 %", or "12.5 to 14.0 %" for several that differ."""
+    """Write a percentage, or the range of several that differ: "12.5 %", "12.5 to 14.0 %"."""
     ordered = sorted(percentages)
     low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
     return f"{low} %" if low == high else f"{low} to {high} %"

@@ -154,7 +154,7 @@ def _explanation(result: Disclosure) -> list[str]:
 
 
 def _flags(row: pd.Series[Any]) -> str:
-    """Such as "one-way: NO; two-way: 3 pairs"; empty where the checks flag nothing."""
+    """Write what the checks flag, such as "one-way: NO; two-way: 3 pairs"; empty for nothing."""
     flags = [f"one-way: {row['one_way']}"] if row["one_way"] else []
     if row["two_way"]:
         flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == 1 else 's'}")

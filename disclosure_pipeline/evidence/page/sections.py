@@ -1,4 +1,4 @@
-"""What the page draws: who is copied, found and told, groups of people, growth and utility."""
+"""The charts of the page: people copied, found and told, groups of people, growth and utility."""
 
 from __future__ import annotations
 
