@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pandas as pd
 
 from disclosure_pipeline.candidates.measuring import measure_candidate, record_measured
 from disclosure_pipeline.candidates.reading import (
-    choose_candidate_engine,
+    CandidateTables,
     choose_engine_for,
+    find_tables,
     open_candidate,
     read_confidential,
     read_ground_truth,
@@ -30,7 +31,6 @@ from disclosure_pipeline.candidates.store import (
     require_safe_name,
     take_snapshot,
 )
-from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
@@ -131,20 +131,20 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
     require_safe_name(candidate, "candidate")
     incoming = folder or folders.incoming / candidate
     snapshot = take_snapshot(incoming, candidate, folders.store, needs_marker=needs_marker)
-    engine = choose_candidate_engine(folders, snapshot)
+    tables = find_tables(folders, snapshot)
     syntheses: list[Any] = []
     violations: list[Violation] = []
     with ExitStack() as stack:
         for files in list_syntheses(folders.gate, snapshot):
             try:
-                syntheses.append(read_synthesis(folders, engine, files, stack))
+                syntheses.append(read_synthesis(folders, tables, files, stack))
             except ContractError as broken:
                 violations += broken.violations
         records = tuple(table.records for table in syntheses)
         if violations:
             return Arrival(snapshot, records, tuple(violations), pd.DataFrame(), ())
         try:
-            overlap = _measure_overlap(folders, snapshot, engine, syntheses)
+            overlap = _measure_overlap(folders, replace(tables, read=syntheses))
         except ContractError as broken:
             return Arrival(snapshot, records, broken.violations, pd.DataFrame(), ())
     overlaps = tuple(
@@ -157,17 +157,15 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
     return Arrival(snapshot, records, (), overlap, overlaps, public)
 
 
-def _measure_overlap(
-    folders: GateFolders, snapshot: Snapshot, engine: Engine, syntheses: Sequence[Any]
-) -> pd.DataFrame:
+def _measure_overlap(folders: GateFolders, tables: CandidateTables) -> pd.DataFrame:
     """Return how much of each key GT and SD share; all that is measured on the way is recorded."""
     gate = folders.gate
-    with open_candidate(folders, snapshot, engine, syntheses) as candidate:
+    with open_candidate(folders, tables) as candidate:
         try:
-            measured = measure_candidate(folders, candidate, engine)
+            measured = measure_candidate(folders, candidate, tables.engine)
         except InputError:  # the step that needs the figures measures again, and says so
             return measure_key_overlap(candidate.opened, gate.keys, gate.key_grouping)
-    record_measured(folders, snapshot, candidate.ground_truth, measured)
+    record_measured(folders, tables.snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap
 
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.candidates.measuring import (
 from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.reading import (
     StagedTables,
-    choose_candidate_engine,
+    find_tables,
     open_candidate,
 )
 from disclosure_pipeline.candidates.released import (
@@ -107,13 +107,11 @@ def evaluate(
     # What is staged was compared with the snapshot when it was copied there.
     read = load_snapshot if staged is None else read_snapshot
     snapshot = read(candidate, folders.store)
-    engine = choose_candidate_engine(folders, snapshot) if staged is None else staged.engine
-    syntheses = None if staged is None else staged.measured
-    stage = None if staged is None else staged.folder
-    with open_candidate(folders, snapshot, engine, syntheses, stage) as opened:
-        measured = measure_candidate(folders, opened, engine)
-    measured = add_confidential(folders, snapshot, engine, measured, syntheses, stage)
-    measured = add_releases(folders, snapshot, measured, opened.ground_truth, earlier, stage)
+    tables = find_tables(folders, snapshot) if staged is None else staged.candidate
+    with open_candidate(folders, tables) as opened:
+        measured = measure_candidate(folders, opened, tables.engine)
+    measured = add_confidential(folders, tables, measured)
+    measured = add_releases(folders, tables, measured, opened.ground_truth, earlier)
     return _judge(folders, snapshot, measured, opened.ground_truth, now)
 
 
@@ -128,21 +126,22 @@ def _load_or_measure(
     """
     earlier = list_earlier(folders, snapshot.candidate) if is_complete else None
     digest = read_recorded_ground_truth(folders)
-    engine = choose_candidate_engine(folders, snapshot)
+    tables = find_tables(folders, snapshot)
     measured = read_measured(folders, snapshot, digest)
     if measured is not None:  # who counts stands in no file: no figure depends on it
-        measured = replace(measured, result=replace(measured.result, engine=engine.description))
+        measured = replace(measured, result=replace(measured.result, engine=tables.engine.description))
         has_confidential = len(measured.result.confidential) > 0 or not folders.confidential
         if earlier is None or (has_confidential and measured.releases == earlier.digest):
             return measured, digest
     snapshot = load_snapshot(snapshot.candidate, folders.store)
+    tables = replace(tables, snapshot=snapshot)
     if measured is None:
-        with open_candidate(folders, snapshot, engine) as opened:
-            measured = measure_candidate(folders, opened, engine)
+        with open_candidate(folders, tables) as opened:
+            measured = measure_candidate(folders, opened, tables.engine)
             digest = opened.ground_truth
     if earlier is not None:
-        measured = add_confidential(folders, snapshot, engine, measured)
-        measured = add_releases(folders, snapshot, measured, digest, earlier)
+        measured = add_confidential(folders, tables, measured)
+        measured = add_releases(folders, tables, measured, digest, earlier)
     record_measured(folders, snapshot, digest, measured)
     return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
 
@@ -256,13 +255,13 @@ def try_remedies(
     gate = folders.gate
     if not gate.remedies or content["decision"] != "refused":
         return None
-    engine, figures = choose_candidate_engine(folders, snapshot), content["figures"]
-    if not engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
+    candidate, figures = find_tables(folders, snapshot), content["figures"]
+    if not candidate.engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
         return []
     tried: list[TriedRemedy] = []
     # Whatever cannot be tried is left out: the verdict stands without it.
-    with suppress(DisclosurePipelineError), open_candidate(folders, snapshot, engine) as candidate:
-        frames = candidate.opened.frames or ()
+    with suppress(DisclosurePipelineError), open_candidate(folders, candidate) as opened:
+        frames = opened.opened.frames or ()
         if not frames:
             return []
         tables = check_tables(frames[0], frames[1:], gate.keys, gate.targets, gate.grouping)

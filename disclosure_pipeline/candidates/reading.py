@@ -55,11 +55,29 @@ def choose_engine_for(gate: Gate, locations: Sequence[Location | LinkedSource]) 
         return find_engine("memory")
 
 
-def choose_candidate_engine(folders: GateFolders, snapshot: Snapshot) -> Engine:
-    """Return the engine for GT and a candidate."""
+@dataclass(frozen=True)
+class CandidateTables:
+    """The tables of a candidate, to be measured by an engine.
+
+    `stage`: the folder of the copies that they are read from, None for the store. `read`: the tables as the
+    engine has read them already.
+    """
+
+    snapshot: Snapshot
+    engine: Engine
+    stage: Path | None = None
+    read: Sequence[Any] | None = None
+
+    def locate(self, file: StoredFile, folders: GateFolders) -> Path:
+        """Return where a file of the snapshot is read from."""
+        return folders.store.stored_path(file) if self.stage is None else self.stage / file.name
+
+
+def find_tables(folders: GateFolders, snapshot: Snapshot, stage: Path | None = None) -> CandidateTables:
+    """Return the tables of a candidate with the engine for them and GT."""
     stored = [folders.store.stored_path(file) for file in snapshot.files]
     largest: list[Source | LinkedSource] = [folders.ground_truth, *folders.confidential.values()]
-    return choose_engine_for(folders.gate, [*largest, *stored])
+    return CandidateTables(snapshot, choose_engine_for(folders.gate, [*largest, *stored]), stage)
 
 
 def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[ReadTable, str]:
@@ -128,23 +146,19 @@ def require_unchanged(engine: Engine, source: Source | LinkedSource, digest: str
 
 
 def read_synthesis(
-    folders: GateFolders,
-    engine: Engine,
-    files: Sequence[StoredFile],
-    stack: ExitStack,
-    stage: Path | None = None,
+    folders: GateFolders, candidate: CandidateTables, files: Sequence[StoredFile], stack: ExitStack
 ) -> Any:
-    """Read one synthesis of a snapshot in canonical form, from the stored bytes or their copy in `stage`.
+    """Read one synthesis of a candidate in canonical form.
 
     It has the columns that are published and no other. ContractError where it breaks its contract, or has a
     column of identifiers.
     """
     gate = folders.gate
-    stored = [folders.store.stored_path(file) if stage is None else stage / file.name for file in files]
+    stored = [candidate.locate(file, folders) for file in files]
     names = [name_table(file) for file in files]
     if gate.events is None:
         contract = Contract(gate.columns, names[0], gate.published, only_known=True)
-        table: Any = engine.read(stored[0], contract, stack)
+        table: Any = candidate.engine.read(stored[0], contract, stack)
     else:
         table = read_linked(gate, stored, names, only_known=True)
     identifiers = [
@@ -157,44 +171,36 @@ def read_synthesis(
     return table.keep_columns(gate.published)
 
 
-def read_syntheses(
-    folders: GateFolders, engine: Engine, snapshot: Snapshot, stack: ExitStack, stage: Path | None = None
-) -> list[Any]:
-    """Return the syntheses of a snapshot, each as `read_synthesis` reads it."""
-    listed = list_syntheses(folders.gate, snapshot)
-    return [read_synthesis(folders, engine, files, stack, stage) for files in listed]
+def read_syntheses(folders: GateFolders, candidate: CandidateTables, stack: ExitStack) -> Sequence[Any]:
+    """Return the syntheses of a candidate, each as `read_synthesis` reads it, or as it was read already."""
+    if candidate.read is not None:
+        return candidate.read
+    listed = list_syntheses(folders.gate, candidate.snapshot)
+    return [read_synthesis(folders, candidate, files, stack) for files in listed]
+
+
+def _read_records(folders: GateFolders, candidate: CandidateTables, stack: ExitStack) -> Sequence[Any]:
+    """Return the syntheses with their records: of a database, which gives none, they are read once more."""
+    if not candidate.engine.gives_records:
+        paths = [candidate.locate(file, folders) for file in candidate.snapshot.files]
+        candidate = replace(candidate, engine=choose_engine("auto", paths), read=None)
+    return read_syntheses(folders, candidate, stack)
 
 
 @dataclass(frozen=True)
 class StagedTables:
-    """The tables of a candidate, read once from their copies in `folder`: to be measured and published.
+    """The tables of a candidate, read once from their copies: to be measured, and to be published."""
 
-    `engine` counts them. The records of `tables` can be had: where they are counted in a database, which
-    gives none, they are read for it once more.
-    """
-
-    folder: Path
-    engine: Engine
-    tables: tuple[Any, ...]
-
-    @property
-    def measured(self) -> tuple[Any, ...] | None:
-        """The tables as `open_candidate` takes them; None where a database reads its own."""
-        return self.tables if self.engine.gives_records else None
+    candidate: CandidateTables
+    tables: Sequence[Any]
 
 
 def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
     """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
-    engine = choose_candidate_engine(folders, snapshot)
-    local = engine if engine.gives_records else _choose_local_engine(folders, snapshot, folder)
-    return StagedTables(folder, engine, tuple(read_syntheses(folders, local, snapshot, stack, folder)))
-
-
-def _choose_local_engine(folders: GateFolders, snapshot: Snapshot, stage: Path | None) -> Engine:
-    paths = [
-        folders.store.stored_path(file) if stage is None else stage / file.name for file in snapshot.files
-    ]
-    return choose_engine("auto", paths)
+    candidate = find_tables(folders, snapshot, folder)
+    tables = _read_records(folders, candidate, stack)
+    read = tables if candidate.engine.gives_records else None
+    return StagedTables(replace(candidate, read=read), tables)
 
 
 def name_table(file: StoredFile) -> str:
@@ -218,35 +224,25 @@ class OpenedCandidate:
 
 
 @contextmanager
-def open_candidate(
-    folders: GateFolders,
-    snapshot: Snapshot,
-    engine: Engine,
-    syntheses: Sequence[Any] | None = None,
-    stage: Path | None = None,
-) -> Iterator[OpenedCandidate]:
+def open_candidate(folders: GateFolders, candidate: CandidateTables) -> Iterator[OpenedCandidate]:
     """Return the recorded GT and the tables of a candidate.
 
-    `syntheses`: its tables, where they are read already. StoreError where GT is not the recorded one,
-    RefusedError where it was asked too often, or about single records (see `record_evaluation`),
-    ContractError where a table breaks its contract, or holds identifiers of GT.
+    StoreError where GT is not the recorded one, RefusedError where it was asked too often, or about single
+    records (see `record_evaluation`), ContractError where a table breaks its contract, or holds identifiers
+    of GT.
     """
-    gate = folders.gate
+    gate, snapshot, engine = folders.gate, candidate.snapshot, candidate.engine
     recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
     with ExitStack() as stack:
         ground_truth, digest = read_ground_truth(folders, engine, stack)
         if recorded != digest:
             raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
-        if syntheses is None:
-            syntheses = read_syntheses(folders, engine, snapshot, stack, stage)
+        syntheses = read_syntheses(folders, candidate, stack)
         tables = [ground_truth, *syntheses]
         opened = stack.enter_context(engine.open_read(tables))
 
         def sketch_tables() -> tuple[SketchedTable, ...]:
-            records = syntheses
-            if not engine.gives_records:  # a database gives none: they are read for it once more
-                local = _choose_local_engine(folders, snapshot, stage)
-                records = read_syntheses(folders, local, snapshot, stack, stage)
+            records = _read_records(folders, replace(candidate, read=syntheses), stack)
             by_name = dict(zip(_name_syntheses(gate, snapshot), records, strict=True))
             return sketch_candidate(folders.store, gate, by_name, _find_groups(gate, opened))
 
@@ -255,12 +251,12 @@ def open_candidate(
         if violations:
             raise ContractError(violations)
         claim = (snapshot.claims.epsilon, snapshot.claims.delta) if snapshot.claims else None
-        candidate = OpenedCandidate(opened, digest, claim=claim)
+        of_candidate = OpenedCandidate(opened, digest, claim=claim)
         if gate.holdout is not None:
             holdout, holdout_digest = read_confidential(folders, gate.holdout, engine, stack)
             with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
-            candidate = replace(candidate, with_holdout=with_holdout, holdout_digest=holdout_digest)
-        yield candidate
+            of_candidate = replace(of_candidate, with_holdout=with_holdout, holdout_digest=holdout_digest)
+        yield of_candidate
         require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
 
 

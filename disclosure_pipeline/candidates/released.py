@@ -18,6 +18,7 @@ import pandas as pd
 from disclosure_pipeline.candidates.evaluation_records import draw_seed, identify_records
 from disclosure_pipeline.candidates.measuring import Measured, measure_against, plan_gate
 from disclosure_pipeline.candidates.reading import (
+    CandidateTables,
     changed,
     choose_engine_for,
     name_confidential,
@@ -147,16 +148,15 @@ def list_earlier(folders: GateFolders, candidate: str) -> Earlier:
 
 def add_releases(
     folders: GateFolders,
-    snapshot: Snapshot,
+    candidate: CandidateTables,
     measured: Measured,
     ground_truth: str,
     earlier: Earlier,
-    stage: Path | None = None,
 ) -> Measured:
     """Return what was measured of a candidate, beside all that is published.
 
-    `ground_truth`: its sha256. `stage`: the copies of the candidate's tables. StoreError where GT is another
-    one, or a release cannot be read any more: then nothing is determined.
+    `ground_truth`: its sha256. StoreError where GT is another one, or a release cannot be read any more: then
+    nothing is determined.
     """
     first = add_first_release(measured.result)
     measured = replace(measured, result=_count_gone(first, earlier), releases=earlier.digest)
@@ -165,7 +165,7 @@ def add_releases(
     gate = folders.gate
     stored = [
         folders.store.stored_path(file)
-        for of in (*(released.snapshot for released in earlier.releases), snapshot)
+        for of in (*(released.snapshot for released in earlier.releases), candidate.snapshot)
         for file in of.files
     ]
     engine = choose_engine_for(gate, [folders.ground_truth, *stored])
@@ -173,8 +173,9 @@ def add_releases(
         table, digest = read_ground_truth(folders, engine, stack)
         if digest != ground_truth:
             raise changed(GROUND_TRUTH)
-        candidates = read_syntheses(folders, engine, snapshot, stack, stage)
-        known = set(_identify(folders, engine, snapshot, candidates))
+        # Read again: by an engine that holds all releases, too.
+        candidates = read_syntheses(folders, replace(candidate, engine=engine, read=None), stack)
+        known = set(_identify(folders, engine, candidate.snapshot, candidates))
         releases = []
         for released in earlier.releases:
             tables = _read_released_tables(folders, engine, released, stack)
@@ -210,9 +211,9 @@ def _count_gone(result: Disclosure, earlier: Earlier) -> Disclosure:
 
 def _read_released_tables(
     folders: GateFolders, engine: Engine, released: Released, stack: ExitStack
-) -> list[Any]:
+) -> Sequence[Any]:
     try:
-        return read_syntheses(folders, engine, released.snapshot, stack)
+        return read_syntheses(folders, CandidateTables(released.snapshot, engine), stack)
     except (ContractError, InputError):
         pass  # told outside: what broke the dictionary of today is no matter of the candidate
     raise StoreError(
@@ -227,30 +228,21 @@ def list_released_paths(store: Store) -> list[Path]:
     return list(dict.fromkeys(paths))
 
 
-def add_confidential(
-    folders: GateFolders,
-    snapshot: Snapshot,
-    engine: Engine,
-    measured: Measured,
-    syntheses: Sequence[Any] | None = None,
-    stage: Path | None = None,
-) -> Measured:
+def add_confidential(folders: GateFolders, candidate: CandidateTables, measured: Measured) -> Measured:
     """Return what was measured of a candidate, and its copies of every further confidential table's records.
 
     In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
-    the sha256 of each table beside it. `syntheses`: the candidate's tables, where they are read already.
-    StoreError where a table is not there or changes while it is read, ContractError where it breaks the
-    dictionary: then nothing is determined.
+    the sha256 of each table beside it. StoreError where a table is not there or changes while it is read,
+    ContractError where it breaks the dictionary: then nothing is determined.
     """
     digests: dict[str, str] = {}
     by_file: dict[str, pd.DataFrame] = {}
     stacked: dict[str, pd.DataFrame] = {}
     if not folders.confidential:
         return measured
-    seed = draw_seed(folders.store)
+    seed, engine = draw_seed(folders.store), candidate.engine
     with ExitStack() as kept:
-        if syntheses is None:
-            syntheses = read_syntheses(folders, engine, snapshot, kept, stage)
+        syntheses = read_syntheses(folders, candidate, kept)
         for name in folders.confidential:
             with ExitStack() as stack:
                 table, digests[name] = read_confidential(folders, name, engine, stack)

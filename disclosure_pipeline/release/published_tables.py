@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.candidates.reading import StagedTables
-from disclosure_pipeline.candidates.store import Snapshot
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.predicate import EVENTS
@@ -61,16 +60,15 @@ class PublishedFile:
     sha256: str
 
 
-def write_tables(
-    gate: Gate, snapshot: Snapshot, staged: StagedTables, folder: Path
-) -> tuple[PublishedFile, ...]:
-    """Write the published columns of the tables of a snapshot, as they were read and measured, into `folder`.
+def write_tables(gate: Gate, staged: StagedTables, folder: Path) -> tuple[PublishedFile, ...]:
+    """Write the published columns of a candidate's tables, as they were read and measured, into `folder`.
 
     Parquet, and CSV beside it if the gate asks for it; the same tables give the same bytes in whatever order,
     format and spelling they arrived. StoreError where what they were read from is not the snapshot.
     """
-    for file in snapshot.files:
-        if hash_file(staged.folder / file.name) != file.sha256:
+    assert staged.candidate.stage is not None
+    for file in staged.candidate.snapshot.files:
+        if hash_file(staged.candidate.stage / file.name) != file.sha256:
             raise StoreError(f"The staged copy of {file.name!r} was changed: run release again.")
     syntheses = [_order_synthesis(gate, table) for table in staged.tables]
     syntheses.sort(key=lambda tables: [table.digest for table in tables])

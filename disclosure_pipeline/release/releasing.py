@@ -204,7 +204,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
             published = _require_same(target, folders.gate, snapshot, trusted_keys)
             _require_unrevoked(target, published, folders, trusted_keys)
             return Release(target, False, published)
-        files = write_tables(folders.gate, snapshot, staged, stage.release)
+        files = write_tables(folders.gate, staged, stage.release)
         power = find_power(folders, content["measured"]["ground_truth"])
         page = render_page(content, "publication", power=power).encode()
         write_whole(stage.release / PAGE, page)

@@ -161,7 +161,7 @@ def published(gate: GateFolders, candidate: str, folder: Path) -> tuple[dict[str
     snapshot = gates.take(gate.incoming / candidate, gate.store.root)
     with stage_snapshot(snapshot, gate.store, gate.staging) as stage, ExitStack() as stack:
         staged = read_staged(gate, snapshot, stage.arrived, stack)
-        files = write_tables(gate.gate, snapshot, staged, folder)
+        files = write_tables(gate.gate, staged, folder)
         hashes = [table.sha256 for table in staged.tables]
     assert {file.name for file in files} == {path.name for path in folder.iterdir()}
     return {file.name: (folder / file.name).read_bytes() for file in files}, hashes

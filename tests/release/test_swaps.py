@@ -181,7 +181,10 @@ def test_a_folder_that_is_staged_cannot_be_changed_unseen(
 
     def evaluate_and_change(folders: Any, candidate: str, now: Any, staged: StagedTables) -> Any:
         actual = evaluate(folders, candidate, now, staged)
-        (staged.folder / "synthetic.csv").write_bytes(gates.ground_truth().to_csv(index=False).encode())
+        assert staged.candidate.stage is not None
+        (staged.candidate.stage / "synthetic.csv").write_bytes(
+            gates.ground_truth().to_csv(index=False).encode()
+        )
         return actual
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)

@@ -117,7 +117,7 @@ class Staged:
 
     def write_tables(self, folder: Path | None = None) -> tuple[PublishedFile, ...]:
         """What is published of it, written where a release does, or into another folder."""
-        return write_tables(self.gate, self.snapshot, self.tables, folder or self.stage.release)
+        return write_tables(self.gate, self.tables, folder or self.stage.release)
 
 
 @contextmanager
