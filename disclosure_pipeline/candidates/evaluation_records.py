@@ -161,33 +161,18 @@ def identify_records(store: Store, gate: Gate, table: Records) -> str:
     return json.dumps(to_record(sketch), sort_keys=True)
 
 
-def require_far_tables(
-    store: Store, gate: Gate, candidate: str, content: str, tables: Sequence[SketchedTable]
-) -> None:
-    """Raise RefusedError where two tables of candidates differ in too few records.
+def _find_near(folders: GateFolders, content: str, tables: Sequence[SketchedTable]) -> str | None:
+    """Return the first two tables that are near, in words; None where there are none.
 
-    These are fewer than the policy's `smallest_count`; the same records again are no new question, nor is
-    the same `content` (the sha256 of what arrived) under another data dictionary. StoreError where the record
-    of an earlier candidate is damaged.
+    They differ in fewer records than the policy's `smallest_count`; the same records again are no new
+    question, nor is the same `content` under another data dictionary.
     """
-    near = _find_near(store, gate, content, tables)
-    if near is not None:
-        smallest_count = gate.policy.smallest_count
-        raise RefusedError(
-            f"Candidate {candidate!r} is not measured: {near} in fewer than {smallest_count} records "
-            "(policy.smallest_count), but not in none. By their difference they would tell of single people: "
-            "make a synthesis anew instead of changing one."
-        )
-
-
-def _find_near(store: Store, gate: Gate, content: str, tables: Sequence[SketchedTable]) -> str | None:
-    """Return the first two tables that are near, in words; None where there are none."""
-    smallest_count, inputs = gate.policy.smallest_count, list_figure_inputs(gate)
+    smallest_count, inputs = folders.gate.policy.smallest_count, list_figure_inputs(folders.gate)
     for table, other in combinations(tables, 2):
         part = table.find_near_part(other, inputs, smallest_count)
         if part is not None:
             return f"{table.name} and {other.name} differ{_name_part(inputs, part)}"
-    for candidate, earlier in _read_measured(store, gate, content):
+    for candidate, earlier in _read_measured(folders, content):
         for table, other in product(tables, earlier):
             part = table.find_near_part(other, inputs, smallest_count)
             if part is not None:
@@ -200,40 +185,20 @@ def _name_part(inputs: Sequence[FigureInput], label: str) -> str:
     return "" if label == inputs[0].label else f" in {label}"
 
 
-def record_tables(
-    store: Store,
-    gate: Gate,
-    candidate: str,
-    content: str,
-    ground_truth: str,
-    tables: Sequence[SketchedTable],
-) -> None:
-    """Record the tables of a candidate as measured; `content` and `ground_truth` are the sha256 of both."""
-    rows = [{"name": table.name, "sketches": list(map(to_record, table.sketches))} for table in tables]
-    write_json(
-        _folder(store, gate) / f"{content}.json",
-        {
-            "candidate": candidate,
-            "sketch_key": _identify_key(_read_key(store)),
-            "columns": _hash_definition(gate),
-            "ground_truth": ground_truth,
-            "tables": rows,
-        },
-    )
-
-
-def is_recorded(store: Store, gate: Gate, content: str, ground_truth: str) -> bool:
+def _is_recorded(folders: GateFolders, content: str, ground_truth: str) -> bool:
     """Return whether a content was measured against this GT, read by the data dictionary as it is now."""
-    record = read_json_if_whole(_folder(store, gate) / f"{content}.json")
+    record = read_json_if_whole(_folder(folders) / f"{content}.json")
     # Where groups of numbers end depends on GT.
-    return record.get("columns") == _hash_definition(gate) and record.get("ground_truth") == ground_truth
+    is_same_GT = record.get("ground_truth") == ground_truth
+    return is_same_GT and record.get("columns") == _hash_definition(folders.gate)
 
 
-def _folder(store: Store, gate: Gate) -> Path:
+def _folder(folders: GateFolders) -> Path:
     """Return where the sketches of tables with the same columns lie: only these can be compared."""
+    gate = folders.gate
     columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
     labels = [figure_input.label for figure_input in list_figure_inputs(gate)]
-    return store.root / SKETCHES / _hash([_FORM, columns, labels])[:16]
+    return folders.store.root / SKETCHES / _hash([_FORM, columns, labels])[:16]
 
 
 def _hash_definition(gate: Gate) -> str:
@@ -244,13 +209,11 @@ def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _read_measured(
-    store: Store, gate: Gate, leaving_out: str
-) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
+def _read_measured(folders: GateFolders, leaving_out: str) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
     """Return the candidates that were measured, each with its tables; one content is left out."""
-    sizes = [1 << figure_input.part.bits for figure_input in list_figure_inputs(gate)]
-    key = _identify_key(_read_key(store))
-    for path in sorted(_folder(store, gate).glob("*.json")):
+    sizes = [1 << figure_input.part.bits for figure_input in list_figure_inputs(folders.gate)]
+    key = _identify_key(folders.store)
+    for path in sorted(_folder(folders).glob("*.json")):
         if path.stem == leaving_out:
             continue
         try:
@@ -306,8 +269,8 @@ def draw_seed(store: Store) -> int:
     return int.from_bytes(hashlib.sha256(b"drawn people " + _read_key(store)).digest()[:8], "big")
 
 
-def _identify_key(key: bytes) -> str:
-    return hashlib.sha256(b"sketch key " + key).hexdigest()[:16]
+def _identify_key(store: Store) -> str:
+    return hashlib.sha256(b"sketch key " + _read_key(store)).hexdigest()[:16]
 
 
 EVALUATIONS = "evaluations"
@@ -344,14 +307,15 @@ def record_evaluation(
     `sketch_tables` gives its tables, and is called unless they are recorded. RefusedError where the policy's
     `evaluations_per_ground_truth` were made, or where a table differs in too few records from another one of
     the candidate or from one that was measured before: whoever may ask without end, or about single
-    records, learns the ground truth from the answers.
+    records, learns the ground truth from the answers. StoreError where the record of an earlier candidate is
+    damaged.
     """
     store, gate = folders.store, folders.gate
     content = _hash_content(gate, snapshot)
     folder = store.root / EVALUATIONS / ground_truth
     folder.mkdir(parents=True, exist_ok=True)
     evaluation = folder / content
-    tables = None if is_recorded(store, gate, content, ground_truth) else sketch_tables()
+    tables = None if _is_recorded(folders, content, ground_truth) else sketch_tables()
     if tables is None and evaluation.exists():
         return
     (store.root / SKETCHES).mkdir(exist_ok=True)
@@ -365,8 +329,24 @@ def record_evaluation(
                 "this ground truth, which is the limit (policy.evaluations_per_ground_truth)."
             )
         if tables is not None:
-            require_far_tables(store, gate, snapshot.candidate, content, tables)
-            record_tables(store, gate, snapshot.candidate, content, ground_truth, tables)
+            near = _find_near(folders, content, tables)
+            if near is not None:
+                raise RefusedError(
+                    f"Candidate {snapshot.candidate!r} is not measured: {near} in fewer than "
+                    f"{gate.policy.smallest_count} records (policy.smallest_count), but not in none. By "
+                    "their difference they would tell of single people: make a synthesis anew instead of "
+                    "changing one."
+                )
+            record = {
+                "candidate": snapshot.candidate,
+                "sketch_key": _identify_key(store),
+                "columns": _hash_definition(gate),
+                "ground_truth": ground_truth,
+                "tables": [
+                    {"name": table.name, "sketches": list(map(to_record, table.sketches))} for table in tables
+                ],
+            }
+            write_json(_folder(folders) / f"{content}.json", record)
         os.close(os.open(evaluation, os.O_CREAT | os.O_WRONLY, 0o600))
         sync_folder(folder)
 

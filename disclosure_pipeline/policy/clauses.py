@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
@@ -24,6 +24,9 @@ from disclosure_pipeline.policy.registry import (
     SMALLER_OF,
     WITH_CHANCE,
 )
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.policy.gate import Gate
 
 # The largest deviation of a control from its expectation, in standard errors.
 STANDARD_ERRORS = 6.0
@@ -90,63 +93,52 @@ class Clause:
         return cls(**{field.name: row[field.name] for field in fields(cls)})
 
 
-def clauses(
-    policy: Policy,
-    keys: Sequence[str],
-    targets: Sequence[str],
-    measures: Measures | None = None,
-    tasks: Mapping[str, str] | None = None,
-    most_excluded: float | None = None,
-    *,
-    confidential: Sequence[str] = (),
-    banded: Sequence[str] = (),
-) -> tuple[Clause, ...]:
-    """Return every clause of the policy for these keys and targets, and the families of measures that are on.
+def list_clauses(gate: Gate) -> tuple[Clause, ...]:
+    """Return every clause of a gate's policy, for its keys, targets, further tables and families of measures.
 
-    `tasks` says whether a target is predicted by classification or regression; `most_excluded` is the largest
-    percentage of GT that the exclusions may take, None where nothing is excluded; `confidential` the names of
-    further tables that copies and nearness are held against; `banded` the targets with a band. PolicyError
-    where identity disclosure, or DiSCO of a target (within its band), has no bound (no value is safe by
-    itself), or where a bound is on a column that is no target, or on what is not measured.
+    PolicyError where identity disclosure, or DiSCO of a target (within its band), has no bound (no value is
+    safe by itself), or where a bound is on a column that is no target, or on what is not measured.
     """
-    measures = measures or Measures()
+    policy, targets, banded = gate.policy, gate.targets, tuple(gate.within)
     bounded: list[Clause] = []
     for measure, bound in policy.bounds.items():
-        if not measures.has(MEASURES[measure]):
+        if not gate.measures.has(MEASURES[measure]):
             raise PolicyError(
                 f"policy bounds {measure}, which is not measured: switch the family "
                 f"{MEASURES[measure].family} on under measures."
             )
-        bounded += _clauses_of_bound(measure, bound, targets, tasks or {}, banded)
-    _require_measured(bounded, measures)
+        bounded += _clauses_of_bound(measure, bound, gate)
+    _require_measured(bounded, gate.measures)
     unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets, banded)
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
         )
-    return (
+    most_excluded = gate.exclusions.limit
+    counted = (
         *bounded,
         *_clauses_of_guards(policy.guards, targets, banded),
         *(
             Clause(measure, name, getattr(policy.guards, measure))
-            for name in confidential
+            for name in gate.confidential
             for measure in OF_CONFIDENTIAL
         ),
-        *_clauses_of_checks(policy, keys, targets),
+        *_clauses_of_checks(policy, gate.keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
         *_controls(targets),
     )
+    weighted = weigh_clauses(counted) if gate.people == "weighted" else ()
+    claimed = () if gate.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
+    return (*counted, *weighted, *claimed, Clause("warnings", None, 0, warns=gate.warnings == "warn"))
 
 
-def _clauses_of_bound(
-    measure: str, bound: Bound, targets: Sequence[str], tasks: Mapping[str, str], banded: Sequence[str]
-) -> Iterator[Clause]:
-    unknown = [name for name in bound.targets if name not in targets]
+def _clauses_of_bound(measure: str, bound: Bound, gate: Gate) -> Iterator[Clause]:
+    unknown = [name for name in bound.targets if name not in gate.targets]
     if unknown:
         raise PolicyError(
-            f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(targets)}."
+            f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(gate.targets)}."
         )
-    columns = _columns_with(measure, targets, tasks, banded)
+    columns = _columns_with(measure, gate)
     unmeasured = [name for name in bound.targets if name not in columns]
     if MEASURES[measure].frame == BANDS and (unmeasured or not columns):
         raise PolicyError(
@@ -174,15 +166,13 @@ def _clauses_of_bound(
             yield Clause(named, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
 
-def _columns_with(
-    measure: str, targets: Sequence[str], tasks: Mapping[str, str], banded: Sequence[str]
-) -> Sequence[str] | Sequence[None]:
+def _columns_with(measure: str, gate: Gate) -> Sequence[str] | Sequence[None]:
     registered = MEASURES[measure]
     if not registered.per_target:
         return [None]
     if registered.frame == BANDS:
-        return banded
-    return [name for name in targets if registered.task is None or tasks.get(name) == registered.task]
+        return list(gate.within)
+    return [name for name, task in gate.tasks.items() if registered.task in {None, task}]
 
 
 def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:

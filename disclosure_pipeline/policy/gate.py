@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Measures, Policy
-from disclosure_pipeline.policy.clauses import Clause, clauses, weigh_clauses
+from disclosure_pipeline.policy.clauses import Clause, list_clauses
 from disclosure_pipeline.policy.gate_sections import (
     NAME,
     Documentation,
@@ -365,19 +365,7 @@ class Gate(FrozenModel):
 
     def clauses(self) -> tuple[Clause, ...]:
         """Return every clause of the policy for the keys and targets of this gate."""
-        counted = clauses(
-            self.policy,
-            self.keys,
-            self.targets,
-            self.measures,
-            self.tasks,
-            self.exclusions.limit,
-            confidential=tuple(self.confidential),
-            banded=tuple(self.within),
-        )
-        weighted = weigh_clauses(counted) if self.people == "weighted" else ()
-        claimed = () if self.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
-        return (*counted, *weighted, *claimed, Clause("warnings", None, 0, warns=self.warnings == "warn"))
+        return list_clauses(self)
 
     def policy_digest(self) -> str:
         """Return the sha256 of all in the definition that decides: dictionary, keys, targets, policy."""
