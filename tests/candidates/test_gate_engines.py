@@ -610,7 +610,7 @@ def test_canonical_form_in_batches(
     with tempfile.TemporaryDirectory() as folder, tiny_batches(rows), ExitStack() as stack:
         path = Path(folder) / f"table{suffix}"
         write_arrow(path, table, rows)
-        arguments = (path, dictionary, "the table", needed, only_known)
+        arguments = (path, Contract(dictionary, "the table", needed, only_known))
         whole, parts = read_by(read_canonical, *arguments), read_by(stream_canonical, *arguments, stack)
         if not isinstance(whole, CanonicalTable) or not isinstance(parts, StreamedTable):
             assert parts == whole
