@@ -34,7 +34,7 @@ import disclosure_pipeline
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts, streams
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
-from disclosure_pipeline.counting.partitioned.parts import PartCounter
+from disclosure_pipeline.counting.partitioned.record_parts import PartCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
 from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.plots import drawing

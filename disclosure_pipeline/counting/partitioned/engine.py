@@ -31,6 +31,7 @@ from disclosure_pipeline.counting.partitioned.record_parts import (
     spill_in_parts,
 )
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
+from disclosure_pipeline.measures.copies import FoundCopies
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
@@ -149,24 +150,20 @@ def _count_in_one_pass(
                     counter.add(table, of_batch)
                 completed += records
                 on_progress("Counting", completed, total)
-        by_request: dict[int, DisclosureCounts] = {}
-        for counter in counters:
-            by_request[id(counter.request)] = counter.measure(limits, on_progress)
+        by_request = {id(counter.request): counter.measure(limits, on_progress) for counter in counters}
+        without: dict[tuple[int, int], tuple[FoundCopies, ...]] = {}
         for parts in spilled:
             measured = parts.measure(limits, threads, on_progress)
             for request, of_parts in zip(parts.counter.requests, measured, strict=True):
-                of_others = by_request.get(id(request), replace(of_parts, without=()))
-                by_request[id(request)] = replace(of_others, without=of_others.without + of_parts.without)
-    return [_order_by_key(request, by_request[id(request)]) for request in requests]
-
-
-def _order_by_key(request: CountRequest, counts: DisclosureCounts) -> DisclosureCounts:
-    """Return the counts without each key in the order of the keys: they were counted as they are dealt."""
-    if not request.without_each:
-        return counts
-    of_parts = [{id(column) for column in part} for part in deal_columns(request.keys)]
-    counted = [k for part in of_parts for k, key in enumerate(request.keys) if id(key) in part]
-    return replace(counts, without=tuple(counts.without[place] for place in np.argsort(counted)))
+                by_request.setdefault(id(request), of_parts)
+                for key, found in zip(parts.counter.left_out, of_parts.without, strict=True):
+                    without[id(request), id(key)] = found
+    return [
+        replace(by_request[id(request)], without=tuple(without[id(request), id(key)] for key in request.keys))
+        if request.without_each
+        else by_request[id(request)]
+        for request in requests
+    ]
 
 
 def _prepare(

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, columns_of_requests
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
-from disclosure_pipeline.counting.partitioned.parts import PartCounter, PartSums, Records, RunningSum
+from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, PartSums, Records, RunningSum
 from disclosure_pipeline.counting.relational.coding import Digits
 from disclosure_pipeline.counting.relational.staging import ReadTables, check_unchanged, code_tables
 from disclosure_pipeline.counting.relational.transfer import as_spark_frame, read_integers
