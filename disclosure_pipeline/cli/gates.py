@@ -71,7 +71,7 @@ def draft_policy(
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
     from disclosure_pipeline.candidates.power import measure_gate_power
-    from disclosure_pipeline.evaluation.glossary import LABELS
+    from disclosure_pipeline.evaluation.frames import LABELS
     from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.policy.bounds_draft import apply_draft, write_policy

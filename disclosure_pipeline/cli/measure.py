@@ -81,7 +81,7 @@ def _to_table(name: str, title: str, frame: pd.DataFrame) -> Table:
 
 
 def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
-    from disclosure_pipeline.evaluation.glossary import find_words
+    from disclosure_pipeline.evaluation.frames import find_words
 
     names = [("identity", str(name)) for name in result.identity.columns]
     names += [("attribute", name) for name in _SHOWN if name in result.attribute.columns]
@@ -99,7 +99,7 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     """Return a row for every figure: where it stands, its value, unit and meaning."""
-    from disclosure_pipeline.evaluation.glossary import find_words
+    from disclosure_pipeline.evaluation.frames import find_words
 
     for frame_name in _FRAMES:
         frame = result.frame(frame_name)

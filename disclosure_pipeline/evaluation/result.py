@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.frames import frame_from_record, frame_to_record
+from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
@@ -224,8 +224,6 @@ class Disclosure:
             A high value is a high risk.
             Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.
         """
-        from disclosure_pipeline.evaluation.glossary import explain
-
         return explain(measure)
 
     @property

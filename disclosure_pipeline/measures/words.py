@@ -1,7 +1,7 @@
 """The words for a measure: full name, one plain sentence, unit, denominator, direction and source.
 
 Each measure has them once, beside its definition; pages, checks, schemas and the command line take them from
-there (`evaluation/glossary.py` finds them by frame and column).
+there (`evaluation/frames.py` finds them by frame and column).
 """
 
 from __future__ import annotations

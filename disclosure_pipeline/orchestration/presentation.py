@@ -15,7 +15,7 @@ import pandas as pd
 
 from disclosure_pipeline.candidates.arrival import Arrival
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.evaluation.glossary import describe_column
+from disclosure_pipeline.evaluation.frames import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.steps import ClauseCheck, name_check

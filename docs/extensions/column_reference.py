@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from disclosure_pipeline.evaluation.glossary import FRAMES
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.measures.words import Words
 
 _HEAD = "| column | name | in words | unit | high is | source |\n|---|---|---|---|---|---|\n"
@@ -12,7 +12,7 @@ _HEAD = "| column | name | in words | unit | high is | source |\n|---|---|---|--
 
 def page() -> str:
     """Return a table for each frame, or for each function that returns one."""
-    return "\n".join(_section(frame, columns) for frame, columns in FRAMES.items())
+    return "\n".join(_section(frame, columns) for frame, columns in COLUMNS.items())
 
 
 def _section(frame: str, columns: Mapping[str, Words]) -> str:

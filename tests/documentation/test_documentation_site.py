@@ -16,7 +16,7 @@ from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import only_in_ci
 
-from disclosure_pipeline.evaluation.glossary import FRAMES
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -79,7 +79,7 @@ def test_there_is_a_page_for_every_document(site: Path) -> None:
 
 def test_the_glossary_has_every_column(site: Path) -> None:
     text = (site / "reference" / "glossary.html").read_text(encoding="utf-8")
-    for frame, columns in FRAMES.items():
+    for frame, columns in COLUMNS.items():
         section = text.split(f'<section id="{frame.replace("_", "-")}">')[1].split("</section>")[0]
         assert re.findall(r"<tr[^>]*><td><p>(\w+)</p></td>", section) == list(columns)
 

@@ -15,7 +15,7 @@ import yaml
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.glossary import FRAMES
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -63,8 +63,8 @@ def test_every_public_name_is_there_with_its_docstring() -> None:
 
 def test_every_column_of_every_frame_is_there_with_its_words() -> None:
     sections = column_reference.page().split("## `")[1:]
-    assert [section.split("`")[0] for section in sections] == list(FRAMES)
-    for section, columns in zip(sections, FRAMES.values(), strict=True):
+    assert [section.split("`")[0] for section in sections] == list(COLUMNS)
+    for section, columns in zip(sections, COLUMNS.values(), strict=True):
         rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
         assert [row[0].removeprefix("| ") for row in rows] == list(columns)
         for row, words in zip(rows, columns.values(), strict=True):

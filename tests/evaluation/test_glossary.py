@@ -11,7 +11,8 @@ from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.glossary import FRAMES, LABELS, describe_column, find_heading, find_words
+from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.words import SHARE
@@ -148,7 +149,7 @@ def test_every_measure_of_a_policy_has_words(name: str) -> None:
 
 def test_words_are_whole() -> None:
     """Sentences end, a percentage says of what, a finding leaves a place for its figure."""
-    for frame, entries in FRAMES.items():
+    for frame, entries in COLUMNS.items():
         for name, words in entries.items():
             assert words.sentence.endswith("."), (frame, name)
             assert words.sentence[0].isupper(), (frame, name)
@@ -162,7 +163,7 @@ def test_columns_of_one_frame_are_not_called_the_same() -> None:
     for frame, of_measure in BESIDE.items():
         headings = [find_heading(name, frame) for name in of_measure]
         assert len(set(headings)) == len(of_measure), (frame, headings)
-        assert all(name in FRAMES[frame] or name in LABELS for name in of_measure), frame
+        assert all(name in COLUMNS[frame] or name in LABELS for name in of_measure), frame
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -206,7 +207,7 @@ def test_names_on_the_page_of_measures_have_words() -> None:
             defined |= {name.strip() for name in names.split(",") if "`" not in name}
     assert len(defined) > 60
     no_columns = {"any", "agreed", "matched", "scored", "distances", "cap_protection"}
-    known = {name for entries in FRAMES.values() for name in entries}
+    known = {name for entries in COLUMNS.values() for name in entries}
     known |= {name.split("__")[-1] for name in known}
     assert defined - known <= no_columns
 
@@ -218,7 +219,7 @@ def test_shares_of_one_are_named_once_at_the_top_of_the_page_of_measures() -> No
     named = [re.escape(name).replace("…", r"\w*") for name in re.findall(r"`([^`]+)`", paragraph)]
     shares = {
         column.rpartition("__")[2]
-        for words in FRAMES.values()
+        for words in COLUMNS.values()
         for column in words
         if words[column].unit == SHARE
     }

@@ -14,7 +14,7 @@ from support import gates
 from support.processes import fork
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.glossary import find_heading
+from disclosure_pipeline.evaluation.frames import find_heading
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     LEGEND_GAP,

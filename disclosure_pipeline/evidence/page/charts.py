@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any
 
-from disclosure_pipeline.evaluation.glossary import LABELS, find_heading, find_words
+from disclosure_pipeline.evaluation.frames import LABELS, find_heading, find_words
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     ORANGE,

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
-from disclosure_pipeline.evaluation.glossary import find_words
+from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
