@@ -10,9 +10,9 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.opening import read_tables
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
+from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,
     certainty_counts,

@@ -26,8 +26,8 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.evaluation.resemblance import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent

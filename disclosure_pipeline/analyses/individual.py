@@ -16,7 +16,6 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.evaluation.arguments import choose_target
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import join_records, row_of, show_frame
 from disclosure_pipeline.evaluation.plots.drawing import (
@@ -28,6 +27,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     legible,
     percent_range,
 )
+from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import combine_cells, individual, share_of_key
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, percent_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables

@@ -15,10 +15,16 @@ from disclosure_pipeline.analyses.key_set_counts import count_key_sets
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.arguments import require_names
-from disclosure_pipeline.evaluation.comparability import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.evaluation.resemblance import (
+    LOW_WHOLE_KEY,
+    find_doubts,
+    identifier_warnings,
+    is_shared,
+    warn_of_doubts,
+    whole_key_overlap,
+)
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
@@ -210,7 +216,7 @@ def _measure(
             Dorig[i, :, t] = percent(counts.Dorig[t], N_d)
             DiSCO[i, :, t] = [percent(number, N_d) for number in counts.DiSCO[:, t]]
         identities += [identity(keys.uniques, N_d, n) for keys, n in zip(counts.keys, N_s, strict=True)]
-        overlaps += comparability.whole_key_overlap([keys.shared for keys in counts.keys], N_d, N_s).values()
+        overlaps += whole_key_overlap([keys.shared for keys in counts.keys], N_d, N_s).values()
     coded = list(columns.values())
     doubts = _find_doubts(tables, coded, overlaps)
     warn_of_doubts(doubts)
@@ -234,7 +240,7 @@ def _find_doubts(
     tables: Tables, columns: Sequence[CodedColumn], overlaps: Sequence[Mapping[str, float]]
 ) -> list[str]:
     doubts = find_doubts(tables, columns)
-    low = sum(not comparability.is_shared(shares, comparability.LOW_WHOLE_KEY) for shares in overlaps)
+    low = sum(not is_shared(shares, LOW_WHOLE_KEY) for shares in overlaps)
     if low:
         doubts.append(
             f"{low} of {len(overlaps)} whole keys are hardly shared: see key_overlap. Their risks read low."

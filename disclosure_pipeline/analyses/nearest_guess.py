@@ -12,10 +12,10 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import draw_equal_sizes
 from disclosure_pipeline.evaluation.frames import frame_of, join_records, show_frame
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
+from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.nearest_guess import (

@@ -12,12 +12,11 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import read_tables, share_columns
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.comparability import warn_of_doubts
 from disclosure_pipeline.evaluation.copies import copy_figures
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.frames import show_frame
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
-from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns
+from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns, warn_of_doubts
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -16,9 +16,9 @@ from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of, show_frame
+from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
     MANY_REPEATS,

@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.evaluation.comparability import identifier_warnings, missing_value_doubts
+from disclosure_pipeline.evaluation.resemblance import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.copies import FoundCopies, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask

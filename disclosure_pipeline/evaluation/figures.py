@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import TABLES, TargetCounts, guess_is_impossible
-from disclosure_pipeline.evaluation import comparability
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
+from disclosure_pipeline.evaluation.resemblance import compare_column, whole_key_doubts, whole_key_overlap
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import attribute, cap_measures
 from disclosure_pipeline.measures.band_counts import Band
@@ -110,15 +110,15 @@ def _overlap_frame(rows: _Rows) -> pd.DataFrame:
 def _compare(rows: _Rows, counts: Counts) -> None:
     N_d, *N_s = counts.records
     for key in counts.keys:
-        shares, column_doubts = comparability.compare_column(key, counts.names)
+        shares, column_doubts = compare_column(key, counts.names)
         rows.key_overlap.update(shares)
         rows.doubts.extend(column_doubts)
     shared = [key_counts.shared for key_counts in counts.counts.keys]
-    whole_key = comparability.whole_key_overlap(shared, N_d, N_s)
+    whole_key = whole_key_overlap(shared, N_d, N_s)
     rows.key_overlap.update(whole_key)
-    rows.doubts.extend(comparability.whole_key_doubts(whole_key, counts.names))
+    rows.doubts.extend(whole_key_doubts(whole_key, counts.names))
     for target in counts.targets:
-        shares, column_doubts = comparability.compare_column(target, counts.names)
+        shares, column_doubts = compare_column(target, counts.names)
         rows.target_overlap.update(shares)
         rows.doubts.extend(column_doubts)
 

@@ -30,7 +30,7 @@ from disclosure_pipeline.evaluation.nearest import (
     is_diluted,
     nearness_frame,
 )
-from disclosure_pipeline.evaluation.resemblance import GROUPS, find_renumbered, resemblance_of_columns
+from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, resemblance_of_columns
 from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
@@ -53,8 +53,7 @@ from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied, repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn, Kind
+from disclosure_pipeline.tables.levels import CodedColumn
 
 PAIRS_SAMPLE = 100_000
 """This many records of each table are enough to see how far apart pairs of columns are."""
@@ -285,8 +284,7 @@ def _measure_columns(
     rows = {}
     renumbered = find_renumbered(sample)
     for column in columns:
-        groups = {column.name: GROUPS} if column.kind is Kind.NUMBER else {}
-        grouped = grouping_of(groups=groups).apply(column)
+        grouped = group_numbers(column)
         for synthesis, counts in enumerate(grouped.counts[1:], start=1):
             figures = relabelling(grouped.counts[0], counts)
             renamed = renumbered.get((column.name, synthesis), figures.looks_renamed)

@@ -20,9 +20,9 @@ from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, C
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import code_exclusions
-from disclosure_pipeline.evaluation.comparability import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import ONE, IntArray, percent, sum_of_quotients

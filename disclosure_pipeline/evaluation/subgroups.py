@@ -12,9 +12,9 @@ from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.comparability import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
+from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.survey import WeightedRecords
 from disclosure_pipeline.evaluation.units import UnitRecords

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
-from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
     CONFIDENTIAL,

@@ -15,7 +15,7 @@ import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Measure, Role
-from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
 

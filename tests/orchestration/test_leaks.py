@@ -36,7 +36,7 @@ from disclosure_pipeline.counting.partitioned import engine, opened_files, recor
 from disclosure_pipeline.counting.partitioned.engine import CellCounter
 from disclosure_pipeline.counting.partitioned.record_parts import PartCounter
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile
-from disclosure_pipeline.evaluation import comparability
+from disclosure_pipeline.evaluation import resemblance
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import steps
@@ -466,7 +466,7 @@ def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
 
 
 IN_BATCHES: tuple[Callable[..., Any], ...] = (
-    comparability.identifier_warnings,
+    resemblance.identifier_warnings,
     coding.code_distinct,
     opened_files.stream_canonical,
     opened_files.StreamedTable.some_records,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.comparability import WHOLE_KEY
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.tables.additions import holds_identifiers
 from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.coding import Distinct
