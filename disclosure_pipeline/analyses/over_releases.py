@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
 from disclosure_pipeline.evaluation.frames import FiguresFrame
-from disclosure_pipeline.evaluation.over_releases import measure_together
+from disclosure_pipeline.evaluation.people import measure_together
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import combine_cells
 from disclosure_pipeline.measures.exact import Mask, percent

@@ -26,7 +26,6 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
-from disclosure_pipeline.evaluation.copied_people import measure_groups
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     WholeRecords,
@@ -42,6 +41,7 @@ from disclosure_pipeline.evaluation.guards import (
 from disclosure_pipeline.evaluation.holdout import (
     prepare_holdout,
 )
+from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure

@@ -223,9 +223,9 @@ def _measure_for_page(
 ) -> Disclosure:
     """Return all that the page shows, from tables that are opened once."""
     from disclosure_pipeline.counting.opening import open_tables
-    from disclosure_pipeline.evaluation.copied_people import describe_whole_doubts
     from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY, measure
+    from disclosure_pipeline.evaluation.people import describe_whole_doubts
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.tables.messages import names_in_all
 

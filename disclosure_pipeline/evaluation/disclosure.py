@@ -16,7 +16,6 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
-from disclosure_pipeline.evaluation.copied_people import find_whole_doubts
 from disclosure_pipeline.evaluation.copies import copies_frame
 from disclosure_pipeline.evaluation.counts import (
     Counts,
@@ -32,7 +31,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.figures import figures, key_overlap
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.over_releases import add_first_release
+from disclosure_pipeline.evaluation.people import add_first_release, find_whole_doubts
 from disclosure_pipeline.evaluation.resemblance import warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups

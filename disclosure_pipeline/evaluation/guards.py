@@ -14,12 +14,6 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import found_copies, guess_is_impossible
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.evaluation.copied_people import (
-    APART_SAMPLE,
-    FEWEST_OF_GROUP,
-    IN_GROUPS,
-    measure_groups,
-)
 from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import row_of
@@ -29,6 +23,12 @@ from disclosure_pipeline.evaluation.nearest import (
     find_near_copies,
     is_diluted,
     nearness_frame,
+)
+from disclosure_pipeline.evaluation.people import (
+    APART_SAMPLE,
+    FEWEST_OF_GROUP,
+    IN_GROUPS,
+    measure_groups,
 )
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, resemblance_of_columns
 from disclosure_pipeline.evaluation.units import UnitRecords

@@ -16,7 +16,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning
-from disclosure_pipeline.evaluation import copied_people
+from disclosure_pipeline.evaluation import people as found_people
 
 RECORDS = 400
 
@@ -278,7 +278,7 @@ def test_columns_that_cannot_be_compared_are_left_out() -> None:
 
 def test_of_large_tables_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who agree in a column: it says nothing of whether others are told apart."""
-    monkeypatch.setattr(copied_people, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(found_people, "MOST_RECORDS", 1_000)
     [doubt] = doubts(PEOPLE, PEOPLE, KEYS)
     words = re.match(r"(\d+) % of the ([\d,]+) people who agree in (.*?) are in the synthetic table", doubt)
     assert words is not None

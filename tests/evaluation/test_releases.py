@@ -11,7 +11,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
-from disclosure_pipeline.evaluation.over_releases import measure_releases
+from disclosure_pipeline.evaluation.people import measure_releases
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.tables.grouping import grouping_of
 

@@ -22,9 +22,9 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.evaluation.copied_people import FEWEST_OF_GROUP
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
+from disclosure_pipeline.evaluation.people import FEWEST_OF_GROUP
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.people import PeopleCounts, people_copied, repeats
 from disclosure_pipeline.measures.samples import Sizes

@@ -1,0 +1,396 @@
+"""People found in a synthetic table: in one of its groups, as a doubt of those without a gate, over releases.
+
+A ward that is copied is a small part of a table, so groups are looked at by themselves. Whoever holds several
+releases lays them side by side: counted over all of them are the people who are found in any, and the records
+that the candidate shares with an earlier one, of which a fresh draw would share few. A record that is copied
+twice is found in one table by the other, so both are figures of `measures.people`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from disclosure_pipeline.counting.counts import CountRequest
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.counts import (
+    NO_FLAGS,
+    Counts,
+    MeasuringPlan,
+    RecordSets,
+    code_shared_columns,
+    count_request,
+)
+from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.units import UnitRecords, find_people, measure_by_units, read_units
+from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.copies import chances_of_columns_apart
+from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.people import PeopleCounts, found_by_columns_apart, people_copied
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.together import (
+    PEOPLE_IN_RELEASES,
+    SHARED_WITH_RELEASES,
+    Together,
+    find_chance_of_any,
+)
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_all, table_names
+
+APART_SAMPLE = 200_000
+"""The number of GT records that tell whom columns drawn apart find."""
+
+FEWEST_OF_GROUP = 10
+"""The number of people from which on a group is looked at by itself."""
+
+IN_GROUPS = ("group_copied_beyond", "group_copied_by_chance", "group_copied_beyond_chance")
+
+
+def measure_groups(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    records: RecordSets,
+    records_per_unit: float,
+    fewest: int,
+) -> pd.DataFrame:
+    """Measure the people found in each group of at least so many, of a column the group that is worst.
+
+    Both tables are cut to a level of the column. What columns drawn apart within it would find is looked at
+    where more is found than in a fresh sample.
+    """
+    comparisons = sum(int((column.counts[0] >= fewest).sum()) for column in records.groups)
+    sample = cache(partial(opened.code_records, columns, APART_SAMPLE, 0))
+    rows = {}
+    for synthesis, by_column in enumerate(records.levels, start=1):
+        for column, of_levels in zip(records.groups, by_column, strict=True):
+            worst = dict.fromkeys(IN_GROUPS, 0.0)
+            for level in np.flatnonzero(column.counts[0] >= fewest).tolist():
+                sizes = Sizes(int(column.counts[0][level]), int(column.counts[synthesis][level]))
+                measure = partial(
+                    people_copied,
+                    of_levels[level],
+                    sizes,
+                    comparisons=comparisons,
+                    records_per_unit=records_per_unit,
+                )
+                figures = measure()
+                if figures.people_copied_beyond > figures.people_copied_by_chance:
+                    place = next(k for k, other in enumerate(columns) if other is column)
+                    value = None if level == column.missing else column.levels[level]
+                    figures = measure(apart=_find_apart_in_group(sample(), place, value, sizes.N_s))
+                beyond, by_chance = figures.people_copied_beyond, figures.people_copied_by_chance
+                bounded = beyond_chance(beyond, by_chance)
+                if (bounded, beyond) > (worst["group_copied_beyond_chance"], worst["group_copied_beyond"]):
+                    worst = dict(zip(IN_GROUPS, (beyond, by_chance, bounded), strict=True))
+            rows[column.name, synthesis] = worst
+    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
+    return pd.DataFrame(list(rows.values()), index=index, columns=list(IN_GROUPS), dtype=float)
+
+
+def find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
+    """Return the percent of the GT records that N_s records with columns drawn apart find."""
+    sample = opened.code_records(columns, APART_SAMPLE, 0)
+    return _find_apart(sample, [column.codes[0] for column in sample], N_s)
+
+
+def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, N_s: int) -> float:
+    """Return the percent of those with a value that N_s records with columns drawn apart among them find."""
+    in_group = np.flatnonzero(sample[place].codes[0] == sample[place].find(value))
+    if not len(in_group):
+        return 0.0
+    return _find_apart(sample, [column.codes[0][in_group] for column in sample], N_s)
+
+
+def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: int) -> float:
+    [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
+    return found_by_columns_apart(chances, N_s, len(codes[0]))
+
+
+MOST_RECORDS = 200_000
+"""Whole records of all tables together: so many are counted in a tenth of a second, of more a part."""
+_ENOUGH_TO_CHOOSE = 1_000
+
+_BOUNDS = {
+    entry.name: entry.bound.default
+    for entry in (*GUARDS_OF_COPIES, *GUARDS_OF_COMPARABILITY)
+    if entry.bound is not None
+}
+
+
+def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
+    """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
+
+    Of tables in memory: files and databases would be read once more for it. Over all columns that the tables
+    share, or over those that are planned where others cannot be compared. Of more than `MOST_RECORDS` those
+    are looked at that agree in a few columns; they say nothing of whether others are told apart.
+    """
+    if opened.frames is None:
+        return []
+    frames, agreeing = _choose_part(opened.frames)
+    if agreeing:
+        opened = FramesInMemory(frames, opened.engine_description)
+    try:
+        columns = opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
+    except InputError:
+        columns = opened.code(plan.columns, plan.grouping, on_progress)
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    people, per_unit = _count_people(opened, columns, plan, on_progress)
+    rows = []
+    for counts, n in zip(people, N_s, strict=True):
+        measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
+        found = measure()
+        if _is_beyond(row_of(found)):
+            found = measure(apart=find_apart(opened, columns, n))
+        alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
+        rows.append({"alike": alike, **row_of(found)})
+    people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"
+    return list(describe_whole_doubts(rows, people_are))
+
+
+def _count_people(
+    opened: OpenedTables, columns: Sequence[CodedColumn], plan: MeasuringPlan, on_progress: OnProgress
+) -> tuple[list[PeopleCounts], float]:
+    """Return the people found in each synthesis by all of the columns, and the records of a person."""
+    if plan.unit is None:
+        [counted] = opened.count([CountRequest(columns)], on_progress)
+        return [keys.people for keys in counted.keys], 1.0
+    names = [column.name for column in columns]
+    units = read_units(opened.with_columns([plan.unit]), plan, on_progress, names)
+    return find_people(units), units.records_per_unit
+
+
+def _choose_part(frames: tuple[pd.DataFrame, ...]) -> tuple[tuple[pd.DataFrame, ...], list[Any]]:
+    """Return at most `MOST_RECORDS`, those with one value of some columns, and these columns."""
+    agreeing: list[Any] = []
+    left = names_in_all([list(frame.columns) for frame in frames])
+    while left and sum(map(len, frames)) > MOST_RECORDS:
+        wanted = MOST_RECORDS / sum(map(len, frames))
+        some = frames[0].iloc[:: max(1, len(frames[0]) // _ENOUGH_TO_CHOOSE)]
+        shares = [
+            (share, name, value)
+            for name in left
+            for value, share in some[name].value_counts(normalize=True, sort=False).items()
+            if share > 0
+        ]
+        if not shares:
+            break
+        fitting = [choice for choice in shares if choice[0] <= wanted]
+        _, name, value = (max if fitting else min)(fitting or shares, key=lambda choice: choice[0])
+        masks = [frame[name].eq(value).to_numpy(dtype=bool, na_value=False) for frame in frames]
+        left.remove(name)
+        if all(map(np.any, masks)):
+            agreeing.append(name)
+            frames = tuple(
+                frame.iloc[np.flatnonzero(mask)] for frame, mask in zip(frames, masks, strict=True)
+            )
+    return frames, agreeing
+
+
+def describe_whole_doubts(
+    rows: Sequence[Mapping[Any, float]], people_are: str = "the people"
+) -> Iterator[str]:
+    """Yield a sentence for each doubt; `rows`: of each synthesis `alike` and the people found."""
+    if rows[0]["alike"] > _BOUNDS["alike"]:
+        yield (
+            f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {rows[0]['alike']:.1f} % "
+            "of its records equal another person's in every column, so no copy can be noticed."
+        )
+    for name, found in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
+        if _is_beyond(found):
+            yield (
+                f"{found['people_copied']:.0f} % of {people_are} are in {name}, with a record that nobody "
+                f"else has; a fresh table would hold {found['people_copied_expected']:.1f} %: it copies them."
+            )
+
+
+def _is_beyond(found: Mapping[Any, float]) -> bool:
+    beyond, by_chance = found["people_copied_beyond"], found["people_copied_by_chance"]
+    return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
+
+
+MOST_STEPS = 6
+"""The most steps at which the sum over the releases is shown: each counts their tables again."""
+
+
+def measure_releases(
+    opened: OpenedTables,
+    plan: MeasuringPlan,
+    files: Sequence[int],
+    on_progress: OnProgress = ignore_progress,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what a candidate is beside all that is out: how the sums grew, and what is shared.
+
+    `opened`: GT, then the tables of each release in the order of their publication, those of the candidate
+    last; `files`: how many each of them has; two releases at least. `over_releases`: index releases, how many
+    of them count; people found in them, repU_any, and in the last row what the candidate shares with the
+    others. `released_targets`: index (target, releases), what they disclose together, see `Together`.
+    """
+    ends, steps = list(accumulate(files)), choose_steps(len(files))
+    together, of_keys = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
+    rows = {}
+    for step in steps:
+        tables = opened.only(range(ends[step - 1] + 1)).stacked()
+        rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
+        rows[step]["repU_any"] = of_keys[ends[step - 1]]
+    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
+    shared = _find_shared(opened, plan, ends, on_progress)
+    numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
+    frame = frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0)
+    return frame, together.rename(index=numbers, level="tables").rename_axis(index=_OF_TARGETS)
+
+
+_OF_TARGETS = ["target", "releases"]
+
+
+def _find_shared(
+    opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
+) -> dict[str, float]:
+    """Return what a table of the candidate shares with a release, or with all of them: the worst of these."""
+    *starts, start, end = [1, *(last + 1 for last in ends)]
+    earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
+    earlier += [range(1, start)] if len(earlier) > 1 else []
+    comparisons = len(earlier) * (end - start)
+    of_SD = replace(plan, unit=None)  # nobody says whose its records are
+    shared = [
+        _find_copied(
+            opened.only([table, *tables]).stacked(), of_SD, SHARED_WITH_RELEASES, on_progress, comparisons
+        )
+        for table in range(start, end)
+        for tables in earlier
+    ]
+    bounded, beyond = f"{SHARED_WITH_RELEASES}_beyond_chance", f"{SHARED_WITH_RELEASES}_beyond"
+    return max(shared, key=lambda figures: (figures[bounded], figures[beyond]))
+
+
+def measure_together(
+    opened: OpenedTables,
+    plan: MeasuringPlan,
+    numbers: Sequence[int],
+    on_progress: OnProgress = ignore_progress,
+) -> tuple[pd.DataFrame, dict[int, float]]:
+    """Return what the first tables disclose as one release, for each number of them; and their repU_any.
+
+    Index (target, tables). All tables are grouped alike, so that more of them never disclose fewer people.
+    """
+    columns = opened.code(plan.columns, plan.grouping, on_progress)
+    grouped = {column.name: plan.grouping.apply(column) for column in columns}
+    units = None
+    if plan.unit is not None:
+        units = read_units(opened.with_columns([plan.unit]), plan, on_progress)
+    of_release = replace(
+        plan,
+        grouping=grouping_of(),
+        attribution=False,
+        chance=False,
+        together=True,
+        weights=None,
+        sampling_fraction=None,
+        whole_records=None,
+        one_way=NO_FLAGS,
+        two_way=NO_FLAGS,
+    )
+    frames, of_keys = {}, {}
+    for number in numbers:
+        tables = range(number + 1)
+        some = {name: column.only(tables) for name, column in grouped.items()}
+        request = count_request(of_release, some)
+        [counts] = opened.only(tables).count([request], on_progress)
+        of_tables = Counts(
+            keys=request.keys,
+            targets=[target.column for target in request.targets],
+            counts=counts,
+            records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
+            bands=tuple(target.band for target in request.targets),
+        )
+        result = figures(of_tables, of_release)
+        if units is not None:
+            of_units = {name: plan.grouping.apply(column) for name, column in units.columns.items()}
+            some = {name: column.only(tables) for name, column in of_units.items()}
+            result = measure_by_units(result, UnitRecords(some, units.unit), of_release)
+        frames[number] = result.together
+        of_keys[number] = result.together_identity["repU_any"].item()
+    return pd.concat(frames, names=["tables"]).swaplevel(), of_keys
+
+
+def choose_steps(releases: int) -> list[int]:
+    """Return after how many releases the sum is counted: the last two, and some before.
+
+    >>> choose_steps(1), choose_steps(4), choose_steps(30)
+    ([1], [1, 2, 3, 4], [1, 8, 15, 22, 29, 30])
+    """
+    before = np.linspace(1, max(releases - 1, 1), MOST_STEPS - 1).round().astype(int).tolist()
+    return sorted({*before, releases} & set(range(1, releases + 1)))
+
+
+def add_first_release(result: Disclosure) -> Disclosure:
+    """Return the same where nothing is published yet: what all files of the candidate are by themselves."""
+    [of_all] = (result.stacked or result).guards.to_dict("records")
+    people = {str(name): figure for name, figure in of_all.items() if str(name).startswith(_COPIED)}
+    nothing = dict.fromkeys(people, 0.0)
+    identity = result.together_identity["repU_any"] if len(result.together) else result.identity["repU"]
+    row = {
+        **_rename(people, PEOPLE_IN_RELEASES),
+        "repU_any": float(identity.item()),
+        **_rename(nothing, SHARED_WITH_RELEASES),
+        "releases_gone": 0,
+    }
+    together = result.together if len(result.together) else _describe_one(result)
+    index = pd.MultiIndex.from_product([together.index, [1]], names=_OF_TARGETS)
+    return replace(
+        result,
+        over_releases=pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases")),
+        released_targets=together.set_axis(index),
+    )
+
+
+def _describe_one(result: Disclosure) -> pd.DataFrame:
+    rows = {}
+    for target in result.targets:
+        of_target = result.attribute.xs(target, level="target").iloc[0]
+        others, error = of_target["DiSCO_others"], of_target["DiSCO_beyond_se"]
+        rows[(target,)] = row_of(
+            Together(
+                any=of_target["DiSCO"],
+                agreed=0.0,
+                DiSCO_any_others=others,
+                DiSCO_any_beyond=of_target["DiSCO_beyond"],
+                DiSCO_any_beyond_se=error,
+                DiSCO_any_fresh=others,
+                DiSCO_any_by_chance=find_chance_of_any(0.0, error, len(result.targets)),
+                DiSCO_any_beyond_chance=of_target["DiSCO_beyond_chance"],
+            )
+        )
+    return frame_of(rows, ["target"], names_of(Together))
+
+
+def _find_copied(
+    opened: OpenedTables, plan: MeasuringPlan, name: str, on_progress: OnProgress, comparisons: int = 1
+) -> dict[str, float]:
+    """Measure the records of the first table that the other one holds, in all columns that both have."""
+    columns = code_shared_columns(opened, plan.grouping, on_progress)
+    sizes = Sizes(*(int(counts.sum()) for counts in columns[0].counts))
+    [people], per_unit = _count_people(opened, columns, plan, on_progress)
+    apart = find_apart(opened, columns, sizes.N_s)
+    found = people_copied(people, sizes, apart, comparisons, per_unit)
+    bounded = beyond_chance(found.people_copied_beyond, found.people_copied_by_chance)
+    return _rename(row_of(found) | {f"{_COPIED}_beyond_chance": bounded}, name)
+
+
+_COPIED = "people_copied"
+
+
+def _rename(figures: Mapping[str, float], name: str) -> dict[str, float]:
+    return {figure.replace(_COPIED, name): value for figure, value in figures.items()}
