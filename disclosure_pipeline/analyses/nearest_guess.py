@@ -12,7 +12,6 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
-from disclosure_pipeline.evaluation.counts import draw_equal_sizes
 from disclosure_pipeline.evaluation.frames import frame_of, join_records, show_frame
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
@@ -25,6 +24,7 @@ from disclosure_pipeline.measures.nearest_guess import (
     votes_of_others,
     votes_of_synthetic,
 )
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
@@ -183,6 +183,35 @@ def _count_cells(
     of_GT = np.flatnonzero(f.d)
     cell = (f.q * f.targets + f.t)[of_GT]
     return f, q, np.searchsorted(cell, q.q[0] * f.targets + codes[-1][0])
+
+
+def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
+    """Return the cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
+
+    None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
+    cell there are, in an `order` of the cells that does not depend on that of the records.
+    """
+    sizes = Sizes(f.N_d, f.N_s)
+    if not sizes.others_are_drawn and not sizes.synthetic_is_drawn:
+        return None
+    rng = np.random.default_rng(seed)
+    d, s = np.empty_like(f.d), np.empty_like(f.s)
+    d[order] = rng.multivariate_hypergeometric(f.d[order], min(sizes.n + 1, f.N_d), method="marginals")
+    s[order] = rng.multivariate_hypergeometric(f.s[order], sizes.n, method="marginals")
+    drawn = np.flatnonzero(d + s)
+    d_q, s_q = (f.per_key(counts)[f.q] for counts in (d, s))
+    return FrequencyTable(
+        q=f.q[drawn],
+        t=f.t[drawn],
+        d=d[drawn],
+        s=s[drawn],
+        d_q=d_q[drawn],
+        s_q=s_q[drawn],
+        N_d=int(d.sum()),
+        N_s=int(s.sum()),
+        keys=f.keys,
+        targets=f.targets,
+    )
 
 
 def _order_by_labels(

@@ -26,6 +26,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
+from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     WholeRecords,
@@ -42,10 +43,10 @@ from disclosure_pipeline.evaluation.holdout import (
     prepare_holdout,
 )
 from disclosure_pipeline.evaluation.people import measure_groups
+from disclosure_pipeline.evaluation.population import count_sets_by_unit, read_units
 from disclosure_pipeline.evaluation.prediction import prediction_frame
 from disclosure_pipeline.evaluation.protection import protection_frame
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import count_sets_by_unit, find_repeats, read_units
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.whole_records import count_copies
-from disclosure_pipeline.counting.opening import link_tables, read_frames, read_shared_columns
+from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
-from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns
+from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns, count_record_sets
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of, show_frame
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.copies import (
@@ -27,11 +28,12 @@ from disclosure_pipeline.measures.copies import (
     repeats_beyond_apart,
 )
 from disclosure_pipeline.measures.copies import copies as copies_of
-from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import check_tables, number_owners
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -146,13 +148,13 @@ def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyC
 def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[CopyCounts]]) -> None:
     """Warn where more records repeat than by chance: in all columns, and without each in turn."""
     N = len(columns[0].tables[0].stored)
-    some = slice(0, ENOUGH_RECORDS)
-    shares = [(column.counts[0] / N)[column.tables[0].codes(some)] for column in columns]
-    without = [shares, *([*shares[:place], *shares[place + 1 :]] for place in range(len(sets) - 1))]
-    repeats = max(
-        repeats_beyond_apart(N - counts[0].people.alone, of_set, N)
-        for of_set, counts in zip(without, sets, strict=True)
-    )
+    shares = {
+        column.name: (column.counts[0] / N)[column.tables[0].codes(slice(0, ENOUGH_RECORDS))]
+        for column in columns
+    }
+    without = ([column for column in columns if column is not left_out] for left_out in columns)
+    alone = [counts[0].people.alone for counts in sets]
+    repeats = _find_most_repeats(zip([columns, *without], alone, strict=False), shares, N)
     if repeats > MANY_REPEATS:
         warnings.warn(
             f"{repeats:.0f} % of the records of {GROUND_TRUTH}, beyond chance, equal another one in all "
@@ -161,6 +163,54 @@ def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[Cop
             UnitWarning,
             stacklevel=3,
         )
+
+
+MOST_CELLS = 1_000_000_000
+"""Values that are looked at, at most, to see whether the records of a table repeat: a minute or less."""
+
+_FEWEST_SETS = 3
+
+
+def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[float, float]:
+    """Return the percent of GT records that equal another one in all of the columns, and of repeats.
+
+    These are in all columns, or in all but one: the largest beyond what columns drawn apart show, see
+    `MANY_REPEATS`. Of very large, wide tables only a few columns are left out in turn, those of the most
+    levels: what changes from one record of a person to the next is a time, an amount or the like.
+    """
+    N = int(columns[0].counts[0].sum())
+    shares = {
+        column.name: (column.counts[0] / column.counts[0].sum())[column.codes[0]]
+        for column in opened.code_records(columns, ENOUGH_RECORDS, 0)
+    }
+    alone = _count_alone(opened, columns, N)
+    most = [(of_set, number) for of_set, number in alone if len(of_set) >= len(columns) - 1]
+    return percent(N - alone[0][1], N), _find_most_repeats(most, shares, N)
+
+
+def _find_most_repeats(
+    alone: Iterable[tuple[Sequence[CodedColumn], int]], shares: Mapping[Any, Floats], records: int
+) -> float:
+    """Return the repeats beyond chance of the set of columns that has most; see `repeats_beyond_apart`."""
+    return max(
+        repeats_beyond_apart(records - number, [shares[column.name] for column in of_set], records)
+        for of_set, number in alone
+    )
+
+
+def _count_alone(
+    opened: OpenedTables, columns: Sequence[CodedColumn], records: int
+) -> list[tuple[Sequence[CodedColumn], int]]:
+    """Return all columns first, then all but some, each with the number of records that no other equals."""
+    if records * len(columns) ** 2 <= MOST_CELLS:
+        _, sets = count_record_sets(opened, [], columns, [])
+        alone = [found[0].people.alone for found in sets.partial.values()]
+        return [(columns, sets.whole[0].people.alone), *zip(sets.columns.values(), alone, strict=True)]
+    by_levels = sorted(columns, key=lambda column: -int((column.counts[0] > 0).sum()))
+    left_out = by_levels[: max(_FEWEST_SETS, MOST_CELLS // (records * len(columns)))]
+    chosen = [columns, *([column for column in columns if column is not one] for one in left_out)]
+    counted = opened.count([CountRequest(of_set) for of_set in chosen], ignore_progress)
+    return [(of_set, of.keys[0].people.alone) for of_set, of in zip(chosen, counted, strict=True)]
 
 
 def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:

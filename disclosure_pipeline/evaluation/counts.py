@@ -16,11 +16,12 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, missing_value_doubts
 from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.checks import exclude
 from disclosure_pipeline.measures.copies import FoundCopies, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import DisclosureTables, disclosure_tables
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
@@ -325,30 +326,16 @@ class RecordCells:
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
-def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
-    """Return the cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
-
-    None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
-    cell there are, in an `order` of the cells that does not depend on that of the records.
-    """
-    sizes = Sizes(f.N_d, f.N_s)
-    if not sizes.others_are_drawn and not sizes.synthetic_is_drawn:
-        return None
-    rng = np.random.default_rng(seed)
-    d, s = np.empty_like(f.d), np.empty_like(f.s)
-    d[order] = rng.multivariate_hypergeometric(f.d[order], min(sizes.n + 1, f.N_d), method="marginals")
-    s[order] = rng.multivariate_hypergeometric(f.s[order], sizes.n, method="marginals")
-    drawn = np.flatnonzero(d + s)
-    d_q, s_q = (f.per_key(counts)[f.q] for counts in (d, s))
-    return FrequencyTable(
-        q=f.q[drawn],
-        t=f.t[drawn],
-        d=d[drawn],
-        s=s[drawn],
-        d_q=d_q[drawn],
-        s_q=s_q[drawn],
-        N_d=int(d.sum()),
-        N_s=int(s.sum()),
-        keys=f.keys,
-        targets=f.targets,
-    )
+def place_records(
+    keys: Sequence[CodedColumn], target: Target, synthesis: int
+) -> tuple[Keys, RecordCells, DisclosureTables]:
+    """Return the key combinations and cells of GT and a synthesis, and what the exclusions leave of these."""
+    tables = (0, synthesis)
+    q = combine_columns([key.only(tables) for key in keys])
+    t = [target.column.codes[table] for table in tables]
+    cells = RecordCells.from_keys(q, t, target.column.size, 1)
+    left = disclosure_tables(cells.f)
+    if target.exclusions:
+        key_levels = np.stack([q.level_of(k) for k in range(len(keys))])
+        left, _ = exclude(cells.f, left, key_levels, target.exclusions)
+    return q, cells, left

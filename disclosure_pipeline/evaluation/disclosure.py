@@ -22,6 +22,7 @@ from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     Thresholds,
     code_shared_columns,
+    combine_columns,
     count_record_sets,
     count_request,
     counts_for,
@@ -29,24 +30,28 @@ from disclosure_pipeline.evaluation.counts import (
     require_targets,
 )
 from disclosure_pipeline.evaluation.figures import figures, key_overlap
+from disclosure_pipeline.evaluation.frames import row_of
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
 from disclosure_pipeline.evaluation.people import add_first_release, find_whole_doubts
-from disclosure_pipeline.evaluation.resemblance import warn_of_doubts
-from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
-from disclosure_pipeline.evaluation.survey import (
-    check_weights,
-    find_individual_risk,
+from disclosure_pipeline.evaluation.population import (
+    count_sets_by_unit,
+    find_weights,
     list_unshared_columns,
+    measure_by_units,
     measure_population,
+    read_units,
     read_weights,
     weigh_people_copied,
 )
-from disclosure_pipeline.evaluation.units import count_sets_by_unit, measure_by_units, read_units
+from disclosure_pipeline.evaluation.resemblance import warn_of_doubts
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.survey import record_risk
+from disclosure_pipeline.measures.weighted import PlacedWeights
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import require_sampling_fraction
+from disclosure_pipeline.tables.alignment import refuse_weights, require_sampling_fraction
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -199,7 +204,7 @@ def disclosure(
         result = measure(opened, plan, on_progress, prepared)
         result = result.with_doubts(find_whole_doubts(opened, plan, on_progress))
         if plan.is_of_sample:
-            result = replace(result, individual=find_individual_risk(opened, plan))
+            result = replace(result, individual=_find_individual_risk(opened, plan))
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)
@@ -241,7 +246,8 @@ def measure(
 ) -> Disclosure:
     """Measure what is planned of each synthesis, and of several `together` all stacked as one table, too."""
     if plan.weights is not None:
-        check_weights(opened, plan.weights, on_progress)
+        [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
+        refuse_weights(column)
 
     @cache
     def widen(*names: Any) -> OpenedTables:
@@ -339,6 +345,26 @@ def _measure_tables(
     if weighted is not None and plan.weights is not None:
         result = replace(result, population=weigh_people_copied(result, weighted))
     return result, counts
+
+
+def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
+    """Return the risk of each GT record, whoever has a synthetic table; empty unless frames are in memory.
+
+    A value per person: of no gate, and in nothing that is kept.
+    """
+    if opened.frames is None:
+        return pd.DataFrame()
+    extra = [] if plan.weights is None else [plan.weights]
+    names = [*plan.keys, *extra]
+    coded = {
+        column.name: column
+        for column in opened.with_columns(extra).code(names, plan.grouping, ignore_progress)
+    }
+    keys = [plan.grouping.apply(coded[name]) for name in plan.keys]
+    q = combine_columns(keys)
+    weight = find_weights(coded, plan, len(q.q[0]))
+    people_q = PlacedWeights.add_up(weight, q.q[0], q.size).people
+    return pd.DataFrame(row_of(record_risk(q.q[0], q.counts[0], people_q)), index=opened.frames[0].index)
 
 
 def _count_groups(columns: Sequence[CodedColumn]) -> pd.DataFrame:

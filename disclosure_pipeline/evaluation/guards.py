@@ -30,8 +30,8 @@ from disclosure_pipeline.evaluation.people import (
     IN_GROUPS,
     measure_groups,
 )
+from disclosure_pipeline.evaluation.population import UnitRecords
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, resemblance_of_columns
-from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
     distance_by_chance,

@@ -32,8 +32,8 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.figures import figures
 from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.population import UnitRecords, find_people, measure_by_units, read_units
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.units import UnitRecords, find_people, measure_by_units, read_units
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.copies import chances_of_columns_apart
 from disclosure_pipeline.measures.exact import IntArray, percent
@@ -289,7 +289,7 @@ def measure_together(
     grouped = {column.name: plan.grouping.apply(column) for column in columns}
     units = None
     if plan.unit is not None:
-        units = read_units(opened.with_columns([plan.unit]), plan, on_progress)
+        units = read_units(opened.with_columns([plan.unit]), plan, on_progress, plan.columns)
     of_release = replace(
         plan,
         grouping=grouping_of(),

@@ -14,10 +14,9 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
+from disclosure_pipeline.evaluation.population import UnitRecords, WeightedRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.survey import WeightedRecords
-from disclosure_pipeline.evaluation.units import UnitRecords
 from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup

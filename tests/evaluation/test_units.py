@@ -22,10 +22,10 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import HoldoutWarning, InputError, UnitWarning
-from disclosure_pipeline.evaluation import units as evaluation_units
+from disclosure_pipeline.evaluation import copies as evaluation_copies
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
-from disclosure_pipeline.evaluation.units import find_repeats
 from disclosure_pipeline.measures import units
 from disclosure_pipeline.measures.nearness import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -250,7 +250,7 @@ def test_repeats_of_large_tables_are_found_by_columns_of_many_levels(monkeypatch
     opened = FramesInMemory((table, table), "memory")
     columns = opened.code(list(table), grouping_of(), ignore_progress)
     expected = find_repeats(opened, columns)
-    monkeypatch.setattr(evaluation_units, "MOST_CELLS", 100)
-    monkeypatch.setattr(evaluation_units, "count_record_sets", None)  # each set would be counted
+    monkeypatch.setattr(evaluation_copies, "MOST_CELLS", 100)
+    monkeypatch.setattr(evaluation_copies, "count_record_sets", None)  # each set would be counted
     assert find_repeats(opened, columns) == pytest.approx(expected)
     assert expected[1] > 20
