@@ -20,8 +20,7 @@ from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, Squares
-from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, Squares
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
 

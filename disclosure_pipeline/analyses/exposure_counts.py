@@ -16,12 +16,11 @@ from disclosure_pipeline.analyses.key_set_tree import (
     KeySet,
     Synthesis,
 )
-from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
-from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
+from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts, count_drawn_guesses
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, add_up, percent
 from disclosure_pipeline.measures.exposure import (
     CellCounts,
     DisclosedCounts,
-    Guessing,
     KeySetDisclosure,
     KeySetKeys,
     disclosed,
@@ -30,6 +29,7 @@ from disclosure_pipeline.measures.exposure import (
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import (
     GuessCounts,
+    Guessing,
     Modes,
     guess_counts,
     guess_counts_of_table,
@@ -154,12 +154,23 @@ def _figures(
     guessing: Guessing,
     synthesis: Synthesis,
 ) -> ExposureFigures:
-    from_SD, from_others = guessing.drawn_counts(_joined(cells)) if cells else (None, None)
-    by_SD, by_others = counts.by_SD or from_SD, counts.by_others or from_others
-    nothing = DrawnGuessCounts.nothing()
+    by_SD = by_others = DrawnGuessCounts.nothing()
+    if cells:
+        f = _joined(cells)
+        drawn = count_drawn_guesses(f, f.d, guessing.no_guess, guessing.sizes)
+        by_SD, by_others = drawn[0] or by_SD, drawn[1] or by_others
+    N_d = guessing.sizes.N_d
+    right, right_others, error = guessing.guess_both(
+        counts.by_SD or by_SD,
+        counts.by_others or by_others,
+        of_keys.with_others,
+        N_d,
+        guessing.sizes.n,
+    )
     return ExposureFigures(
         disclosed(counts.disclosed, of_keys, synthesis.chances),
-        *guessing.guessed_beyond(by_SD or nothing, by_others or nothing, of_keys.with_others),
+        percent(right - right_others, N_d * ONE),
+        error,
     )
 
 

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.exposure import Chances, Guessing
+from disclosure_pipeline.measures.exposure import Chances
+from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import Sizes
 
 Codes = npt.NDArray[np.integer]
@@ -258,7 +259,8 @@ class ExposureTarget:
         """`no_guess` marks the levels that nobody guesses."""
         counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
         guessing = [
-            Guessing(synthesis.sizes, counts[0], counts[synthesis.table], no_guess) for synthesis in syntheses
+            Guessing(synthesis.sizes, counts[0], counts[synthesis.table], counts[0], no_guess)
+            for synthesis in syntheses
         ]
         return cls(column, position, tuple(guessing))
 

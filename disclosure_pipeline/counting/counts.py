@@ -11,7 +11,7 @@ from itertools import chain, islice
 import numpy as np
 
 from disclosure_pipeline.measures.band_counts import Band, BandCounts, band_counts
-from disclosure_pipeline.measures.baseline_counts import (
+from disclosure_pipeline.measures.baselines import (
     BaselineCounts,
     baseline_counts,
     lone_baseline_counts,

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.certainty import chances_to_be_claimed, is_enough
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,

@@ -38,7 +38,7 @@ from disclosure_pipeline.measures.band_counts import (
     median_chances,
     sums_before,
 )
-from disclosure_pipeline.measures.baselines import guessed_beyond_error, standard_error
+from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     draw_of_others,
@@ -47,6 +47,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     guessed_from_draw,
 )
 from disclosure_pipeline.measures.exact import ONE, IntArray, percent
+from disclosure_pipeline.measures.guesses import guessed_beyond_error
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,

@@ -15,8 +15,8 @@ P0(m) is the chance that none of m given other GT records is among n drawn, Q0(m
 frequent level (`guesses`) is the average over all draws where the sizes differ (`drawn_guesses`).
 
 `…_beyond` is the figure at n less that of the others. The integers that all this takes are `BaselineCounts`,
-beside d² by d_q and d·s by s_q, which are `Totals.CAPd` and `Totals.DCAP`, all
-of which add up over keys: every engine may count them in its own way.
+beside d² by d_q and d·s by s_q, which are `Totals.CAPd` and `Totals.DCAP`, all of which add up over keys:
+every engine may count them in its own way.
 
 Exclusions set cells to zero once it is decided what discloses (`DisclosureTables`); so does this: the chances
 are those of the untouched tables, and the records that are excluded are not counted on either side. DCAP is
@@ -27,26 +27,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts
 from disclosure_pipeline.measures.drawn_guesses import (
-    draw_of_others,
-    draw_of_synthetic,
-    guessed_by_overall_mode_of_draw,
-    guessed_from_draw,
-    overall_chances,
+    DrawnGuessCounts,
+    count_drawn_guesses,
 )
 from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import (
-    error_of_guesses,
+    GuessCounts,
+    Guessing,
+    guess_counts,
+    guess_counts_without_self,
     guessed,
-    guessed_by_overall_mode,
-    guessed_by_overall_mode_without_self,
-    guessed_without_self,
 )
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
+from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -59,6 +57,164 @@ from disclosure_pipeline.measures.words import (
     points,
     standard_error_of,
 )
+
+_HALF = 15  # bits of the halves of a fraction in units of 1 / `ONE_CHANCE`
+
+
+def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
+    """Return the sum of x², in units of 1 / `ONE_CHANCE`² as x is in 1 / `ONE_CHANCE`.
+
+    An entry can stand for several `keys`. Up to 10^9 records the sums of the parts of x fit into 64 bits.
+    """
+    whole, fraction = x >> 2 * _HALF, x & (ONE_CHANCE - 1)
+    parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
+    return sum(
+        (2 - (i == j)) * int((parts[i] * parts[j] * keys).sum()) << _HALF * (4 - i - j)
+        for i, j in combinations_with_replacement(range(3), 2)
+    )
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Squares of what the records of each q add to the `…_beyond` of a figure: see `sum_of_squares`."""
+
+    iS: int
+    DiSCO: int
+    DCAP: int
+
+
+@dataclass(frozen=True)
+class BaselineCounts:
+    """Counts of one target in one synthesis: integers that add up over keys.
+
+    Numbers of GT records that the exclusions leave, by what was counted before the exclusions:
+    by_d_q, by_s_q: by the GT records of their q, and by its SD records (of those q that SD has).
+    by_other_levels: by d_q - d_tq, up to `Sizes.others_left`: of more than that, one is always drawn.
+    by_other_levels_in_SD: by s_q - s_tq of those q that SD has, up to `Sizes.synthetic_left`.
+    left_by_d_q: by the GT records of their q that the exclusions leave; None where nothing is excluded.
+
+    squares: of the differences from others.
+    guessed: from all of SD. guessed_others: from GT, each record without itself.
+    drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None where nothing is drawn (`Sizes`).
+    """
+
+    by_d_q: Grouped
+    by_s_q: Grouped
+    by_other_levels: Grouped
+    by_other_levels_in_SD: Grouped
+    left_by_d_q: Grouped | None
+    squares: Squares
+    guessed: GuessCounts
+    guessed_others: GuessCounts
+    drawn_from_SD: DrawnGuessCounts | None
+    drawn_from_GT: DrawnGuessCounts | None
+
+
+def baseline_counts(
+    f: FrequencyTable,
+    sizes: Sizes,
+    no_guess: Mask,
+    left: IntArray | None = None,
+    left_s: IntArray | None = None,
+) -> BaselineCounts:
+    """Count what the baselines need, from the cells of some or all q.
+
+    `left`, `left_s`: the GT and SD records that the exclusions leave in each cell of `f`; None where nothing
+    is excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
+    """
+    d = f.d if left is None else left
+    drawn_from_SD, drawn_from_GT = count_drawn_guesses(f, d, no_guess, sizes)
+    occupied = np.flatnonzero(d)
+    in_SD = occupied[f.s_q[occupied] > 0]
+    apart, apart_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
+    near, near_in_SD = apart <= sizes.others_left, apart_in_SD <= sizes.synthetic_left
+    return BaselineCounts(
+        by_d_q=Grouped.sum_by_group(f.d_q[occupied], d[occupied]),
+        by_s_q=Grouped.sum_by_group(f.s_q[in_SD], d[in_SD]),
+        by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
+        by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
+        left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
+        squares=_square_differences(f, sizes, left, left_s, _added_by_keys(f, d, occupied, sizes)),
+        guessed=guess_counts(f, d, f.s, no_guess),
+        guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
+        drawn_from_SD=drawn_from_SD,
+        drawn_from_GT=drawn_from_GT,
+    )
+
+
+def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
+    """Count the same for `GT` q that one GT record has, and any number that none has; nothing is excluded."""
+    nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
+    return BaselineCounts(
+        by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
+        by_s_q=nothing,
+        by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([GT])),
+        by_other_levels_in_SD=nothing,
+        left_by_d_q=None,
+        squares=Squares(0, 0, 0),
+        guessed=nobody,
+        guessed_others=nobody,
+        drawn_from_SD=DrawnGuessCounts.nothing() if sizes.synthetic_is_drawn else None,
+        drawn_from_GT=DrawnGuessCounts.nothing() if sizes.others_are_drawn else None,
+    )
+
+
+def added_by_cells(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
+    """Return what a GT record of each cell adds to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
+    at_n = in_integers(sizes.q0(s_q - s)) - in_integers(sizes.q0(s_q))
+    return at_n - in_integers(sizes.p0(d_q - d)) + in_integers(sizes.p0(d_q - 1))
+
+
+def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
+    """Return what the records of each q add to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
+    if not len(occupied):
+        return np.empty(0, dtype=np.int64)
+    added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
+    new_q = np.flatnonzero(first_of_run(f.q[occupied]))
+    by_q: IntArray = np.add.reduceat(d[occupied] * added, new_q)
+    return by_q
+
+
+def _square_differences(
+    f: FrequencyTable, sizes: Sizes, left: IntArray | None, left_s: IntArray | None, DiSCO: IntArray
+) -> Squares:
+    """Return the squares; `DiSCO` is what each q adds to that."""
+    d_q, s_q = f.d_q[f.first], f.s_q[f.first]
+    people, synthetic, dd, ds = d_q, s_q, f.dd, f.ds
+    if left is not None:
+        people, dd = f.sum_by_q(left), f.sum_by_q(left * left)
+        ds = f.sum_by_q(left * (f.s if left_s is None else left_s))
+    if left_s is not None:
+        synthetic = f.sum_by_q(left_s)
+    return Squares(
+        iS=sum_of_squares(people * found_beyond(d_q - 1, s_q, sizes)),
+        DiSCO=sum_of_squares(DiSCO),
+        DCAP=sum_of_squares(attributed_beyond(dd - people, people - 1, ds, synthetic, sizes)),
+    )
+
+
+def found_beyond(others: IntArray, s_q: IntArray, sizes: Sizes) -> IntArray:
+    """Return the chance that a person's q is in SD less that it is in the others' draw.
+
+    `others`: other GT records of the q (negative where nobody has it); in units of 1 / `ONE_CHANCE`.
+    """
+    return in_integers(sizes.p0(np.maximum(others, 0))) - in_integers(sizes.q0(s_q))
+
+
+def attributed_beyond(
+    from_others: IntArray, others: IntArray, from_SD: IntArray, s_q: IntArray, sizes: Sizes
+) -> IntArray:
+    """Return what the records of each q add to DCAP at n less DCAP_others, in 1 / `ONE_CHANCE`.
+
+    `from_SD`: pairs of a GT and an SD record with one level, of `s_q` SD records; `from_others`: pairs of GT
+    records, of so many `others` (negative where there is nobody).
+    """
+
+    def guess(pairs: IntArray, records: IntArray, none_drawn: Floats) -> IntArray:
+        return in_integers(pairs / np.maximum(records, 1) * (1 - none_drawn))
+
+    others = np.maximum(others, 0)
+    return guess(from_SD, s_q, sizes.q0(s_q)) - guess(from_others, others, sizes.p0(others))
 
 
 def _of_as_many_records(title: str) -> Words:
@@ -159,7 +315,7 @@ def baselines(
     DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_attributed_at_n(totals.DCAP, sizes))
     of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
-    at_n, others, error = guess_both(counts, sizes, d_t, s_t, left_t, no_guess, sizes.N_d, sizes.n)
+    at_n, others, error = guess_both(counts, Guessing(sizes, d_t, s_t, left_t, no_guess), sizes.N_d, sizes.n)
     N = sizes.N_d * ONE
     return Baselines(
         iS_at_n=iS,
@@ -185,40 +341,11 @@ def baselines(
 def standard_error(squares: int, N_d: int) -> float:
     """Return the standard error of a difference that is a sum over q, in percent of the GT records.
 
-    `squares`: of what the records of each q add to it (`baseline_counts.Squares`). For a fresh sample that is
+    `squares`: of what the records of each q add to it (`Squares`). For a fresh sample that is
     0 on average in every q, of which SD and GT both draw the records: so the squares have the variance of
     both. One record at least, where nothing differs.
     """
     return 100 * max(math.sqrt(squares) / ONE_CHANCE, 1) / N_d
-
-
-def guessed_beyond_error(
-    right: tuple[int, int], by_mode: tuple[int, int], people: int, with_others: float, whole: int, n: int
-) -> float:
-    """Return the standard error of guessed_beyond, in percent of `whole` records: see `error_of_guesses`.
-
-    `right`, `by_mode`: right guesses from SD and from the others, by the better way, and always by their most
-    frequent level, in units of 1 / `ONE`. Of the `people` who are guessed, so many are `with_others` in their
-    q; n of them are guessed independently.
-    """
-    shares = [percent(guesses, whole * ONE) / 100 for guesses in (*right, *by_mode)]
-    alone = max(0.0, 1 - with_others / max(people, 1))
-    return 100 * max(error_of_guesses(shares[0], shares[1], n, alone * (shares[2] - shares[3])), 1 / whole)
-
-
-def guess_by_overall_mode(
-    sizes: Sizes, d_t: IntArray, s_t: IntArray, left_t: IntArray, no_guess: Mask
-) -> tuple[int, int]:
-    """Return right guesses of the most frequent level of SD, and of the others, at n, in 1 / `ONE`."""
-    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
-    return (
-        guessed_by_overall_mode_of_draw(left_t, overall_chances(s_t, no_guess, of_SD))
-        if of_SD
-        else guessed_by_overall_mode(left_t, s_t, no_guess),
-        guessed_by_overall_mode_of_draw(left_t, overall_chances(d_t, no_guess, of_GT))
-        if of_GT
-        else guessed_by_overall_mode_without_self(left_t, d_t, no_guess),
-    )
 
 
 def _weighted(grouped: Grouped, chances: Floats) -> float:
@@ -258,41 +385,12 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
     return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
-def guess_both(
-    counts: BaselineCounts,
-    sizes: Sizes,
-    d_t: IntArray,
-    s_t: IntArray,
-    people_t: IntArray,
-    no_guess: Mask,
-    whole: int,
-    n: int,
-) -> tuple[int, int, float]:
-    """Return right guesses from SD and from the other GT records, at n records, in units of 1 / `ONE`.
-
-    And the standard error of their difference: see `guessed_beyond_error`. `people_t`: who is guessed.
-    """
-    by_SD = _guess_from_synthetic(counts, sizes, s_t, people_t, no_guess)
-    by_others = _guess_from_others(counts, sizes, d_t, people_t, no_guess)
-    by_mode = guess_by_overall_mode(sizes, d_t, s_t, people_t, no_guess)
-    with_others = in_synthetic_of_others(counts.by_d_q, sizes)
-    people = int(people_t.sum())
-    return by_SD, by_others, guessed_beyond_error((by_SD, by_others), by_mode, people, with_others, whole, n)
-
-
-def _guess_from_synthetic(
-    counts: BaselineCounts, sizes: Sizes, s_t: IntArray, left_t: IntArray, no_guess: Mask
-) -> int:
-    draw = draw_of_synthetic(sizes)
-    if not draw or not counts.drawn_from_SD:
-        return guessed(counts.guessed, left_t, s_t, no_guess)
-    return guessed_from_draw(counts.drawn_from_SD, left_t, overall_chances(s_t, no_guess, draw))
-
-
-def _guess_from_others(
-    counts: BaselineCounts, sizes: Sizes, d_t: IntArray, left_t: IntArray, no_guess: Mask
-) -> int:
-    draw = draw_of_others(sizes)
-    if not draw or not counts.drawn_from_GT:
-        return guessed_without_self(counts.guessed_others, left_t, d_t, no_guess)
-    return guessed_from_draw(counts.drawn_from_GT, left_t, overall_chances(d_t, no_guess, draw))
+def guess_both(counts: BaselineCounts, guessing: Guessing, whole: int, n: int) -> tuple[int, int, float]:
+    """Return right guesses from SD and from the other GT records, and the error: see `Guessing`."""
+    return guessing.guess_both(
+        counts.drawn_from_SD or counts.guessed,
+        counts.drawn_from_GT or counts.guessed_others,
+        in_synthetic_of_others(counts.by_d_q, guessing.sizes),
+        whole,
+        n,
+    )

@@ -154,6 +154,17 @@ def drawn_guess_counts(
     return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
 
 
+def count_drawn_guesses(
+    f: FrequencyTable, d: IntArray, no_guess: Mask, sizes: Sizes
+) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
+    """Count guesses from a draw of SD, and from one of the others; None where nothing is drawn."""
+    of_SD, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
+    return (
+        drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
+        drawn_guess_counts(f, d, f.d, no_guess, of_others) if of_others else None,
+    )
+
+
 def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
     """Return right guesses on average by the better of both ways: see `guessed_by_key_of_draw`."""
     return max(

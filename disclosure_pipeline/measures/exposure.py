@@ -8,24 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
-from disclosure_pipeline.measures.baselines import guess_by_overall_mode, guessed_beyond_error
-from disclosure_pipeline.measures.drawn_guesses import (
-    Draw,
-    DrawnGuessCounts,
-    draw_of_others,
-    draw_of_synthetic,
-    drawn_guess_counts,
-    guessed_from_draw,
-    overall_chances,
-)
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.guesses import GuessCounts, guessed, guessed_without_self
+from disclosure_pipeline.measures.baselines import sum_of_squares
+from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.samples import Sizes, in_integers
 
 _NO_CHANCE = 1e-30
@@ -186,66 +173,3 @@ def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floa
     possible = other_records < numbers
     sums = np.bincount(other_records[possible], weights=records[possible], minlength=numbers)
     return sums.astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Guessing:
-    """The counts that guesses of one target from one SD need beside those of a key set."""
-
-    sizes: Sizes
-    d_t: IntArray
-    s_t: IntArray
-    no_guess: Mask
-
-    @cached_property
-    def drawn_synthetic(self) -> Draw | None:
-        """See `drawn_guesses`."""
-        return draw_of_synthetic(self.sizes)
-
-    @cached_property
-    def draw_of_others(self) -> Draw | None:
-        """See `drawn_guesses`."""
-        return draw_of_others(self.sizes)
-
-    def drawn_counts(self, f: FrequencyTable) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
-        """Count from SD, and from the others, where these are drawn."""
-        of_SD, of_others = self.drawn_synthetic, self.draw_of_others
-        return (
-            drawn_guess_counts(f, f.d, f.s, self.no_guess, of_SD) if of_SD else None,
-            drawn_guess_counts(f, f.d, f.d, self.no_guess, of_others) if of_others else None,
-        )
-
-    def guessed_beyond(
-        self,
-        by_SD: GuessCounts | DrawnGuessCounts,
-        by_others: GuessCounts | DrawnGuessCounts,
-        with_others: float,
-    ) -> tuple[float, float]:
-        """Return the difference in percentage points, and its standard error."""
-        N_d, right = self.sizes.N_d, (self._guessed_by_table(by_SD), self._guessed_by_others(by_others))
-        error = guessed_beyond_error(right, self._by_mode, N_d, with_others, N_d, self.sizes.n)
-        return percent(right[0] - right[1], N_d * ONE), error
-
-    @cached_property
-    def _by_mode(self) -> tuple[int, int]:
-        return guess_by_overall_mode(self.sizes, self.d_t, self.s_t, self.d_t, self.no_guess)
-
-    def _guessed_by_table(self, counts: GuessCounts | DrawnGuessCounts) -> int:
-        if isinstance(counts, DrawnGuessCounts):
-            return guessed_from_draw(counts, self.d_t, self._overall_of_synthetic)
-        return guessed(counts, self.d_t, self.s_t, self.no_guess)
-
-    def _guessed_by_others(self, counts: GuessCounts | DrawnGuessCounts) -> int:
-        if isinstance(counts, DrawnGuessCounts):
-            return guessed_from_draw(counts, self.d_t, self._overall_of_others)
-        return guessed_without_self(counts, self.d_t, self.d_t, self.no_guess)
-
-    @cached_property
-    def _overall_of_synthetic(self) -> IntArray:
-        assert self.drawn_synthetic is not None
-        return overall_chances(self.s_t, self.no_guess, self.drawn_synthetic)
-
-    @cached_property
-    def _overall_of_others(self) -> IntArray:
-        assert self.draw_of_others is not None
-        return overall_chances(self.d_t, self.no_guess, self.draw_of_others)

@@ -12,11 +12,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, sum_of_quotients
+from disclosure_pipeline.measures.drawn_guesses import (
+    DrawnGuessCounts,
+    draw_of_others,
+    draw_of_synthetic,
+    guessed_by_overall_mode_of_draw,
+    guessed_from_draw,
+    overall_chances,
+)
+from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.samples import Sizes
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,84 @@ def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_g
         return 0
     levels = 1 + int(((overall == largest - 1) & (overall > 0)).sum())
     return int(people_t[modes[0]]) * ONE // levels
+
+
+def guessed_beyond_error(
+    right: tuple[int, int], by_mode: tuple[int, int], people: int, with_others: float, whole: int, n: int
+) -> float:
+    """Return the standard error of guessed_beyond, in percent of `whole` records: see `error_of_guesses`.
+
+    `right`, `by_mode`: right guesses from SD and from the others, by the better way, and always by their most
+    frequent level, in units of 1 / `ONE`. Of the `people` who are guessed, so many are `with_others` in their
+    q; n of them are guessed independently.
+    """
+    shares = [percent(guesses, whole * ONE) / 100 for guesses in (*right, *by_mode)]
+    alone = max(0.0, 1 - with_others / max(people, 1))
+    return 100 * max(error_of_guesses(shares[0], shares[1], n, alone * (shares[2] - shares[3])), 1 / whole)
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """Guesses of some people, at n records, from SD and from the other GT records.
+
+    By level: all GT and SD records, `d_t` and `s_t`, and who is guessed, `people_t` (shape: targets).
+    """
+
+    sizes: Sizes
+    d_t: IntArray
+    s_t: IntArray
+    people_t: IntArray
+    no_guess: Mask
+
+    def guess_both(
+        self,
+        by_SD: GuessCounts | DrawnGuessCounts,
+        by_others: GuessCounts | DrawnGuessCounts,
+        with_others: float,
+        whole: int,
+        n: int,
+    ) -> tuple[int, int, float]:
+        """Return right guesses from SD and from the others, in units of 1 / `ONE`.
+
+        And the standard error of their difference: see `guessed_beyond_error`.
+        """
+        right = (
+            guessed_from_draw(by_SD, self.people_t, self._of_synthetic)
+            if isinstance(by_SD, DrawnGuessCounts)
+            else guessed(by_SD, self.people_t, self.s_t, self.no_guess),
+            guessed_from_draw(by_others, self.people_t, self._of_others)
+            if isinstance(by_others, DrawnGuessCounts)
+            else guessed_without_self(by_others, self.people_t, self.d_t, self.no_guess),
+        )
+        people = int(self.people_t.sum())
+        return *right, guessed_beyond_error(right, self._by_mode, people, with_others, whole, n)
+
+    @cached_property
+    def _of_synthetic(self) -> IntArray:
+        """The chance of each level to be named by a draw of SD, if there is one."""
+        draw = draw_of_synthetic(self.sizes)
+        assert draw is not None
+        return overall_chances(self.s_t, self.no_guess, draw)
+
+    @cached_property
+    def _of_others(self) -> IntArray:
+        """The same of the others."""
+        draw = draw_of_others(self.sizes)
+        assert draw is not None
+        return overall_chances(self.d_t, self.no_guess, draw)
+
+    @cached_property
+    def _by_mode(self) -> tuple[int, int]:
+        """Right guesses always of the most frequent level of SD, and of the others, in units of 1 / `ONE`."""
+        people_t, no_guess = self.people_t, self.no_guess
+        return (
+            guessed_by_overall_mode_of_draw(people_t, self._of_synthetic)
+            if self.sizes.synthetic_is_drawn
+            else guessed_by_overall_mode(people_t, self.s_t, no_guess),
+            guessed_by_overall_mode_of_draw(people_t, self._of_others)
+            if self.sizes.others_are_drawn
+            else guessed_by_overall_mode_without_self(people_t, self.d_t, no_guess),
+        )
 
 
 def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:

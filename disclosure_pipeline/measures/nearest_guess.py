@@ -15,8 +15,7 @@ from math import comb
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
-from disclosure_pipeline.measures.baselines import standard_error
+from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
 from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
 from disclosure_pipeline.measures.samples import in_integers

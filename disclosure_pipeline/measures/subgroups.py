@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import baseline_counts, sum_of_squares
-from disclosure_pipeline.measures.baselines import guess_both, standard_error
+from disclosure_pipeline.measures.baselines import baseline_counts, guess_both, standard_error, sum_of_squares
 from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers, wilson
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -95,7 +95,8 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
     if records:
         d_t, s_t, people_t = (f.per_target(of_cells) for of_cells in (f.d, f.s, d))
         n = min(sizes.n, records)
-        right, right_others, error = guess_both(counts, sizes, d_t, s_t, people_t, no_guess, records, n)
+        guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
+        right, right_others, error = guess_both(counts, guessing, records, n)
         guessed_beyond = percent(right - right_others, records * ONE)
     squares = counts.squares.DiSCO
     return Subgroup(

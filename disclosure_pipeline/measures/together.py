@@ -19,8 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
-from disclosure_pipeline.measures.baselines import standard_error
+from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys, first_of_run

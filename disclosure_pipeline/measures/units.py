@@ -18,8 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.baseline_counts import attributed_beyond, found_beyond, sum_of_squares
-from disclosure_pipeline.measures.baselines import guessed_beyond_error, standard_error
+from disclosure_pipeline.measures.baselines import (
+    attributed_beyond,
+    found_beyond,
+    standard_error,
+    sum_of_squares,
+)
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     chance_of_none,
@@ -33,7 +37,12 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent, sum_of_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable, count_up, first_of_run, run_lengths
-from disclosure_pipeline.measures.guesses import guess_counts, guessed, guessed_by_overall_mode
+from disclosure_pipeline.measures.guesses import (
+    guess_counts,
+    guessed,
+    guessed_beyond_error,
+    guessed_by_overall_mode,
+)
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
 
 _AT_A_TIME = 1 << 21  # levels of the others of some people

@@ -17,10 +17,10 @@ import numpy as np
 
 from disclosure_pipeline.measures.band_counts import Band, band_counts
 from disclosure_pipeline.measures.bands import bands
-from disclosure_pipeline.measures.baseline_counts import baseline_counts
-from disclosure_pipeline.measures.baselines import guess_both
+from disclosure_pipeline.measures.baselines import baseline_counts, guess_both
 from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, all_of_one_level
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
 from disclosure_pipeline.measures.totals import DisclosureTables
@@ -203,7 +203,8 @@ def weigh_guesses(
         sizes = Sizes(f.N_d, f.N_s)
         counts = baseline_counts(f, sizes, no_guess, of_cells)
         d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, of_cells))
-        by_SD, by_others, error = guess_both(counts, sizes, d_t, s_t, people_t, no_guess, whole, sizes.n)
+        guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
+        by_SD, by_others, error = guess_both(counts, guessing, whole, sizes.n)
     else:
         of_records, of_people = (
             UnitCells.from_records(f.q[position], position, unit, numbers)

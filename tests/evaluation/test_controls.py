@@ -25,7 +25,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.measures.attribute import CAP, cap_measures
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts
+from disclosure_pipeline.measures.baselines import BaselineCounts
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables

@@ -12,8 +12,7 @@ from reference import baselines as reference
 from reference.cap import Record
 from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
-from disclosure_pipeline.measures.baseline_counts import BaselineCounts, baseline_counts
-from disclosure_pipeline.measures.baselines import Baselines, baselines
+from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, baseline_counts, baselines
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
 from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named

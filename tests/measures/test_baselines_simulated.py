@@ -14,8 +14,7 @@ from support.sampling import some_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import UnitWarning
-from disclosure_pipeline.measures.baseline_counts import baseline_counts
-from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.baselines import baseline_counts, baselines
 from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes

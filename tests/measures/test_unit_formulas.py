@@ -12,8 +12,7 @@ from reference import units as reference
 from reference.cap import Level, Record
 from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
-from disclosure_pipeline.measures.baseline_counts import baseline_counts
-from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.baselines import baseline_counts, baselines
 from disclosure_pipeline.measures.copies import UnitCombinations, copy_counts, find_lone_units, unique_hits
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys

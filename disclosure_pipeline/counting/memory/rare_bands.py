@@ -8,7 +8,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.measures.band_counts import Band, BandCounts, ClaimCounts
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers

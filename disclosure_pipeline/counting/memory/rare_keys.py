@@ -18,7 +18,7 @@ import numpy.typing as npt
 from disclosure_pipeline.counting.counts import KeyCounts, Target, TargetCounts, count_keys
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
 from disclosure_pipeline.counting.memory.rare_bands import count_rare_bands
-from disclosure_pipeline.measures.baseline_counts import (
+from disclosure_pipeline.measures.baselines import (
     BaselineCounts,
     Squares,
     attributed_beyond,

@@ -51,7 +51,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.counting.relational.workers import count_in_workers, have_this_package
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.baseline_counts import sum_of_squares
+from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, add_up, total
 from disclosure_pipeline.measures.people import LevelCounts

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
-from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evaluation.frames import find_words
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evidence.page.charts import (
     MISSING,
     Content,
