@@ -25,8 +25,8 @@ from disclosure_pipeline.evaluation.resemblance import (
     warn_of_doubts,
     whole_key_overlap,
 )
+from disclosure_pipeline.measures.attribute import Identity, identity
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.identity import Identity, identity
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables, holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of

@@ -23,7 +23,6 @@ from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
-from disclosure_pipeline.measures.identity import Uniques, uniques
 from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared, shared
 from disclosure_pipeline.measures.samples import Sizes
@@ -34,11 +33,13 @@ from disclosure_pipeline.measures.totals import (
     DisclosureTables,
     KeySums,
     Totals,
+    Uniques,
     cell_totals,
     disclosure_tables,
     is_only_level,
     totals_of_keys,
     totals_of_tables,
+    uniques,
 )
 from disclosure_pipeline.tables.levels import CodedColumn
 

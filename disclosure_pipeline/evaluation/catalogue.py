@@ -28,14 +28,13 @@ from disclosure_pipeline.evaluation.catalogue_guards import (
     GUARDS_OF_COPIES,
     RELEASES,
 )
-from disclosure_pipeline.measures.attribute import CAP, Attribute, Individual
+from disclosure_pipeline.measures.attribute import CAP, Attribute, Identity, Individual
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.certainty import AnonymityLoss, Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.holdout import BesideHoldout, Membership
-from disclosure_pipeline.measures.identity import Identity
 from disclosure_pipeline.measures.nearest_guess import NearestGuesses
 from disclosure_pipeline.measures.nearness import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats

@@ -20,6 +20,7 @@ from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns, count_record_sets
 from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of, show_frame
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
+from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
     MANY_REPEATS,
@@ -30,7 +31,6 @@ from disclosure_pipeline.measures.copies import (
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
 from disclosure_pipeline.evaluation.resemblance import compare_column, whole_key_doubts, whole_key_overlap
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.attribute import attribute, cap_measures
+from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines, in_synthetic_of_others
@@ -25,10 +25,10 @@ from disclosure_pipeline.measures.chance import beyond_errors, by_errors, chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
-from disclosure_pipeline.measures.identity import Identity, Uniques, identity
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
+from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.tables.levels import CodedColumn
 
 

@@ -35,7 +35,6 @@ from disclosure_pipeline.measures.copies import (
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
@@ -47,6 +46,7 @@ from disclosure_pipeline.measures.survey import (
     population_risk,
 )
 from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
+from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.measures.weighted import (
     ENDING,

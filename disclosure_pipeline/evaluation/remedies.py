@@ -15,10 +15,9 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import share_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.measures.attribute import combine_cells
+from disclosure_pipeline.measures.attribute import combine_cells, unique_records
 from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.identity import unique_records
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import CodedColumn, Kind

@@ -1,9 +1,10 @@
-"""Attribute disclosure: what SD says about the target of a person whose keys are in it. [R 3.3, App. 1].
+"""Identity and attribute disclosure: who is unique and found in SD, and what SD says about a target. [R].
 
-Correct attribution probability (CAP) is how often a guess drawn from a record's key is right: of all records,
-and record by record. Sources: [R] App. 2; [B] Baillargeon & Charest 2020, "A closer look at the CAP risk
-measure"; [T] Taub, Elliot et al. 2018; [L] Little, Allmendinger & Elliot 2025. Several of them use one name
-for several measures: here every measure has a name of its own.
+Attribute disclosure is of a person whose keys are in SD [R 3.3], identity of who is unique [R 3.2]; [R] App.
+1. Correct attribution probability (CAP) is how often a guess drawn from a record's key is right: of all
+records, and record by record. Sources: [R] App. 2; [B] Baillargeon & Charest 2020, "A closer look at
+the CAP risk measure"; [T] Taub, Elliot et al. 2018; [L] Little, Allmendinger & Elliot 2025. Several of them
+use one name for several measures: here every measure has a name of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from disclosure_pipeline.measures.exact import (
     total,
 )
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.totals import CellTotals, Totals
+from disclosure_pipeline.measures.totals import CellTotals, Totals, Uniques
 from disclosure_pipeline.measures.words import (
     BAILLARGEON,
     BY_ITSELF,
@@ -41,6 +42,64 @@ from disclosure_pipeline.measures.words import (
     figure,
     neutral,
 )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Percent of all GT records (UiS: of all SD records)."""
+
+    UiO: float = neutral(
+        "unique in the confidential table",
+        "This many confidential records are the only ones with their combination of keys.",
+        source=RAAB,
+        finding="{value} of the people are the only ones with their keys",
+    )
+    UiS: float = figure(
+        "unique in the synthetic table",
+        "This many synthetic records are the only ones with their combination of keys.",
+        denominator=SYNTHETIC,
+        source=RAAB,
+        finding="{value} of the synthetic records are the only ones with their keys",
+    )
+    UiOiS: float = figure(
+        "unique in the confidential table and found in the synthetic one",
+        "This many people are the only ones with their combination of keys, and some "
+        "synthetic record has it too.",
+        source=RAAB,
+        finding="{value} of the people are the only ones with their keys, and are found in the "
+        "synthetic table",
+    )
+    repU: float = figure(
+        "replicated uniques",
+        "This many people are the only ones with their combination of keys, and exactly one "
+        "synthetic record has it: it looks like them.",
+        source=RAAB,
+        finding="{value} of the people are singled out by their keys in both tables",
+        subject="people singled out in both tables",
+    )
+
+
+def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
+    """Compute UiO, UiS, UiOiS and repU.
+
+    The printed equations 2 and 3 of [R] have slips; these are the definitions that its text states.
+    """
+    return Identity(
+        UiO=percent(counts.in_GT, N_d),
+        UiS=percent(counts.in_SD, N_s),
+        UiOiS=percent(counts.in_GT_of_keys_in_SD, N_d),
+        repU=percent(counts.in_both, N_d),
+    )
+
+
+def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
+    """Return two masks over the records of a synthesis (1…m) whose q is unique in it.
+
+    First: its q is unique in GT too (a replicated unique). Second: its q occurs in GT, unique or not.
+    """
+    d_q, s_q = keys.counts[0], keys.counts[synthesis]
+    q = keys.q[synthesis]
+    return ((s_q == 1) & (d_q == 1))[q], ((s_q == 1) & (d_q > 0))[q]
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records, first_of_run, run_lengths
-from disclosure_pipeline.measures.identity import Uniques
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import Shared
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
     BY_FRESH_SAMPLE,

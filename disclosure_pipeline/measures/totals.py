@@ -237,3 +237,26 @@ def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
         DCAP=Grouped.sum_by_group(s_q, s * d),
         TCAP_taub=Grouped.sum_by_group(d_q, certain.values() * d),
     )
+
+
+@dataclass(frozen=True)
+class Uniques:
+    """Numbers of key combinations that one record has: in GT, in SD, in GT and found in SD, in both."""
+
+    in_GT: int
+    in_SD: int
+    in_GT_of_keys_in_SD: int
+    in_both: int
+
+
+def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | int = 1) -> Uniques:
+    """Count from the counts of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
+
+    An entry can stand for several `keys` that have the same counts.
+    """
+    in_GT, in_SD = d_q == 1, s_q == 1
+
+    def number(where: Mask) -> int:
+        return int((where * keys).sum())
+
+    return Uniques(number(in_GT), number(in_SD), number(in_GT & occurs_in_SD), number(in_GT & in_SD))

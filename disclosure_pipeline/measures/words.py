@@ -155,7 +155,7 @@ def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[
     """Return the words of the fields of a class, all of them or those of these names.
 
     Example:
-        >>> from disclosure_pipeline.measures.identity import Identity
+        >>> from disclosure_pipeline.measures.attribute import Identity
         >>> list(words_of_fields(Identity, ["repU"]))
         ['repU']
     """
