@@ -1,10 +1,9 @@
 """The public names of the library, and where they stand."""
 
-from .analyses.anonymity_loss import anonymity_loss
 from .analyses.exposure import Exposure, exposure
+from .analyses.guesses import NearestGuess, anonymity_loss, nearest_guess
 from .analyses.individual import IndividualAttribution, individual_attribution
 from .analyses.key_sets import KeySets, disclosure_of_key_sets
-from .analyses.nearest_guess import NearestGuess, nearest_guess
 from .analyses.over_releases import disclosure_over_releases
 from .candidates.power import power
 from .errors import DisclosurePipelineError, InputError

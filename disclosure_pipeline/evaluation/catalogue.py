@@ -35,8 +35,7 @@ from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.holdout import BesideHoldout, Membership
-from disclosure_pipeline.measures.nearest_guess import NearestGuesses
-from disclosure_pipeline.measures.nearness import Nearness
+from disclosure_pipeline.measures.nearest import NearestGuesses, Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.catalogue_entry import (
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import Copies
-from disclosure_pipeline.measures.nearness import Nearness
+from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,

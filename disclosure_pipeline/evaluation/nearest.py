@@ -18,7 +18,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, names_of, row_of
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
-from disclosure_pipeline.measures.nearness import DistancesToParts, Nearness, near_copies, nearness
+from disclosure_pipeline.measures.nearest import DistancesToParts, Nearness, near_copies, nearness
 from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Syntheses, TableSource

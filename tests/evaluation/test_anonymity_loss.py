@@ -12,7 +12,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, TARGET_LEVELS, cells, frame, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.analyses.anonymity_loss import CERTAINTIES
+from disclosure_pipeline.analyses.guesses import CERTAINTIES
 from disclosure_pipeline.measures.certainty import (
     certainty_counts,
     certainty_counts_of_others,

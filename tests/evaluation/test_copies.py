@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.evaluation.nearest import find_near_copies, is_diluted
-from disclosure_pipeline.measures.nearness import CLOSER, DistancesToParts, near_copies
+from disclosure_pipeline.measures.nearest import CLOSER, DistancesToParts, near_copies
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

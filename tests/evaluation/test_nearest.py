@@ -10,7 +10,7 @@ from reference import nearest as reference
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.evaluation import nearest as evaluation_nearest
-from disclosure_pipeline.measures.nearness import nearness
+from disclosure_pipeline.measures.nearest import nearness
 
 Row = tuple[object, ...]
 COLUMNS = ["town", "age", "income"]

@@ -16,7 +16,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.analyses.nearest_guess import draw_equal_sizes
+from disclosure_pipeline.analyses.guesses import draw_equal_sizes
 from disclosure_pipeline.measures.frequency import FrequencyTable
 
 NUMBERS = st.sampled_from([0, 1, 2, 3, 7, None])

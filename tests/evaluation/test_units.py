@@ -27,7 +27,7 @@ from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.measures import units
-from disclosure_pipeline.measures.nearness import nearness
+from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 

@@ -25,7 +25,7 @@ import numpy as np
 from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys, count_up
-from disclosure_pipeline.measures.nearness import twice_mid_ranks
+from disclosure_pipeline.measures.nearest import twice_mid_ranks
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
 

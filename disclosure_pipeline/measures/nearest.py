@@ -1,13 +1,17 @@
-"""Guessing by the nearest records: who is nearest votes, and the level with most votes is guessed.
+"""The nearest records: the share of GT records to which SD is nearer than others are, and guesses by them.
 
-Source: Hittmeir, Mayer & Ekelhart 2020, "A baseline for attribute disclosure risk in synthetic data"
-(CODASPY). The share of the votes that a record's own level has is its score, the generalized correct
-attribution probability: its mean is 1 - `cap_protection` of the method "generalized_cap". The guess by
-other people's records in place of SD is this project's own.
+Nearness is this project's own. A fresh sample as large as the others is nearer to half of the records, and
+much nearer to as many as the others are: exchange both, and the figure changes its sign.
+
+Who is nearest votes, and the level with most votes is guessed. Source: Hittmeir, Mayer & Ekelhart 2020, "A
+baseline for attribute disclosure risk in synthetic data" (CODASPY). The share of the votes that a record's
+own level has is its score, the generalized correct attribution probability: its mean is 1 - `cap_protection`
+of the method "generalized_cap". The guess by other people's records in place of SD is this project's own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -18,8 +22,153 @@ import numpy as np
 from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
 from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_of_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
-from disclosure_pipeline.measures.samples import in_integers
-from disclosure_pipeline.measures.words import figure, neutral
+from disclosure_pipeline.measures.people import ONCE_IN
+from disclosure_pipeline.measures.samples import in_integers, wilson
+from disclosure_pipeline.measures.words import RECORDS, WILSON, figure, interval_end, neutral, points
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """nearer: percent of so many GT `records`, and its interval of 95 % for all of them.
+
+    much_nearer: percentage points.
+    """
+
+    nearer: float = figure(
+        "nearer to the synthetic table than to each other",
+        "This many people are more like some synthetic record than like any other person; a "
+        "fresh sample would be nearer for half of them.",
+        denominator="confidential records looked at",
+        finding="{value} of the people are nearer to a synthetic record than to any other person",
+        subject="people nearer to a synthetic record",
+    )
+    nearer_low: float = interval_end(
+        "nearer",
+        "lower",
+        denominator="confidential records looked at",
+        source=WILSON,
+    )
+    nearer_high: float = interval_end(
+        "nearer",
+        "upper",
+        denominator="confidential records looked at",
+        source=WILSON,
+    )
+    much_nearer: float = points(
+        "much nearer to the synthetic table than to each other",
+        "A synthetic record is at half the distance of the nearest other person, or less, for this many "
+        "more people than the other way round; a fresh sample shows 0.",
+        finding="the share of people much nearer to a synthetic record than to any other person is "
+        "{value} higher than the other way round",
+        subject="people much nearer to a synthetic record",
+    )
+    much_nearer_either_way: float = neutral(
+        "much nearer to the synthetic table, or to each other",
+        "For this many people one of both is at half the distance of the other, or less.",
+        denominator="confidential records looked at",
+    )
+    records: int = neutral("records looked at", "This many confidential records were looked at.", RECORDS)
+
+
+def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
+    """Compute from GT records' distances to the nearest SD record and to the nearest other GT record.
+
+    Records that are as near to the one as to the other count half.
+    """
+    records = len(to_SD)
+    twice = 2 * int(np.count_nonzero(to_SD < to_others)) + int(np.count_nonzero(to_SD == to_others))
+    low, high = wilson(twice / 2, records)
+    to_synthetic = (to_SD < to_others) & (to_SD <= to_others // 2)
+    to_people = (to_others < to_SD) & (to_others <= to_SD // 2)
+    much_nearer, much_farther = np.count_nonzero(to_synthetic), np.count_nonzero(to_people)
+    return Nearness(
+        percent(twice, 2 * records),
+        100 * low,
+        100 * high,
+        percent(much_nearer - much_farther, records),
+        percent(much_nearer + much_farther, records),
+        records,
+    )
+
+
+CLOSER = (2, 4, 8, 16)
+"""A record that is so many times nearer than any other person is looked for, whoever is the nearest."""
+
+
+@dataclass(frozen=True)
+class DistancesToParts:
+    """The distances of records to the nearest ones of SD, and of two parts of the GT records (one a record).
+
+    Records are in none of the three.
+    """
+
+    to_SD: IntArray
+    to_part: IntArray
+    to_other_part: IntArray
+
+    def share_much_nearer(self, closer: int) -> float:
+        """Return the share of the records to which SD is so many times nearer than a part is."""
+        return _mean_of_both(self.to_SD, self.to_SD, self.to_part, self.to_other_part, closer)
+
+    def share_of_parts(self, closer: int) -> float:
+        """Return the share of the records to which one part is so many times nearer than the other."""
+        return _mean_of_both(self.to_other_part, self.to_part, self.to_part, self.to_other_part, closer)
+
+
+def _mean_of_both(
+    near: IntArray, other_near: IntArray, far: IntArray, other_far: IntArray, closer: int
+) -> float:
+    hits = [(a < b) & (a <= b // closer) for a, b in ((near, far), (other_near, other_far))]
+    return sum(int(np.count_nonzero(of_part)) for of_part in hits) / (2 * len(near))
+
+
+def near_copies(
+    people: DistancesToParts, synthetic: DistancesToParts, times: float, units: float, comparisons: int
+) -> tuple[float, float]:
+    """Return the points of people with a near copy in SD beyond a fresh table, and how far chance takes them.
+
+    However many records SD has: of all of them the nearest counts. `people` are the distances of GT records,
+    `synthetic` of SD records, whose distance to SD is that to the others. SD has `times` as many records as a
+    part has. `units`: so many independent people are looked at, and as many decide what is near.
+
+    A person has a near copy if an SD record is at a half (quarter, eighth, sixteenth) of the distance of the
+    nearest person of a part, or less. If g is the share of those to whom one part is so much nearer than the
+    other, SD is as many chances as it has times the records: of a fresh one it is 1 - (1 - g)^times at most,
+    by Jensen's inequality. And were SD fresh, it would be as near to a new person as SD records are to one
+    another. The smaller is expected. Of the four fractions the one that is furthest beyond chance is told.
+
+    >>> far, near = np.full(100, 100), np.full(100, 1)
+    >>> near_copies(DistancesToParts(near, far, far), DistancesToParts(far, far, far), 60, 100, 1)[0]
+    100.0
+
+    Source: this project's own; the interval is Wilson's.
+    """
+    confidence = 1 - 1 / (ONCE_IN * comparisons * len(CLOSER))
+    found = []
+    for closer in CLOSER:
+        share = people.share_much_nearer(closer)
+        of_part, of_SD = people.share_of_parts(closer), synthetic.share_much_nearer(closer)
+        expected = min(_at_least_once(of_part, times), of_SD)
+        highest = min(
+            _at_least_once(wilson(of_part * units, units, confidence)[1], times),
+            wilson(of_SD * units, units, confidence)[1],
+        )
+        lowest = wilson(share * units, units, confidence)[0]
+        beyond, by_chance = share - expected, (highest - expected) + (share - lowest)
+        found.append((beyond > by_chance, beyond, by_chance))
+    _, beyond, by_chance = max(found)
+    return 100 * beyond, 100 * by_chance
+
+
+def _at_least_once(share: float, times: float) -> float:
+    return 1.0 if share >= 1 else 0.0 - math.expm1(times * math.log1p(-share))
+
+
+def twice_mid_ranks(counts: IntArray) -> IntArray:
+    """Return twice the mid-rank of each value, from the ordered numbers of records: whole numbers."""
+    up_to = np.cumsum(counts)
+    return 2 * (up_to - counts) + counts + 1
+
 
 _AT_A_TIME = 1 << 22  # entries of a table of votes, or of distances
 _EQUALLY_NEAR = 1e-9  # sums of a few quotients differ by less where they are equal
@@ -89,25 +238,14 @@ def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes)
     return {"accuracy": error(right, right_of_others), "score": error(score, score_of_others)}
 
 
-def votes_of_synthetic(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
-    """Return the nearest SD records vote on every GT record.
+def find_votes(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], *, of_others: bool) -> Votes:
+    """Return how the nearest SD records, or the nearest other GT records, vote on every GT record.
 
     `numbers[k]` holds the place of each level of key k on a line from 0 to 1, NaN for what has none; None for
     a key whose levels are equal or not. The distance is the sum over the keys of the difference of places, or
     of 0 and 1. `f` and `keys` are of one GT and one SD.
     """
-    return _votes(f, keys, numbers, f.s, leave_out_self=False)
-
-
-def votes_of_others(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None]) -> Votes:
-    """Return the nearest other GT records vote on every GT record."""
-    return _votes(f, keys, numbers, f.d, leave_out_self=True)
-
-
-def _votes(
-    f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], r: IntArray, *, leave_out_self: bool
-) -> Votes:
-    """Return the records `r` of each cell vote, all but the person's own if that is one of them."""
+    r, leave_out_self = f.d if of_others else f.s, of_others
     cells = np.flatnonzero(f.d)
     votes = _votes_of_same_key(f, cells, r, leave_out_self=leave_out_self)
     lonely = np.flatnonzero(votes.pool == 0)
@@ -201,7 +339,13 @@ def _nearest_by_keys(
         groups = []
         pool = np.full(len(persons), -comb(len(levels), h) if leave_out_self else 0)
         for kept in combinations(range(len(levels)), len(levels) - h):
-            of_person, of_voter = _combine(levels, kept, keys, persons, voters.q)
+            columns = [(level[persons], level[voters.q]) for level in (levels[k] for k in kept)]
+            everybody = (
+                np.zeros_like(persons),
+                np.zeros_like(voters.q),
+            )  # of no keys
+            sizes = [keys.levels[k] for k in kept]
+            of_person, of_voter = combine_keys(columns or [everybody], sizes or [1]).q
             grouped = voters.grouped(of_voter)
             sums = np.zeros(int(max(of_person.max(), of_voter.max())) + 1, dtype=np.int64)
             np.add.at(sums, grouped.q, grouped.votes)
@@ -215,28 +359,13 @@ def _nearest_by_keys(
             for of_person, grouped in groups:
                 grouped.add_to(table, np.arange(len(chunk)), of_person[chunk])
             if leave_out_self:
-                _take_out(table, voters, persons[chunk], comb(len(levels), h))
+                # Each person is the only one of its q.
+                own = voters.t[np.searchsorted(voters.q, persons[chunk])]
+                table[np.arange(len(chunk)), own] -= comb(len(levels), h)
             yield persons[chunk], np.full(len(chunk), float(h)), table
         persons = persons[pool == 0]
         if not len(persons):
             return
-
-
-def _combine(
-    levels: Sequence[IntArray], kept: Sequence[int], keys: Keys, persons: IntArray, voters: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Return the combinations of some keys, numbered; of no keys there is one, which everybody has."""
-    if not kept:
-        return np.zeros(len(persons), dtype=np.int64), np.zeros(len(voters), dtype=np.int64)
-    columns = [(levels[k][persons], levels[k][voters]) for k in kept]
-    of_person, of_voter = combine_keys(columns, [keys.levels[k] for k in kept]).q
-    return of_person, of_voter
-
-
-def _take_out(table: IntArray, voters: _Voters, persons: IntArray, times: int) -> None:
-    """Take the votes of the persons themselves, each the only one of its q, out of their rows."""
-    own = np.searchsorted(voters.q, persons)
-    table[np.arange(len(persons)), voters.t[own]] -= times
 
 
 def _nearest_on_lines(

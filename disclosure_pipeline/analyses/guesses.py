@@ -1,28 +1,41 @@
-"""`nearest_guess()`: what the nearest synthetic records say of each person, and how often they are right."""
+"""Guesses of other intruders, `nearest_guess()` and `anonymity_loss()`, and how often they are right.
+
+One has the nearest synthetic records; one claims what enough of the records with a person's keys agree on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.counts import guess_is_impossible
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
-from disclosure_pipeline.evaluation.frames import frame_of, join_records, show_frame
+from disclosure_pipeline.evaluation.counts import combine_columns
+from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, join_records, row_of, show_frame
 from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
-from disclosure_pipeline.measures.exact import Floats, IntArray
+from disclosure_pipeline.measures.certainty import (
+    CertaintyCounts,
+    certainty_counts,
+    certainty_counts_of_others,
+    drawn_certainty_counts,
+)
+from disclosure_pipeline.measures.certainty import anonymity_loss as anonymity_loss_of
+from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
+from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.nearest_guess import (
+from disclosure_pipeline.measures.nearest import (
     Votes,
     errors_of_nearest_guesses,
+    find_votes,
     nearest_guesses,
-    votes_of_others,
-    votes_of_synthetic,
 )
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import Tables
@@ -131,7 +144,7 @@ def nearest_guess(
     for t in target_columns:
         for synthesis in range(1, len(tables.frames)):
             f, q, position = _count_cells(columns, t, synthesis)
-            votes = votes_of_synthetic(f, q, numbers)
+            votes = find_votes(f, q, numbers, of_others=False)
             records[t.name, synthesis] = _record_frame(votes, position)
             drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
             rows[t.name, synthesis] = _figures(f if drawn is None else drawn, q, numbers, votes)
@@ -148,7 +161,7 @@ def _figures(
 ) -> dict[str, float]:
     """Return the figures of a synthesis; `at_n` are its cells and GT's, brought to equal sizes."""
     whole = nearest_guesses(votes)
-    by_SD, by_others = votes_of_synthetic(at_n, q, numbers), votes_of_others(at_n, q, numbers)
+    by_SD, by_others = (find_votes(at_n, q, numbers, of_others=of_others) for of_others in (False, True))
     guesses, others = nearest_guesses(by_SD), nearest_guesses(by_others)
     errors = errors_of_nearest_guesses(at_n, by_SD, by_others)
     row = {}
@@ -237,3 +250,71 @@ def _record_frame(votes: Votes, position: IntArray) -> pd.DataFrame:
     right = votes.is_named / np.maximum(votes.levels, 1)
     columns = {"score": score, "right": right, "distance": votes.distance}
     return pd.DataFrame({name: values[position] for name, values in columns.items()})
+
+
+# Above 1/2, so that an intruder claims one level of a person.
+CERTAINTIES = tuple(Fraction(percent, 100) for percent in range(55, 101, 5))
+
+
+def anonymity_loss(
+    ground_truth: TableSource,
+    synthetic: Syntheses,
+    keys: Sequence[Hashable],
+    targets: Columns = None,
+    *,
+    groups: Mapping[Any, int] | None = None,
+    special_values: Mapping[Any, Sequence[float]] | None = None,
+    edges: Edges = "pooled",
+) -> pd.DataFrame:
+    """Measure how much more an intruder learns from SD than from other people's records, as one coefficient.
+
+    The intruder claims the level that at least a share c of the SD records with a person's key have, for the
+    best of c = 0.55, 0.60 to 1; the same is done with the other GT records. Missing is no level to claim.
+    Where the tables differ in size by more than a record, claims from the larger one are those of a draw of
+    it, on average over all draws.
+
+    Returns:
+        Index (target, synthesis). ALC, a coefficient: 1 where SD tells all that other people's records do
+        not, 0 or less where it tells no more. PRC and PRC_others, coefficients of both attacks from 0 to 1;
+        precision and precision_others: right claims in percent of the GT records of whom something is claimed
+        (NaN: of nobody); recall and recall_others: these in percent of all; certainty, certainty_others: c.
+
+    Arguments and errors as in `disclosure()`; the tables are read into memory.
+
+    Example:
+        >>> import pandas as pd
+        >>> import disclosure_pipeline as dp
+        >>> gt = pd.DataFrame({"age": range(40), "ill": ["y", "n"] * 20})
+        >>> dp.anonymity_loss(gt, gt, ["age"])[["ALC", "precision", "recall", "recall_others"]]
+                          ALC  precision  recall  recall_others
+        target synthesis
+        ill    1          1.0      100.0   100.0            0.0
+
+    Source: Francis & Wagner 2025 (arXiv:2507.01710); the others' records in place of a holdout are this
+    project's own.
+    """
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
+    key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
+    warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
+    q = combine_columns(key_columns)
+    rows = {}
+    for target in target_columns:
+        no_guess = guess_is_impossible(target)
+        for synthesis, f in enumerate(frequency_tables(q, target.codes, target.size), start=1):
+            attack, others = (
+                {c: _count_claims(f, c, no_guess, from_others=from_others) for c in CERTAINTIES}
+                for from_others in (False, True)
+            )
+            rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * ONE))
+    index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
+    return FiguresFrame(list(rows.values()), index=index)
+
+
+def _count_claims(f: FrequencyTable, c: Fraction, no_guess: Mask, *, from_others: bool) -> CertaintyCounts:
+    """In units of 1 / `ONE`."""
+    sizes = Sizes(f.N_d, f.N_s)
+    draw = draw_of_others(sizes) if from_others else draw_of_synthetic(sizes)
+    if draw:
+        return drawn_certainty_counts(f, f.d if from_others else f.s, c, no_guess, draw)
+    count = certainty_counts_of_others if from_others else certainty_counts
+    return count(f, f.d, c, no_guess).times(ONE)
