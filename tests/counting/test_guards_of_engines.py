@@ -14,7 +14,7 @@ from support.sampling import DATABASES, examples, some_of
 from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.relational import nearest
+from disclosure_pipeline.counting.relational import distances as database_distances
 from disclosure_pipeline.evaluation import guards
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
@@ -144,7 +144,7 @@ def test_the_nearest_records_of_large_tables(
     """In one block of columns or several; SD is smaller than GT, as large, and larger."""
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
-    monkeypatch.setattr(nearest, "_FETCHED", 6000)
+    monkeypatch.setattr(database_distances, "_FETCHED", 6000)
     truth = people(300, 11, levels)
     frames = [truth, *(partly_copied(truth, n, 12) for n in (90, 299, 700))]
     distances = assert_the_same_nearest(engine, frames, databases)

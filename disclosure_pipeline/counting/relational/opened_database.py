@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.database import count_in_database
-from disclosure_pipeline.counting.relational.nearest import fetch_nearest
+from disclosure_pipeline.counting.relational.distances import fetch_nearest
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables, fetch_codes
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
