@@ -287,10 +287,7 @@ def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> 
         if column.kind in _WRITTEN and (column.counts[0][:-1] == 1).any() and len(columns) > 1
     }
     found = {
-        label: [
-            FoundCopies(counts.unique, counts.people)
-            for counts in (copy_counts(column.counts[0], s) for s in column.counts[1:])
-        ]
+        label: [copy_counts(column.counts[0], s).as_found() for s in column.counts[1:]]
         for label, column in alone.items()
     }
     sets = {label: [column] for label, column in alone.items()}

@@ -123,6 +123,10 @@ class CopyCounts:
     unique: HitCounts
     people: PeopleCounts
 
+    def as_found(self) -> FoundCopies:
+        """Return the hits, and the people who are found."""
+        return FoundCopies(self.unique, self.people)
+
 
 @dataclass(frozen=True)
 class FoundCopies:

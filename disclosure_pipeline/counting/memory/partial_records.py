@@ -27,7 +27,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     sort_codes,
     split_between,
 )
-from disclosure_pipeline.measures.copies import CopyCounts, FoundCopies, copy_counts
+from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.people import LevelCounts
@@ -53,7 +53,7 @@ class PartialRecordCounts:
 
     def as_found(self) -> DisclosureCounts:
         """Return the counts that a request `without_each` asks for."""
-        without = [[FoundCopies(found.unique, found.people) for found in of_set] for of_set in self.without]
+        without = [[found.as_found() for found in of_set] for of_set in self.without]
         return DisclosureCounts(
             self.whole, (), (), levels=self.levels, without=tuple(tuple(of_set) for of_set in without)
         )
