@@ -166,12 +166,8 @@ def finished_home(
     """A copy of the finished home, with all that its instance knows of the runs."""
     from support import gates
 
-    with gates.quick_folder() as folder:
-        path = folder / "home"  # what surrounds it is nobody else's
-        shutil.copytree(finished, path)
-        gates.with_keys(path, monkeypatch)
-        with gates.instance_on_disk(path) as instance:
-            yield gates.Home(path, small_gate, instance)
+    with gates.copied_home(finished, small_gate, monkeypatch) as home:
+        yield home
 
 
 @pytest.fixture(scope="session")

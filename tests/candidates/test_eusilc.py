@@ -36,7 +36,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
 def gate(**changes: Any) -> Gate:
     columns = {name: {"type": "category" if name in CATEGORIES else "integer"} for name in (*KEYS, *TARGETS)}
     own = {"columns": columns, "keys": KEYS, "targets": TARGETS, "policy": LOOSE}
-    return Gate.model_validate(gates.definition(**own | changes))
+    return gates.gate(**own | changes)
 
 
 def broken(of_gate: Gate, gt: pd.DataFrame, sd: pd.DataFrame) -> set[str]:

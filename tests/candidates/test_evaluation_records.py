@@ -35,7 +35,6 @@ from disclosure_pipeline.candidates.store import (
     take_snapshot,
 )
 from disclosure_pipeline.errors import RefusedError, StoreError
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import HashedStream, copy_hashed, read_json, to_json, write_json
 from disclosure_pipeline.tables.additions import GT_IDENTIFIER
 from disclosure_pipeline.tables.record_hashes import RecordSketch
@@ -56,7 +55,7 @@ def folders(root: Path, limit: int) -> GateFolders:
 def sketch(file: StoredFile) -> SketchedTable:
     random = np.random.default_rng(int(file.sha256, 16))
     sketches = []
-    for figure_input in list_figure_inputs(Gate.model_validate(gates.definition())):
+    for figure_input in list_figure_inputs(gates.gate()):
         buckets = 1 << figure_input.part.bits
         sums = random.integers(1, 2**63, buckets, dtype=np.uint64)
         sketches.append(RecordSketch(np.ones(buckets, dtype=np.int64), sums))
@@ -121,7 +120,7 @@ def test_a_candidate_with_an_identifier_of_the_ground_truth_counts(tmp_path: Pat
 
 
 def test_the_limit_has_a_default() -> None:
-    assert Gate.model_validate(gates.definition()).policy.evaluations_per_ground_truth == 500
+    assert gates.gate().policy.evaluations_per_ground_truth == 500
 
 
 def test_without_a_recorded_ground_truth_the_most_evaluations_count(tmp_path: Path) -> None:

@@ -60,11 +60,10 @@ def take_nearness(actual: dict[str, Any]) -> list[float]:
     return [row.pop(name) for row in rows for name in list(row) if "nearer" in name]
 
 
-def in_files(root: Path, definition: dict[str, Any]) -> GateFolders:
-    """A gate whose GT is a Parquet file that DuckDB reads where it lies."""
-    definition = definition | {"ground_truth": "gt.parquet", "engine": DATABASE}
-    gate = folders(root, definition, "memory", "gt.parquet")
-    return replace(gate, gate=Gate.model_validate(definition))
+def gate_of(root: Path, engine: str = "memory", **definition: Any) -> GateFolders:
+    """A gate whose GT is a Parquet file."""
+    require_engine(engine)
+    return folders(root, definition or gates.definition(), engine, "gt.parquet")
 
 
 @only_in_ci("two measurements of two tables")
@@ -72,9 +71,8 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Databases return them in any order, another one each time: what is drawn from them stays the same."""
-    require_engine(DATABASE)
     write(tmp_path / "gt.parquet", gates.ground_truth())
-    gate = in_files(tmp_path, gates.definition())
+    gate = gate_of(tmp_path, DATABASE)
     deliver(tmp_path, gates.HONEST, gates.honest(1), gates.honest(2))
     expected = steps(gate, gates.HONEST)
 
@@ -88,14 +86,15 @@ def test_the_order_in_which_a_database_returns_values_changes_nothing(
 
 @pytest.mark.parametrize(("suffix", "m"), some_of(product([".parquet", ".csv"], [1, 2]), 4))
 def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> None:
-    require_engine(DATABASE)
     gates.share_key(tmp_path / "memory")
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, gates.HONEST, *(gates.honest(seed) for seed in range(1, m + 1)), suffix=suffix)
     deliver(tmp_path, gates.COPY, *[gates.ground_truth()] * m, suffix=suffix)
     for candidate, decision in ((gates.HONEST, "approved"), (gates.COPY, "refused")):
-        expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), candidate))
-        actual = compared(steps(in_files(tmp_path, gates.definition()), candidate))
+        expected, actual = (
+            compared(steps(gate_of(tmp_path, engine), candidate, measured_anew=candidate == gates.HONEST))
+            for engine in ("memory", DATABASE)
+        )
         nearness = take_nearness(actual)
         assert len(nearness) == 6 * (m + (m > 1))
         assert nearness == pytest.approx(take_nearness(expected), abs=5)
@@ -105,11 +104,10 @@ def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> 
 
 def test_a_dictionary_of_all_kinds(tmp_path: Path) -> None:
     """Aliases, missing codes, dates, special values, groups and exclusions: canonical form is Python's."""
-    require_engine(DATABASE)
     write(tmp_path / "gt.parquet", altered_copies.GROUND_TRUTH.head(400))
     deliver(tmp_path, "c", altered_copies.GROUND_TRUTH.tail(300), suffix=".parquet")
-    expected = steps(folders(tmp_path, altered_copies.RICH, "memory", "gt.parquet"), "c")
-    actual = steps(in_files(tmp_path, dict(altered_copies.RICH)), "c")
+    expected = steps(gate_of(tmp_path, **altered_copies.RICH), "c")
+    actual = steps(gate_of(tmp_path, DATABASE, **altered_copies.RICH), "c")
     if "dossier" in expected:
         expected, actual = compared(expected), compared(actual)
     assert actual == expected
@@ -128,11 +126,9 @@ BROKEN: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
     """In the very same words, with the same numbers."""
-    require_engine(DATABASE)
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", BROKEN[broken](gates.honest()), suffix=".parquet")
-    expected = steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c")
-    actual = steps(in_files(tmp_path, gates.definition()), "c")
+    expected, actual = (steps(gate_of(tmp_path, engine), "c") for engine in ("memory", DATABASE))
     assert actual["arrival"] == expected["arrival"]
     assert actual["arrival"][0]
 
@@ -141,18 +137,16 @@ def test_a_broken_contract(broken: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["duckdb", "postgresql"])
 def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured in place; its hash tells that a column changed; nothing is left, no password is told."""
-    require_engine(DATABASE)
     gates.share_key(tmp_path / "memory")
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest())
-    expected = compared(steps(folders(tmp_path, gates.definition(), "memory", "gt.parquet"), "c"))
+    expected = compared(steps(gate_of(tmp_path), "c"))
     nearness = take_nearness(expected)
     with REGISTERS[kind](tmp_path) as registers:
         registers.write({"people": gates.ground_truth()})
         definition = gates.definition(ground_truth=registers.source("people"), engine=registers.engine)
         source: Any = TypeAdapter[Any](DuckDBSource | SqlSource).validate_python(definition["ground_truth"])
-        gate = folders(tmp_path, gates.definition(), "memory", "unused")
-        gate = replace(gate, gate=Gate.model_validate(definition), ground_truth=source)
+        gate = replace(gate_of(tmp_path), gate=Gate.model_validate(definition), ground_truth=source)
         found = steps(gate, "c")
         assert services.PASSWORD not in str(found)
         actual = compared(found)
@@ -171,10 +165,8 @@ def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     """Of the values that each column has, as often as it has them; the same ones again."""
-    require_engine(DATABASE)
     write(tmp_path / "gt.parquet", gates.ground_truth(3000))
-    gate = in_files(tmp_path, gates.definition())
-    definition = gate.gate
+    definition = gate_of(tmp_path, DATABASE).gate
     engine = DatabaseEngine(definition.engine)
     with ExitStack() as stack:
         table = engine.read(

@@ -308,7 +308,7 @@ def test_a_run_publishes_both_tables_and_tells_nobody(
         assert not gates.files_with(tmp_path, people, ["ground_truth.csv", "events.csv"])
         logged = gates.everything_logged(home.instance)
         assert not [person for person in people if person in logged]
-        dossier = gates.read_json(home.record("fresh", "dossier.json"))
+        dossier = home.dossier("fresh")
         assert "diagnosis first" in render_page(dossier, "publication").replace(".", " ")
         now = datetime.now(timezone.utc) + timedelta(days=60)
         assert not [finding for finding in check_readiness(gate, now) if finding.is_problem]

@@ -463,7 +463,7 @@ def near_pairs(gate: Gate, root: Path, tables: list[pd.DataFrame]) -> list[str]:
 def test_new_syntheses_of_the_same_model_are_far(tmp_path: Path, keys: list[str]) -> None:
     """Also where the keys have so few values that counts agree by chance."""
     targets = [name for name in ("work", "income") if name not in keys]
-    gate = Gate.model_validate(gates.definition(keys=keys, targets=targets))
+    gate = gates.gate(keys=keys, targets=targets)
     columns = gates.definition()["columns"]
     gate = gate.model_copy(
         update={
@@ -475,14 +475,14 @@ def test_new_syntheses_of_the_same_model_are_far(tmp_path: Path, keys: list[str]
 
 def test_counts_that_agree_by_chance_are_not_told_from_an_attack(tmp_path: Path) -> None:
     """With two values of the keys, one record of them; with the keys and income together it is seen."""
-    gate, base = Gate.model_validate(gates.definition(keys=["sex"])), gates.honest()
+    gate, base = gates.gate(keys=["sex"]), gates.honest()
     assert near_pairs(gate, tmp_path, [base, one_sex(income_moved(other_work(base)))]) == []
     assert near_pairs(gate, tmp_path, [base, one_sex(other_work(base))]) == ["the keys and 'income'"]
 
 
 def test_the_parts_of_a_gate() -> None:
     """Each once; and what is predicted as it is, too."""
-    gate = Gate.model_validate(gates.definition())
+    gate = gates.gate()
     labels = [figure_input.label for figure_input in list_figure_inputs(gate)]
     assert labels == [
         "all columns",
@@ -494,7 +494,7 @@ def test_the_parts_of_a_gate() -> None:
         "all columns but numbers",
     ]
     assert [figure_input.part.in_groups for figure_input in list_figure_inputs(gate)].count(True) == 1
-    predicted = Gate.model_validate(gates.definition(measures={"prediction": True}))
+    predicted = gates.gate(measures={"prediction": True})
     assert len(list_figure_inputs(predicted)) == len(labels)  # without income these are the same
 
 

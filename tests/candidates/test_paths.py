@@ -143,9 +143,7 @@ def test_the_sensor_takes_no_such_folder(home: Home) -> None:
 
 
 def tick(home: Home) -> list[str | None]:
-    sensor = home.defs.resolve_sensor_def(f"{GATE}_arrivals")
-    actual = sensor(dg.build_sensor_context(instance=home.instance))
-    assert isinstance(actual, dg.SensorResult)
+    actual = home.tick()
     requested = [request.partition_key for request in actual.run_requests or []]
     assert set(requested) == {
         key for added in actual.dynamic_partitions_requests or [] for key in added.partition_keys

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
 from support import gates
 from support.gate_steps import folders, write
 from support.sampling import only_in_ci
@@ -20,7 +19,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.power import measure_gate_power, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.plots.pictures import specify_power, title_power
@@ -184,8 +182,7 @@ def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
 
 def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) -> None:
     of_gate = gate_of(tmp_path, 400)
-    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition(policy=POLICY)}
-    (tmp_path / "defs.yaml").write_text(yaml.safe_dump(body))
+    gates.write_definition(tmp_path, gates.definition(policy=POLICY))
     expected, _ = measure_power(of_gate, A_MOMENT)
     assert dp.power(gates.ground_truth(400), tmp_path, seconds=A_MOMENT) == expected
     assert dp.power(tmp_path / "gt.csv", str(tmp_path / "defs.yaml"), seconds=A_MOMENT) == expected
@@ -231,31 +228,27 @@ def test_arguments_that_contradict_each_other(arguments: dict[str, Any], message
 
 def test_the_command_tells_no_value(home: gates.Home) -> None:
     home.write_ground_truth(gates.ground_truth())
-    folder = home.path / "definition"
-    folder.mkdir()
-    attributes = gates.definition(policy=POLICY)
-    body = {"type": "disclosure_pipeline.DisclosureGate", "attributes": attributes}
-    (folder / "defs.yaml").write_text(yaml.safe_dump(body))
-    arguments = ["policy", "power", str(folder), "--seconds", str(A_MOMENT)]
-    printed = CliRunner().invoke(main, arguments)
+    folder = gates.write_definition(home.path / "definition", gates.definition(policy=POLICY))
+    arguments = ("policy", "power", folder, "--seconds", A_MOMENT)
+    printed = gates.run_command(*arguments)
     assert printed.exit_code == 0, printed.output
     assert "of honest tables it refuses" in printed.stdout
-    found = json.loads(CliRunner().invoke(main, [*arguments, "--format", "json"]).stdout)
+    found = json.loads(gates.run_command(*arguments, "--format", "json").stdout)
     assert {row["planted"] for row in found["power"]} == set(KINDS)
     assert not [canary for canary in gates.CANARIES if canary in printed.output]
     [kept] = home.path.rglob("power.json")
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
-    assert "Of honest tables it refuses" in CliRunner().invoke(main, ["check", str(folder)]).output
+    assert "Of honest tables it refuses" in gates.run_command("check", folder).output
     content = json.loads(kept.read_text())
     content["content"]["noticed"] = {kind: [None] for kind in KINDS}
     kept.write_text(json.dumps(content))
-    blind = CliRunner().invoke(main, ["check", str(folder)])
+    blind = gates.run_command("check", folder)
     assert "cannot notice that 30 % of the people are copied" in blind.output
     assert "Publish more columns, form fewer groups, or lower the bounds" in blind.output
     assert blind.exit_code != 0
     content["content"]["policy_digest"] = "another"
     kept.write_text(json.dumps(content))
-    assert "is not measured" in CliRunner().invoke(main, ["check", str(folder)]).output
+    assert "is not measured" in gates.run_command("check", folder).output
 
 
 # What halves of a ground truth tell of a policy, against fresh draws from a known population

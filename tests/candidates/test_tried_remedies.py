@@ -16,7 +16,6 @@ from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.tables.alignment import check_tables
-from disclosure_pipeline.tables.sources import FileSource
 
 SILC = "survey of living conditions"
 
@@ -24,6 +23,7 @@ SILC = "survey of living conditions"
 def gate_with(root: Path, synthetic: pd.DataFrame, engine: str = "memory", **changes: Any) -> GateFolders:
     root.mkdir(exist_ok=True)
     write(root / "gt.csv", gates.ground_truth())
+    write(root / "others.csv", gates.ground_truth()[:200])
     gate = folders(root, gates.definition(remedies=True, **changes), engine, "gt.csv")
     deliver(root, "candidate", synthetic)
     assert "refused" not in steps(gate, "candidate")
@@ -106,13 +106,7 @@ def test_a_remedy_that_leaves_no_record_is_left_out(tmp_path: Path) -> None:
 
 def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
     """Copies of a further confidential table: nobody has taken them out."""
-    write(tmp_path / "gt.csv", gates.ground_truth())
-    write(tmp_path / "others.csv", gates.ground_truth()[:200])
-    definition = gates.definition(remedies=True, confidential={"others": str(tmp_path / "others.csv")})
-    gate = folders(tmp_path, definition, "memory", "gt.csv")
-    gate = replace(gate, confidential={"others": FileSource(path=str(tmp_path / "others.csv"))})
-    deliver(tmp_path, "candidate", half_copied())
-    assert "refused" not in steps(gate, "candidate")
+    gate = gate_with(tmp_path, half_copied(), confidential={"others": "others.csv"})
     found = tried(gate)
     assert found
     as_it_is = measure(gate, "candidate", NOW).dossier["clauses"]

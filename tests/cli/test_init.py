@@ -1,8 +1,6 @@
 """`init` and `dg scaffold`: a gate that is ready at once, from a table that is not confidential."""
 
-import os
 import stat
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gates
+from support.distributions import PROJECT, run_dg
 from support.gates import run_command
 from support.paths import ROOT
-from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
 from support.surveys import TABLES, panel
 
@@ -50,12 +48,6 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return variables
 
 
-def dg(*arguments: str, folder: Path, environment: dict[str, str] | None = None) -> Finished:
-    variables = {name: value for name, value in os.environ.items() if name not in {HOME, SIGNING_KEY, SALT}}
-    variables |= {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"} | (environment or {})
-    return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=variables)
-
-
 def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `check`; it approves an honest table and refuses GT itself."""
     project = tables / "project"
@@ -84,7 +76,7 @@ def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPat
 def test_dagster_finds_a_new_gate_ready(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tables / "project"
     assert run_command("init", project, *options(tables)).exit_code == 0
-    by_dagster = dg("check", "defs", folder=project, environment=enter(project, monkeypatch))
+    by_dagster = run_dg("check", "defs", folder=project, **enter(project, monkeypatch))
     assert by_dagster.returncode == 0, by_dagster.stdout + by_dagster.stderr
     assert "All definitions loaded successfully" in by_dagster.stdout + by_dagster.stderr
 
@@ -210,19 +202,16 @@ def test_dagster_scaffolds_the_same_gate(tables: Path) -> None:
     other = tables / "other"
     (other / "src" / "custodian" / "defs").mkdir(parents=True)
     (other / "src" / "custodian" / "__init__.py").touch()
-    (other / "pyproject.toml").write_text(
-        '[project]\nname = "custodian"\nversion = "0"\n[tool.dg]\ndirectory_type = "project"\n'
-        '[tool.dg.project]\nroot_module = "custodian"\n'
-    )
+    (other / "pyproject.toml").write_text(PROJECT)
     scaffold = ("scaffold", "defs", "disclosure_pipeline.DisclosureGate")
     given = ("--table", str(tables / "synthetic.csv"), "--key", "sex", "--key", "age", "--target", "work")
     place = ("--ground-truth", str(tables / "confidential.csv"))
-    made = dg(*scaffold, "people", *given, *place, folder=other)
+    made = run_dg(*scaffold, "people", *given, *place, folder=other)
     assert made.returncode == 0, made.stdout + made.stderr
     by_dagster = (other / "src/custodian/defs/people/defs.yaml").read_text()
     assert by_dagster == by_init.replace(", special_values: [-8]", "")
     assert (other / "home" / "keys" / "public-key.pem").is_file() and (other / ".env").is_file()
-    plain = dg(*scaffold, "example", folder=other)
+    plain = run_dg(*scaffold, "example", folder=other)
     assert plain.returncode == 0, plain.stdout + plain.stderr
     file = other / "src/custodian/defs/example/defs.yaml"
     assert parse_gate(file.read_text(), file).keys == EXAMPLE.keys

@@ -53,18 +53,8 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
         return ran
 
     began = time.monotonic()
-    columns = (
-        "--key",
-        "region",
-        "--key",
-        "size",
-        "--key",
-        "age",
-        "--target",
-        "education",
-        "--target",
-        "income",
-    )
+    columns = [part for key in ("region", "size", "age") for part in ("--key", key)]
+    columns += ["--target", "education", "--target", "income"]
     tables = ("--table", "invented.csv", "--ground-truth", "confidential.csv")
     call("init", home, "--name", "survey", *tables, *columns)
     environment |= dict(line.split("=", 1) for line in (home / ".env").read_text().splitlines())

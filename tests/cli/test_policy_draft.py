@@ -11,12 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support import gates
 from support.gates import GATE, Home
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.policy.bounds_draft import LEAST, draft_policy, measure_chance, write_policy
 from disclosure_pipeline.policy.gate import Gate
@@ -31,14 +30,19 @@ def write_gate(home: Home, **changes: Any) -> Path:
     return gates.write_definition(home.path / "definition", gates.definition(**changes))
 
 
+@pytest.fixture
+def gate(home: Home) -> Path:
+    """The file of the small gate, whose ground truth is there."""
+    home.write_ground_truth(gates.ground_truth())
+    return write_gate(home)
+
+
 def loaded(gate: Path, text: str) -> Gate:
     before = load_gate(gate)
     return Gate.model_validate(before.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
 
 
-def test_the_draft_loads_and_says_why(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    gate = write_gate(home)
+def test_the_draft_loads_and_says_why(home: Home, gate: Path) -> None:
     drafted = run(gate)
     assert drafted.exit_code == 0, drafted.output
     clauses = {clause.name: clause for clause in loaded(gate, drafted.stdout).clauses()}
@@ -65,10 +69,9 @@ def test_no_bound_follows_from_a_candidate(finished_home: Home) -> None:
     assert with_candidates.startswith(without.rstrip("\n"))
 
 
-def test_chance_is_that_of_the_halves(home: Home) -> None:
+def test_chance_is_that_of_the_halves(gate: Path) -> None:
     """Three standard errors of the halves, brought to the size of the whole table."""
-    home.write_ground_truth(gates.ground_truth())
-    folders = folders_of(load_gate(write_gate(home)))
+    folders = folders_of(load_gate(gate))
     actual = measure_baselines(folders)
     assert len(actual.halves) == DRAWS
     assert {half.N_d for half in actual.halves} == {150}
@@ -122,9 +125,7 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
     assert beyond is not None and beyond <= 15
 
 
-def test_the_draft_ends_with_what_it_would_notice(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    gate = write_gate(home)
+def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> None:
     text = run(gate, "--seconds", "0.1").stdout
     noticed = text.split("# What this policy would notice:\n")[1].splitlines()
     assert noticed[0].startswith("# Of honest tables it refuses")
@@ -135,9 +136,8 @@ def test_the_draft_ends_with_what_it_would_notice(home: Home) -> None:
     assert found[0]["finding"].startswith("Of honest tables it refuses")
 
 
-def test_what_is_not_measured_reads_as_the_widest_bound(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    actual = measure_baselines(folders_of(load_gate(write_gate(home))))
+def test_what_is_not_measured_reads_as_the_widest_bound(gate: Path) -> None:
+    actual = measure_baselines(folders_of(load_gate(gate)))
     assert measure_chance(actual.own, (), "DiSCO_beyond", "work") == math.inf
     damaged = replace(actual.own, attribute=actual.own.attribute.assign(DiSCO_beyond_se=math.nan))
     assert measure_chance(actual.own, [damaged], "DiSCO_beyond", "work") == math.inf
@@ -158,28 +158,20 @@ def test_other_people_keep_the_drafted_bounds(home: Home) -> None:
         folder.mkdir()
         known = table[table["work"].isin(people["work"])]
         known.to_csv(folder / "t.csv", index=False)
-        judged = CliRunner().invoke(main, ["evaluate", str(gate), str(folder)])
+        judged = gates.run_command("evaluate", gate, folder)
         assert judged.stdout.startswith(f"{decision}: {decision}"), judged.output
+
+
+PLAIN = {"repU": 8, "DiSCO": 12}
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {
-            "policy": {
-                "repU": 8,
-                "DiSCO": 12,
-                "smallest_count": 5,
-                "guards": {"nearer": 60},
-                "one_way": "refuse",
-            }
-        },
-        {
-            "policy": {"repU": 8, "DiSCO": 12, "cap__score": {"at_least": 0.2}},
-            "measures": {"protection": True},
-        },
-        {"policy": {"repU": 8, "DiSCO": 12}, "measures": {"chance": False}},
-        {"policy": {"repU": 8, "DiSCO": 12}, "measures": {"attribution": False}},
+        {"policy": PLAIN | {"smallest_count": 5, "guards": {"nearer": 60}, "one_way": "refuse"}},
+        {"policy": PLAIN | {"cap__score": {"at_least": 0.2}}, "measures": {"protection": True}},
+        {"policy": PLAIN, "measures": {"chance": False}},
+        {"policy": PLAIN, "measures": {"attribution": False}},
         {"exclusions": {"target_levels": {"work": ["none"]}}},
     ],
 )
@@ -208,24 +200,15 @@ def test_overlaps_that_nobody_reaches_are_lowered(home: Home) -> None:
 
 
 def test_names_of_columns_stay_names(home: Home) -> None:
-    people = gates.ground_truth().rename(columns={"work": "no: #1", "income": "[x]"})
-    home.write_ground_truth(people)
-    columns = gates.definition()["columns"]
-    columns = {
-        "sex": columns["sex"],
-        "age": columns["age"],
-        "no: #1": columns["work"],
-        "[x]": columns["income"],
-    }
-    policy = {"repU": 8, "DiSCO": 12}
-    gate = write_gate(home, columns=columns, targets=["no: #1", "[x]"], policy=policy)
+    names = {"work": "no: #1", "income": "[x]"}
+    home.write_ground_truth(gates.ground_truth().rename(columns=names))
+    columns = {names.get(name, name): column for name, column in gates.definition()["columns"].items()}
+    gate = write_gate(home, columns=columns, targets=[*names.values()], policy=PLAIN)
     bounds = loaded(gate, run(gate).stdout).policy.bounds["DiSCO"]
     assert set(bounds.targets) == {"no: #1", "[x]"}
 
 
-def test_figures_instead_of_yaml(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    gate = write_gate(home)
+def test_figures_instead_of_yaml(gate: Path) -> None:
     draft = json.loads(run(gate, "--format", "json").stdout)
     rows = {(row["measure"], row["target"]): row for row in draft["baselines"]}
     assert set(rows) == {("unique_hits", ""), ("DiSCO", "work"), ("DiSCO", "income")}
@@ -250,18 +233,13 @@ def test_without_a_ground_truth_there_is_no_draft(content: bytes, message: str, 
     assert message in refused.stderr and refused.stdout == ""
 
 
-def test_a_draft_is_written_as_it_is_drafted(home: Home) -> None:
+def test_a_draft_is_written_as_it_is_drafted(gate: Path) -> None:
     """The text holds each bound once, and a comment cannot be ended by a name."""
-    home.write_ground_truth(gates.ground_truth())
-    folders = folders_of(load_gate(write_gate(home)))
+    folders = folders_of(load_gate(gate))
     actual = measure_baselines(folders)
     draft = draft_policy(folders.gate, actual.own, actual.halves)
     dossier = {"candidate": "a\nrepU: 99", "decision": "refused", "clauses": []}
     text = write_policy(folders.gate, draft, [dossier])
     assert yaml.safe_load(text) == yaml.safe_load(write_policy(folders.gate, draft))
-    assert (
-        pd.Series([bound.measure for bound in draft.bounds])
-        .isin(["unique_hits_beyond", "DiSCO_beyond_both"])
-        .all()
-    )
+    assert {bound.measure for bound in draft.bounds} <= {"unique_hits_beyond", "DiSCO_beyond_both"}
     assert folders.gate.name == GATE

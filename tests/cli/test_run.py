@@ -5,12 +5,9 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-import yaml
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home
-
-from disclosure_pipeline.cli.main import main
 
 
 @pytest.fixture
@@ -18,8 +15,7 @@ def project(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.Monk
     """A gate's file, its home with one complete candidate, and an instance that knows of no run."""
     gates.with_keys(tmp_path, monkeypatch)
     (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    gate = {"type": "disclosure_pipeline.DisclosureGate", "attributes": gates.definition()}
-    (tmp_path / "defs.yaml").write_text(yaml.safe_dump(gate))
+    gates.write_definition(tmp_path, gates.definition())
     home = Home(tmp_path, small_gate, dg.DagsterInstance.get())
     home.write_ground_truth(gates.ground_truth())
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
@@ -27,7 +23,7 @@ def project(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.Monk
 
 
 def run(home: Home, candidate: str) -> Result:
-    return CliRunner().invoke(main, ["run", str(home.path / "defs.yaml"), candidate])
+    return gates.run_command("run", home.path / "defs.yaml", candidate)
 
 
 def test_a_candidate_is_run_to_its_release_and_another_to_its_refusal(project: Home) -> None:

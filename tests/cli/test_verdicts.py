@@ -11,20 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from support import gates
-from support.gates import COPY, GATE, HONEST, Home, run_command
+from support.gates import COPY, GATE, HONEST, Home, contents, run_command
 
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 
 def write_gate(home: Home, **changes: Any) -> Path:
     return gates.write_definition(home.path / "definition", gates.definition(**changes))
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 def deliver(home: Home, table: pd.DataFrame | bytes, name: str = "synthetic.csv") -> Path:
@@ -43,7 +36,7 @@ def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
         shown = run_command("evaluate", gate, home.path / "incoming" / candidate, "--format", "json")
         assert shown.exit_code == code, shown.output
         document = json.loads(shown.stdout)
-        dossier = gates.read_json(home.record(candidate, "dossier.json"))
+        dossier = home.dossier(candidate)
         assert document["decision"] == dossier["decision"]
         ours = {row["clause"]: (row["value"], row["outcome"]) for row in document["clauses"]}
         assert ours == {row["name"]: (row["value"], row["outcome"]) for row in dossier["clauses"]}
@@ -126,14 +119,11 @@ def test_without_a_ground_truth_nothing_is_determined(
 
 
 def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def crash(*_: Any, **__: Any) -> None:
-        raise KeyError(gates.CANARIES[0])
-
     home.write_ground_truth(gates.ground_truth())
-    monkeypatch.setattr("disclosure_pipeline.candidates.evaluation.measure", crash)
+    monkeypatch.setattr("disclosure_pipeline.candidates.evaluation.measure", gates.crash)
     shown = run_command("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 4
-    assert "Unexpected KeyError" in shown.stderr and gates.CANARIES[0] not in shown.output
+    assert "Unexpected ValueError" in shown.stderr and gates.CANARIES[0] not in shown.output
     assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
 
 
@@ -161,7 +151,7 @@ def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None
         assert shown.stdout == home.record(candidate, "dossier.json").read_text()
         assert run_command("report", gate, candidate).stdout.startswith(f"{candidate}: ")
     rows = list(csv.DictReader(io.StringIO(run_command("report", gate, COPY, "--format", "csv").stdout)))
-    assert len(rows) == len(gates.read_json(home.record(COPY, "dossier.json"))["clauses"])
+    assert len(rows) == len(home.dossier(COPY)["clauses"])
     file = tmp_path / "dossier.html"
     written = run_command("report", gate, COPY, "--format", "html", "--output", file)
     assert (written.exit_code, written.stdout) == (1, "")

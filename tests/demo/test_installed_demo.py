@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support import gates
 from support.distributions import write_project
+from support.gates import contents
 from support.paths import PACKAGE
 from support.processes import Finished, run_program
 from support.sampling import only_in_ci
@@ -37,13 +38,6 @@ def run(installed: Path, project: Path, *arguments: str) -> Finished:
     return run_program(
         [installed / "bin" / "python", "-c", program, *arguments], cwd=project, env=environment
     )
-
-
-def contents(folder: Path) -> dict[str, bytes | None]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 @only_in_ci("installs the package and runs the whole demo")

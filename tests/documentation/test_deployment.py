@@ -7,9 +7,8 @@ import shlex
 import shutil
 import sys
 import tarfile
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import yaml
 from support import gates
 from support.gates import GATE
 from support.paths import DOCS, ROOT
-from support.processes import PATIENCE, run_program, running_program
+from support.processes import PATIENCE, run_program, running_program, wait_until
 from support.sampling import only_in_ci
 from support.services import free_port
 
@@ -130,13 +129,6 @@ def machine(tmp_path: Path) -> Machine:
     lines = re.findall(rf"^(?:{SIGNING_KEY}|{SALT})=.*$", page, re.MULTILINE)
     (tmp_path / "etc/gates/signing").write_text(machine.place("\n".join(lines)))
     return machine
-
-
-def wait_until(is_there: Callable[[], bool], what: str) -> None:
-    limit = time.monotonic() + 2 * PATIENCE
-    while not is_there():
-        assert time.monotonic() < limit, what
-        time.sleep(1)
 
 
 def answer(address: str, content: bytes | None = None) -> int:

@@ -34,7 +34,6 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_result,
 )
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge, publish
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -50,7 +49,7 @@ MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
 
 
 def dossier(name: str, **changes: Any) -> dict[str, Any]:
-    gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=DOCUMENTED, **changes))
+    gate = gates.gate(one_way=[0, 0], documentation=DOCUMENTED, **changes)
     synthetic = gates.ground_truth() if name == gates.COPY else gates.honest()
     result = gates.measured(gate, gates.ground_truth(), [synthetic])
     content = build_dossier(gate, name, MEASURED, result, judge(gate.clauses(), result))
@@ -403,7 +402,7 @@ def test_names_are_no_markup() -> None:
     """Of a candidate, of a column, of a waiver: they are shown as they are."""
     columns = gates.definition()["columns"]
     columns[HOSTILE] = columns.pop("work")
-    gate = Gate.model_validate(gates.definition(columns=columns, targets=[HOSTILE, "income"]))
+    gate = gates.gate(columns=columns, targets=[HOSTILE, "income"])
     tables = [
         table.rename(columns={"work": HOSTILE}) for table in (gates.ground_truth(), gates.ground_truth())
     ]

@@ -19,7 +19,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page.rendering import render_page, render_result
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     # Pages of a refused and an approved candidate in both editions, and of two tables without a gate.
     folder = tmp_path_factory.mktemp("pages")
     documented = {"purpose": "Teaching", "generator": {"name": "synthpop"}}
-    gate = Gate.model_validate(gates.definition(one_way=[0, 0], documentation=documented))
+    gate = gates.gate(one_way=[0, 0], documentation=documented)
     tables = {"refused": gates.ground_truth(), "approved": gates.honest()}
     results = {name: gates.measured(gate, gates.ground_truth(), [table]) for name, table in tables.items()}
     contents = {

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-
-from disclosure_pipeline.cli.main import main
+from click.testing import Result
+from support.gates import run_command
 
 # The demo's gate over 300 people; two syntheses under a policy with a waiver, beside a holdout, with CSV.
 PLAIN, WAIVED = "conditional-model", "two-syntheses"
@@ -32,8 +31,7 @@ def signed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def verify(signed: Path, candidate: str, *options: str) -> Result:
     """Run `verify` on a release."""
-    arguments = ["verify", str(signed / candidate), "--key", str(signed / "public-key.pem"), *options]
-    return CliRunner().invoke(main, arguments)
+    return run_command("verify", signed / candidate, "--key", signed / "public-key.pem", *options)
 
 
 def read_predicate(signed: Path, candidate: str) -> Any:
@@ -45,14 +43,8 @@ def read_predicate(signed: Path, candidate: str) -> Any:
 @pytest.mark.parametrize("candidate", [PLAIN, WAIVED])
 def test_a_release_verifies(signed: Path, candidate: str) -> None:
     stated = read_predicate(signed, candidate)
-    options = (
-        "--gate",
-        stated["gate"],
-        "--candidate",
-        candidate,
-        "--policy-digest",
-        stated["policy"]["digest"],
-    )
+    gate, digest = stated["gate"], stated["policy"]["digest"]
+    options = ("--gate", gate, "--candidate", candidate, "--policy-digest", digest)
     verified = verify(signed, candidate, *options)
     assert verified.exit_code == 0, verified.output
     assert verified.stdout.startswith(f"Approved: candidate {candidate} of gate {stated['gate']}.\n")

@@ -24,6 +24,8 @@ from disclosure_pipeline.candidates.store import CLAIMS, is_safe_name
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions, find_complete_candidates
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 UNSAFE = (
     *("../../evil", "..", ".hidden", "a/b", "a b", "a..b", "/evil"),
     *("ü", "", "a\n", "a\0b", "x" * 101, "-a"),
@@ -34,10 +36,6 @@ def later(path: Path, seconds: int) -> None:
     """Move a modification time forward: file systems may count in coarse steps."""
     when = path.stat().st_mtime_ns + seconds * 1_000_000_000
     os.utime(path, ns=(when, when))
-
-
-def sensor_of(home: Home) -> dg.SensorDefinition:
-    return home.defs.resolve_sensor_def(f"{GATE}_arrivals")
 
 
 def schedule_of(home: Home) -> dg.ScheduleDefinition:
@@ -54,12 +52,7 @@ class Daemon:
         self.failure_text: str | None = None
 
     def tick(self) -> list[dg.RunRequest]:
-        result = sensor_of(self.home)(
-            dg.build_sensor_context(instance=self.home.instance, cursor=self.cursor)
-        )
-        if isinstance(result, dg.SkipReason):
-            result = dg.SensorResult(skip_reason=result, cursor=self.cursor)
-        assert isinstance(result, dg.SensorResult)
+        result = self.home.tick(self.cursor)
         self.cursor = result.cursor
         self.failure_text = result.skip_reason.skip_message if result.skip_reason else None
         for request in result.dynamic_partitions_requests or []:
@@ -285,7 +278,7 @@ def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
         instance=on_disk.instance, instance_ref=on_disk.instance.get_ref(), definitions=on_disk.defs
     )
     with gates.quiet():
-        tick = sensor_of(on_disk).evaluate_tick(context)
+        tick = on_disk.defs.resolve_sensor_def(f"{GATE}_arrivals").evaluate_tick(context)
     assert {request.partition_key for request in tick.run_requests or []} == {HONEST, COPY}
     (added,) = tick.dynamic_partitions_requests or []
     assert isinstance(added, dg.AddDynamicPartitionsRequest)
@@ -379,23 +372,11 @@ def table(candidate: str, approved: dict[int, Any]) -> Any:
             return gates.honest().drop(columns="age")
 
 
-def tick(home: Home, cursor: str | None) -> tuple[list[dg.RunRequest], str | None]:
-    context = dg.build_sensor_context(
-        instance=home.instance, instance_ref=home.instance.get_ref(), definitions=home.defs, cursor=cursor
-    )
-    actual = home.defs.resolve_sensor_def(f"{GATE}_arrivals").evaluate_tick(context)
-    for added in actual.dynamic_partitions_requests or []:
-        assert isinstance(added, dg.AddDynamicPartitionsRequest)
-        home.instance.add_dynamic_partitions(added.partitions_def_name, added.partition_keys)
-    return list(actual.run_requests or []), actual.cursor
-
-
 def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ran]:
     with opened(path, defs) as home, kept_connections():
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 
 
-@pytest.mark.usefixtures("remembered_results")
 def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
     with homes.new_home() as path, opened(path, small_gate) as home:
         home.prepare()
@@ -403,14 +384,15 @@ def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
         for name in names:
             home.deliver(name, {"synthetic.csv": table(name, approved)})
 
-        requests, cursor = tick(home, None)
+        daemon = Daemon(home)
+        requests = daemon.tick()
         assert sorted(str(request.partition_key) for request in requests) == names
         assert {request.job_name for request in requests} == {f"{GATE}_gate"}
-        keys = [request.run_key for request in requests]
-        assert len(set(keys)) == ARRIVED
-        assert tick(home, cursor)[0] == []
+        assert len(daemon.run_keys) == ARRIVED
+        assert daemon.tick() == []
         # With its cursor lost it asks for the same, and the daemon starts no run twice for one key.
-        assert [request.run_key for request in tick(home, None)[0]] == keys
+        again = home.tick().run_requests or []
+        assert [request.run_key for request in again] == [request.run_key for request in requests]
 
         started = [str(request.partition_key) for request in requests][:RUN]
         actual: dict[str, Ran] = {}
@@ -432,7 +414,7 @@ def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
             assert (predicate.candidate, predicate.run_id) == (candidate, actual[candidate].run_id)
             assert actual[candidate].published == "now"
         assert home.instance.get_materialized_partitions(dg.AssetKey([GATE, "release"])) == passed
-        assert tick(home, cursor)[0] == []
+        assert daemon.tick() == []
 
 
 def verdicts(home: Home, candidate: str) -> list[str]:

@@ -9,12 +9,11 @@ import dagster as dg
 import pandas as pd
 import pytest
 from support import gates
-from support.gates import COPY, HONEST, Home
+from support.gates import COPY, GATE, HONEST, Home
 from support.sampling import some_of
 
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import OF_CONFIDENTIAL
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
@@ -38,17 +37,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         yield home
 
 
-def outcomes(home: Home, candidate: str) -> dict[str, Any]:
-    clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
-    return {row["name"]: row["outcome"] for row in clauses if row["name"] in CLAUSES}
-
-
 def test_an_honest_candidate_is_released_and_names_the_table(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     ran = home.run_gate(HONEST)
     assert ran.success, gates.failures(ran)
-    assert outcomes(home, HONEST) == dict.fromkeys(CLAUSES, "kept")
-    dossier = gates.read_json(home.record(HONEST, "dossier.json"))
+    outcomes = home.outcomes(HONEST)
+    assert {name: outcomes[name] for name in CLAUSES} == dict.fromkeys(CLAUSES, "kept")
+    dossier = home.dossier(HONEST)
     stated = gates.stated(home.published(HONEST))
     assert [table.name for table in stated.confidential] == [NAME]
     digest = dossier["measured"][f"confidential[{NAME}]"]
@@ -58,8 +53,8 @@ def test_an_honest_candidate_is_released_and_names_the_table(home: Home) -> None
     assert digest not in stated.model_dump_json()
     # What no record tells is not current.
     for record in ("{}", '{"sha256": "a", "confidential": []}', "["):
-        folders_of(gate_of(home)).store.ground_truth.write_text(record, encoding="utf-8")
-        assert "not judged today" in standing_of(home, HONEST)
+        (home.store / "ground_truth.json").write_text(record, encoding="utf-8")
+        assert "not judged today" in standing()
 
 
 @pytest.mark.parametrize("files", some_of([1, 3]))
@@ -75,7 +70,7 @@ def test_copies_of_the_table_are_refused(home: Home, files: int) -> None:
     guards = {f"identity_risk:guard_{name}" for name in ("people_copied_beyond", "nearer")}
     assert guards <= failed
     assert all(f"[{NAME}]" in str(checks[name].description) for name in guards)
-    assert outcomes(home, COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
+    assert home.outcomes(COPY)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
     assert "guessed_beyond" not in " ".join(failed)
     assert gates.CANARY_AMOUNT not in gates.everything_logged(home.instance)
     assert not gates.files_with(home.path, [gates.CANARY_AMOUNT], ["last_year.csv"])
@@ -107,53 +102,41 @@ def test_another_table_is_measured_anew(home: Home) -> None:
     assert figures["decision"] == "refused"
 
 
-def standing_of(home: Home, candidate: str) -> str:
-    folders = folders_of(gate_of(home))
-    [standing] = [known for known in list_standings(folders) if known.candidate == candidate]
-    return str(standing)
-
-
-def gate_of(home: Home) -> Gate:
-    return Gate.model_validate(gates.definition(policy=LOOSE, confidential={NAME: "last_year.csv"}))
-
-
-def tick(home: Home, gate: Gate) -> dg.SensorResult:
-    sensor = next(known for known in home.defs.sensors or [] if known.name == f"{gate.name}_arrivals")
-    with dg.build_sensor_context(instance=home.instance) as context:
-        outcome = sensor(context)
-    assert isinstance(outcome, dg.SensorResult)
-    return outcome
+def standing() -> str:
+    """Of the one candidate that is published."""
+    gate = gates.gate(policy=LOOSE, confidential={NAME: "last_year.csv"})
+    [known] = list_standings(folders_of(gate))
+    assert known.candidate == HONEST
+    return str(known)
 
 
 def test_a_changed_table_is_noticed(home: Home) -> None:
     """By the sensor, `status` and the schedule; judged again, what is published would be refused today."""
-    gate = gate_of(home)
+
+    def jobs() -> list[str | None]:
+        return [request.job_name for request in home.tick().run_requests or []]
+
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
-    assert standing_of(home, HONEST) == "published"
-    assert not tick(home, gate).run_requests  # it was judged as it lies there
+    assert standing() == "published"
+    assert jobs() == []  # it was judged as it lies there
 
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
-    assert [request.job_name for request in tick(home, gate).run_requests or []] == [
-        f"{gate.name}_ground_truth"
-    ]
+    assert jobs() == [f"{GATE}_ground_truth"]
     assert home.run_ground_truth().success
-    assert standing_of(home, HONEST) == (
-        "published, approved under another ground truth or policy, not judged today"
-    )
-    assert [request.job_name for request in tick(home, gate).run_requests or []] == [f"{gate.name}_gate"]
+    assert standing() == "published, approved under another ground truth or policy, not judged today"
+    assert jobs() == [f"{GATE}_gate"]
     with gates.quick_folder() as folder, gates.instance_on_disk(folder) as instance:
-        instance.add_dynamic_partitions(f"{gate.name}_candidates", [HONEST])
-        schedule: Any = home.defs.resolve_schedule_def(f"{gate.name}_ground_truth_changed")
+        instance.add_dynamic_partitions(f"{GATE}_candidates", [HONEST])
+        schedule: Any = home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
         requests = schedule(dg.build_schedule_context(instance=instance))
         assert [request.partition_key for request in requests] == [HONEST]
     assert not home.run_gate(HONEST).success
-    assert standing_of(home, HONEST) == "published, refused today"
+    assert standing() == "published, refused today"
 
 
 def test_clauses_are_listed_and_loosened_ones_told() -> None:
-    loosened = LOOSE | {"guards": {"nearer": 80}}
-    of = Gate.model_validate(gates.definition(policy=loosened, confidential={NAME: "a.csv"}))
+    of = gates.gate(policy=LOOSE | {"guards": {"nearer": 80}}, confidential={NAME: "a.csv"})
     words = "\n".join(list_effective_clauses(of.clauses()))
     assert f"unique_copies_beyond of {NAME} is at most 2.5 (worst synthesis): refuses" in words
     assert f"nearer of {NAME} is at most 80, loosened from 70" in words
@@ -161,15 +144,13 @@ def test_clauses_are_listed_and_loosened_ones_told() -> None:
 
 
 def test_the_digest_tells_which_tables_there_are_and_not_where() -> None:
-    def digest(**confidential: str) -> str:
-        return Gate.model_validate(gates.definition(confidential=confidential)).policy_digest()
-
-    assert digest(last_year="a.csv") == digest(last_year="b.csv")
-    assert len({digest(), digest(last_year="a.csv"), digest(holdout="a.csv")}) == 3
+    tables = ({NAME: "a.csv"}, {NAME: "b.csv"}, {"holdout": "a.csv"})
+    one, same, other = (gates.gate(confidential=named).policy_digest() for named in tables)
+    assert one == same != other
 
 
 def test_a_missing_table_is_told_with_its_place(home: Home) -> None:
     """As `disclosure-pipeline check` and `dg check defs` tell it."""
-    gate = Gate.model_validate(gates.definition(confidential={NAME: "elsewhere.csv"}))
+    gate = gates.gate(confidential={NAME: "elsewhere.csv"})
     [(attribute, problem)] = find_missing(folders_of(gate), datetime.now(timezone.utc))
     assert attribute == "confidential" and NAME in problem and "elsewhere.csv" in problem

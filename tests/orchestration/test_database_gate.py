@@ -89,17 +89,12 @@ def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) ->
     return home
 
 
-def outcomes(home: Home, candidate: str) -> dict[str, str]:
-    clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
-    return {row["name"]: row["outcome"] for row in clauses}
-
-
 def test_an_honest_candidate_is_released(with_honest: Home) -> None:
-    clauses = outcomes(with_honest, HONEST)
+    clauses = with_honest.outcomes(HONEST)
     guards = ("unique_copies_beyond", "partial_copies_beyond", "nearer")
     for name in [*guards, *(f"{guard}[{NAME}]" for guard in guards)]:
         assert clauses[name] == "kept"
-    measured = gates.read_json(with_honest.record(HONEST, "dossier.json"))["measured"]
+    measured = with_honest.dossier(HONEST)["measured"]
     assert {"ground_truth", f"confidential[{NAME}]"} <= set(measured)
 
 
@@ -164,7 +159,7 @@ def test_a_disguise_is_refused(recorded: Recorded, home: Home, disguise: str) ->
     home.deliver(COPY, {"synthetic.csv": make()})
     assert not home.run_gate(COPY).success
     assert home.nothing_published()
-    assert outcomes(home, COPY)[clause] == "exceeded"
+    assert home.outcomes(COPY)[clause] == "exceeded"
     recorded.assert_nothing_leaked(home)
 
 
@@ -182,4 +177,4 @@ def test_a_changed_table_is_measured_anew(recorded: Recorded, home: Home) -> Non
         assert not home.run_gate(HONEST).success
     finally:
         recorded.registers.write({NAME: gates.last_year(280)})
-    assert outcomes(home, HONEST)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
+    assert home.outcomes(HONEST)[f"unique_copies_beyond[{NAME}]"] == "exceeded"

@@ -7,11 +7,11 @@ import logging
 import math
 import os
 import re
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -22,7 +22,7 @@ import yaml
 from support import gates, services
 from support.gates import CANARIES, COPY, GATE, HONEST, Home
 from support.paths import ROOT
-from support.processes import no_child_left
+from support.processes import no_child_left, wait_until
 from support.sampling import only_in_ci, some_of
 from support.services import Posted
 
@@ -348,28 +348,61 @@ def test_a_refusal_is_one_for_what_its_events_say(
     ]
 
 
-@pytest.mark.parametrize(
-    "left_out",
-    [is_of("ASSET_MATERIALIZATION"), is_of("STEP_FAILURE"), is_of("PIPELINE_FAILURE"), is_within_policy],
-    ids=["the decision", "the failed step", "the end of the run", "the failed check"],
-)
-def test_a_refusal_of_which_something_is_missing_is_a_crash(
-    refused: list[dg.DagsterEvent], known: set[dg.AssetCheckKey], left_out: Callable[[dg.DagsterEvent], bool]
+Events = list[dg.DagsterEvent]
+
+
+def without(is_left_out: Callable[[dg.DagsterEvent], bool]) -> Callable[[Events], Events]:
+    return lambda events: [event for event in events if not is_left_out(event)]
+
+
+def with_another_failure(events: Events) -> Events:
+    (failure,) = filter(is_of("STEP_FAILURE"), events)
+    return [*events, failure._replace(step_key="another")]
+
+
+def with_an_end_from_outside(events: Events) -> Events:
+    """As of a process that was lost just after its last step."""
+    (end,) = filter(is_of("PIPELINE_FAILURE"), events)
+    return [*events, end._replace(event_specific_data=None)]
+
+
+def decided(decision: Any, events: Events) -> Events:
+    def change(event: dg.DagsterEvent) -> dg.DagsterEvent:
+        if not is_of("ASSET_MATERIALIZATION")(event):
+            return event
+        materialization = event.step_materialization_data.materialization
+        if "decision" not in materialization.metadata:
+            return event
+        changed = materialization.with_metadata({**materialization.metadata, "decision": decision})
+        data = event.step_materialization_data._replace(materialization=changed)
+        return event._replace(event_specific_data=data)
+
+    return list(map(change, events))
+
+
+UNEXPLAINED: dict[str, Callable[[Events], Events]] = {
+    "no events": lambda _: [],
+    "no decision": without(is_of("ASSET_MATERIALIZATION")),
+    "no failed step": without(is_of("STEP_FAILURE")),
+    "no end of the run": without(is_of("PIPELINE_FAILURE")),
+    "no failed check": without(is_within_policy),
+    "a step that failed for no check of its own": with_another_failure,
+    "an end from outside, too": with_an_end_from_outside,
+    "an end from outside alone": lambda events: [
+        with_an_end_from_outside(events)[-1] if is_of("PIPELINE_FAILURE")(event) else event
+        for event in events
+    ],
+    **{f"decided {of!r}": partial(decided, of) for of in ("approved", "", None, "REFUSED")},
+}
+
+
+@pytest.mark.parametrize("change", UNEXPLAINED.values(), ids=UNEXPLAINED)
+def test_a_refusal_that_its_events_do_not_explain_is_a_crash(
+    refused: Events, known: set[dg.AssetCheckKey], change: Callable[[Events], Events]
 ) -> None:
-    fewer = [event for event in refused if not left_out(event)]
-    assert len(fewer) < len(refused)
-    assert classify_failed_run(fewer, known).outcome == "crashed"
-
-
-def test_no_events_are_a_crash(known: set[dg.AssetCheckKey]) -> None:
-    assert classify_failed_run([], known).outcome == "crashed"
-
-
-def test_a_step_that_failed_for_no_check_of_its_own_is_a_crash(
-    refused: list[dg.DagsterEvent], known: set[dg.AssetCheckKey]
-) -> None:
-    (failure,) = filter(is_of("STEP_FAILURE"), refused)
-    assert classify_failed_run([*refused, failure._replace(step_key="another")], known).outcome == "crashed"
+    changed = change(refused)
+    assert changed != refused
+    assert classify_failed_run(changed, known).outcome == "crashed"
 
 
 def test_a_check_of_another_gate_is_not_known(
@@ -400,39 +433,6 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
         *before,
         "flags_one_way of attribute_risk: one_way_flags[work] breaks its bound",
     )
-
-
-def test_a_run_that_also_ended_from_outside_is_a_crash(
-    refused: list[dg.DagsterEvent], known: set[dg.AssetCheckKey]
-) -> None:
-    """As of a process that was lost just after its last step."""
-    (end,) = filter(is_of("PIPELINE_FAILURE"), refused)
-    lost = end._replace(event_specific_data=None)
-    assert classify_failed_run([*refused, lost], known).outcome == "crashed"
-    assert (
-        classify_failed_run([lost if event is end else event for event in refused], known).outcome
-        == "crashed"
-    )
-
-
-@pytest.mark.parametrize("decision", ["approved", "", None, "REFUSED"])
-def test_a_decision_that_does_not_explain_the_failed_check_is_a_crash(
-    refused: list[dg.DagsterEvent], known: set[dg.AssetCheckKey], decision: Any
-) -> None:
-    def other(event: dg.DagsterEvent) -> dg.DagsterEvent:
-        if event.event_type is not dg.DagsterEventType.ASSET_MATERIALIZATION:
-            return event
-        materialization = event.step_materialization_data.materialization
-        if "decision" not in materialization.metadata:
-            return event
-        data = event.step_materialization_data._replace(
-            materialization=materialization.with_metadata({**materialization.metadata, "decision": decision})
-        )
-        return event._replace(event_specific_data=data)
-
-    changed = list(map(other, refused))
-    assert changed != refused
-    assert classify_failed_run(changed, known).outcome == "crashed"
 
 
 @only_in_ci("a daemon and its code server")
@@ -468,10 +468,7 @@ def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
         def iterate() -> None:
             for _ in daemon.execute_sensor_iteration(workspace, logging.getLogger("daemon"), None, None):
                 pass
-            deadline = time.monotonic() + 120
-            while any(not run.is_finished for run in instance.get_runs()):
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
+            wait_until(lambda: all(run.is_finished for run in instance.get_runs()), "a run did not end")
 
         iterate()  # the sensor of arrivals asks for a run of the ground truth, which breaks its contract
         (run,) = instance.get_runs()

@@ -1,7 +1,7 @@
 """The gate in Dagster: real runs of the demo, of a small gate and of the paper's example."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,19 @@ import pandas as pd
 import pytest
 import yaml
 from support import gates, releases
-from support.gates import CANARIES, COPY, GATE, HONEST, Home, checks, failures, materialized, read_json
+from support.gates import (
+    CANARIES,
+    COPY,
+    GATE,
+    HONEST,
+    Home,
+    checks,
+    failures,
+    materialized,
+    metadata_of,
+    read_json,
+    rows,
+)
 from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
@@ -29,20 +41,6 @@ SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 
 # In the order of the graph.
 ASSETS = ("synthetic", "bins", "identity_risk", "attribute_risk", "dossier", "release")
-
-
-def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
-    assert isinstance(table, dg.TableMetadataValue)
-    return [dict(record.data) for record in table.records]
-
-
-def metadata_of(ran: dg.ExecuteInProcessResult, asset: str) -> Mapping[str, dg.MetadataValue]:
-    (metadata,) = [
-        event.materialization.metadata
-        for event in ran.get_asset_materialization_events()
-        if event.asset_key and event.asset_key.path[-1] == asset
-    ]
-    return metadata
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +242,7 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     home.deliver("three", tables)
     home.prepare()
     assert home.run_gate("three").success
-    dossier = read_json(home.record("three", "dossier.json"))
+    dossier = home.dossier("three")
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
     assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
     of_target = {row["target"]: row["DiSCO"] for row in dossier["figures"]["attribute"]}
@@ -367,7 +365,7 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
         home.deliver("paper", {"synthetic.csv": (SD2011 / "synthetic.csv").read_bytes()})
         assert home.run_ground_truth().success
         assert home.run_gate("paper").success
-    figures = read_json(home.record("paper", "dossier.json"))["figures"]
+    figures = home.dossier("paper")["figures"]
     (identity,) = figures["identity"]
     assert (round(identity["UiO"], 2), round(identity["repU"], 2)) == (48.38, 14.86)
     assert {row["target"]: round(row["DiSCO"], 2) for row in figures["attribute"]} == printed
@@ -394,7 +392,8 @@ def test_small_counts_are_not_named(home: Home) -> None:
     )
     home.run_ground_truth()
     ran = home.run_gate(HONEST)
-    shown_rows = rows(metadata_of(ran, "bins")["bins"])
+    [metadata] = metadata_of(ran, "bins")
+    shown_rows = rows(metadata["bins"])
     assert shown_rows
     assert all(row["GT"] >= 10 for row in shown_rows)
 
@@ -408,8 +407,8 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
     home.deliver(COPY, {"synthetic.csv": people})
     home.run_ground_truth()
     ran = home.run_gate(COPY)
-    metadata = metadata_of(ran, "attribute_risk")
-    recorded = read_json(home.record(COPY, "dossier.json"))["figures"]["two_way"]
+    [metadata] = metadata_of(ran, "attribute_risk")
+    recorded = home.dossier(COPY)["figures"]["two_way"]
     of_work = [flag for flag in recorded if flag["target"] == "work" and flag["key"] == "age"]
     shown = [row for row in rows(metadata["two_way"]) if row["target"] == "work"]
     assert len(of_work) == 60
@@ -421,9 +420,9 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
 
 def test_a_page_is_linked_where_the_store_is_read_in_a_browser() -> None:
     page = Path("/secure/store") / GATE / "candidates" / HONEST / "dossier.html"
-    unlinked = presentation.link_page(Gate.model_validate(gates.definition()), page)
+    unlinked = presentation.link_page(gates.gate(), page)
     assert unlinked == dg.MetadataValue.path(str(page))
-    served = Gate.model_validate(gates.definition(store_url="https://example.org/store/"))
+    served = gates.gate(store_url="https://example.org/store/")
     link = presentation.link_page(served, page)
     assert link == dg.MetadataValue.url(f"https://example.org/store/{GATE}/candidates/{HONEST}/dossier.html")
-    assert served.policy_digest() == Gate.model_validate(gates.definition()).policy_digest()
+    assert served.policy_digest() == gates.gate().policy_digest()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from support import gates
@@ -27,25 +26,12 @@ def definition(**changes: Any) -> dict[str, Any]:
     return gates.definition(policy=LOOSE, confidential={NAME: "others.csv"}, holdout=NAME, **changes)
 
 
-def other_people() -> pd.DataFrame:
-    truth, random = gates.ground_truth(), np.random.default_rng(7)
-    drawn = {name: random.choice(truth[name], 200) for name in truth}
-    people = pd.DataFrame(drawn).assign(income=random.integers(0, 1000, 200))
-    people.loc[0, "income"] = gates.AMOUNT
-    return people
-
-
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    other_people().to_csv(tmp_path / "others.csv", index=False)
+    gates.last_year(200).to_csv(tmp_path / "others.csv", index=False)
     with gates.home_in_memory(tmp_path, gates.load(definition()), monkeypatch) as home:
         home.prepare()
         yield home
-
-
-def dossier_of(home: Home) -> dict[str, Any]:
-    content: dict[str, Any] = gates.read_json(home.record(HONEST, "dossier.json"))
-    return content
 
 
 @pytest.mark.parametrize("files", [1, 2])
@@ -64,10 +50,10 @@ def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
             groups=gate.groups,
             special_values={name: gate.columns[name].special_values for name in gate.measured},
             exclude=gate.exclusions.as_exclusions(),
-            holdout=other_people(),
+            holdout=gates.last_year(200),
         ).holdout
     assert warned
-    rows = dossier_of(home)["figures"]["holdout"]
+    rows = home.dossier(HONEST)["figures"]["holdout"]
     measured = pd.DataFrame(rows).set_index(["target", "synthesis", "measure"])
     pd.testing.assert_frame_equal(measured.sort_index(), expected.sort_index(), check_index_type=False)
 
@@ -75,7 +61,7 @@ def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
 def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
-    content = dossier_of(home)
+    content = home.dossier(HONEST)
     exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
     shown = {clause["name"]: find_beside(clause, content["figures"]).holdout for clause in content["clauses"]}
     [beside] = [
@@ -103,7 +89,7 @@ def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
     """The figures of a holdout are of each table: they do not stand beside those of all tables stacked."""
     home.deliver(HONEST, {"a.csv": gates.honest()[::2], "b.csv": gates.honest()[1::2]})
     home.run_gate(HONEST)
-    content = dossier_of(home)
+    content = home.dossier(HONEST)
     figures = content["figures"]
     by_file = {row["DiSCO"] for row in figures["attribute"]}
     of_stack = {row["target"]: row["DiSCO"] for row in figures["stacked"]["attribute"]}
@@ -136,11 +122,11 @@ def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch
 def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
-    before = dossier_of(home)["figures"]
-    other_people().head(150).to_csv(home.path / "others.csv", index=False)
+    before = home.dossier(HONEST)["figures"]
+    gates.last_year(200).head(150).to_csv(home.path / "others.csv", index=False)
     assert home.run_ground_truth().success
     home.run_gate(HONEST)
-    after = dossier_of(home)["figures"]
+    after = home.dossier(HONEST)["figures"]
     assert (before["N_holdout"], after["N_holdout"]) == (200, 150)
     assert before["holdout"] != after["holdout"] and before["attribute"] == after["attribute"]
 

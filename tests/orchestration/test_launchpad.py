@@ -170,7 +170,7 @@ def test_no_configuration_of_the_gate_releases_what_it_refuses(home: Home) -> No
         before = home.record(COPY, "dossier.json").stat().st_mtime_ns
         message = refused(launch(home, gate_job, config))
         assert home.record(COPY, "dossier.json").stat().st_mtime_ns != before, config
-        assert gates.read_json(home.record(COPY, "dossier.json"))["decision"] == "refused"
+        assert home.dossier(COPY)["decision"] == "refused"
         required = config["execution"]["config"]["step_dependency_config"]["require_upstream_step_success"]
         # A launcher can have steps go on after a blocking check: the release then refuses by itself.
         assert required or "is refused: " in message, config

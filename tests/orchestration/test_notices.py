@@ -24,7 +24,6 @@ from support.services import Posted
 
 from disclosure_pipeline.orchestration import failures
 from disclosure_pipeline.orchestration.failures import Notice, NoticeError, make_senders, send, write_to_logs
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import Notify
 
 PASSWORD = "not-to-be-shown-4711"
@@ -103,14 +102,12 @@ def sent() -> Iterator[Sent]:
 )
 def test_a_file_with_a_secret_or_a_mistake_in_it_is_refused(notify: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="notify"):
-        Gate.model_validate(gates.definition(notify=notify))
+        gates.gate(notify=notify)
 
 
 def test_whom_a_gate_tells_is_no_part_of_its_policy() -> None:
-    plain = Gate.model_validate(gates.definition())
-    message = Gate.model_validate(
-        gates.definition(notify={"webhook": "${HOOK}", "email": EMAIL, "slack": SLACK})
-    )
+    plain = gates.gate()
+    message = gates.gate(notify={"webhook": "${HOOK}", "email": EMAIL, "slack": SLACK})
     assert plain.policy_digest() == message.policy_digest()
     assert list(make_senders(plain.notify)) == []
     assert list(make_senders(message.notify)) == ["webhook", "email", "slack"]

@@ -11,6 +11,8 @@ from support.gates import Home
 
 from disclosure_pipeline.candidates.released import RELEASED
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 PEOPLE, SHARED = "people_in_releases_beyond", "shared_with_releases_beyond"
 RECORDS, COPIED = 1500, 36
 DEFINITION = gates.definition(
@@ -51,7 +53,7 @@ def run(home: Home, candidate: str, of: pd.DataFrame) -> dict[str, str]:
     """The clauses on releases that are not kept, and how; of a candidate that is published none."""
     home.deliver(candidate, {"synthetic.csv": of})
     ran = home.run_gate(candidate)
-    clauses = gates.read_json(home.record(candidate, "dossier.json"))["clauses"]
+    clauses = home.dossier(candidate)["clauses"]
     broken = {row["name"]: row["outcome"] for row in clauses if row["outcome"] != "kept" and not row["warns"]}
     assert ran.success == home.published(candidate).is_dir() == (not broken), broken
     return broken
@@ -69,7 +71,7 @@ def test_copies_add_up_over_releases(home: Home) -> None:
     assert run(home, "others", table(4, COPIED)) == {PEOPLE: "exceeded"}
     assert run(home, "honest", table(3)) == {}
     assert home.materialize("release", "late").success
-    figures = gates.read_json(home.record("late", "dossier.json"))["figures"]["over_releases"]
+    figures = home.dossier("late")["figures"]["over_releases"]
     found = {row["releases"]: row["people_in_releases"] for row in figures}
     assert found == dict.fromkeys((1, 2, 3), 100 * COPIED / RECORDS)
     page = home.record("late", "dossier.html").read_text()

@@ -8,35 +8,22 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from click.testing import CliRunner
 from support import gates
-from support.gates import CANARIES, COPY, GATE, HONEST, Home
+from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
 
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings
 from disclosure_pipeline.orchestration.steps import VERDICT, group_clauses
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, Outcome
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 
 def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
     recorded = home.instance.get_run_by_id(run.run_id)
     assert recorded is not None
     return recorded.tags.get(VERDICT)
-
-
-def materialized(run: dg.ExecuteInProcessResult, asset: str) -> list[dict[str, Any]]:
-    return [
-        dict(event.materialization.metadata)
-        for event in run.get_asset_materialization_events()
-        if event.asset_key and event.asset_key.path[-1] == asset
-    ]
-
-
-def rows(table: Any) -> list[dict[str, Any]]:
-    return [dict(record.data) for record in table.records]
 
 
 def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
@@ -112,14 +99,14 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
     home.prepare(
         {HONEST: gates.honest(), COPY: gates.ground_truth(), "broken": gates.honest().drop(columns="age")}
     )
-    before, after = materialized(home.run_gate(HONEST), "candidates")
+    before, after = metadata_of(home.run_gate(HONEST), "candidates")
     assert before[HONEST].value.startswith("approved:\u00a0")
     assert re.fullmatch(r"published:\s\S+\s[\d.]+\s<=\s[\d.]+", after[HONEST].value)
     (row,) = rows(after["records and dates"])
     assert (row["candidate"], row["records"]) == (HONEST, "298")
     assert datetime.strptime(row["date (UTC)"], "%Y-%m-%d")
     home.run_gate("broken")
-    (listed,) = materialized(home.run_gate(COPY), "candidates")
+    (listed,) = metadata_of(home.run_gate(COPY), "candidates")
     assert list(listed)[:3] == [COPY, "broken", HONEST]  # the newest first
     assert listed[HONEST].value == after[HONEST].value
     assert re.fullmatch(r"refused:\speople_copied_beyond\s9[\d.]+\s>\s[\d.]+", listed[COPY].value)
@@ -133,51 +120,49 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
         selection=dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])),
         instance=home.instance,
     )
-    (again,) = materialized(alone, "candidates")
+    (again,) = metadata_of(alone, "candidates")
     assert again == listed
 
 
 def test_a_candidate_that_could_not_be_compared_is_listed_until_it_is_judged(home: Home) -> None:
     """It says of what kind the problem is; what arrives later under its name is listed by its own dossier."""
     home.prepare({"again": gates.honest().assign(age=98)})
-    (listed,) = materialized(home.run_gate("again"), "candidates")
+    (listed,) = metadata_of(home.run_gate("again"), "candidates")
     assert listed["again"].value == "undetermined:\u00a0too\u00a0little\u00a0overlap"
     assert listed["are undetermined"].value == 1
     home.deliver("again", {"synthetic.csv": gates.honest()})
-    *_, listed = materialized(home.run_gate("again"), "candidates")
+    *_, listed = metadata_of(home.run_gate("again"), "candidates")
     assert listed["again"].value.startswith("published:\u00a0")
 
 
 def test_a_release_says_what_was_published_and_how_to_verify_it(finished_home: Home) -> None:
     home = finished_home
     digest = gates.stated(home.published(HONEST)).policy.digest
-    (message,) = materialized(home.run_gate(HONEST), "release")
+    (message,) = metadata_of(home.run_gate(HONEST), "release")
     assert message["published"].value == "before, with the same content"
     assert message["policy_digest"].value == digest
     (table,) = rows(message["tables"])
     assert (table["table"], table["records"]) == ("synthetic.parquet", 298)
     command = shlex.split(message["verify"].value.strip("`\n").replace("\\\n", " "))
     assert command[:3] == ["disclosure-pipeline", "verify", str(home.published(HONEST))]
-    ran = CliRunner().invoke(main, command[1:])
+    ran = gates.run_command(*command[1:])
     assert ran.exit_code == 0, ran.output
     assert HONEST in ran.output
 
 
 def test_five_targets_have_a_dozen_checks_an_asset_at_most(small_gate: dg.Definitions) -> None:
     columns = {name: {"type": "category"} for name in ("key", "a", "b", "c", "d", "e")}
-    gate = Gate.model_validate(
-        gates.definition(
-            columns=columns,
-            keys=["key"],
-            targets=list("abcde"),
-            exclusions={"target_levels": {"a": ["x"]}},
-            policy={
-                "repU": {"at_most": 8, "at_most_share": 0.5},
-                "unique_hits_beyond": 3,
-                "DiSCO": {"at_most": 10, "over": "mean", "worst": 20, "beyond": 3},
-                "TCAP": 90,
-            },
-        )
+    gate = gates.gate(
+        columns=columns,
+        keys=["key"],
+        targets=list("abcde"),
+        exclusions={"target_levels": {"a": ["x"]}},
+        policy={
+            "repU": {"at_most": 8, "at_most_share": 0.5},
+            "unique_hits_beyond": 3,
+            "DiSCO": {"at_most": 10, "over": "mean", "worst": 20, "beyond": 3},
+            "TCAP": 90,
+        },
     )
     checks = group_clauses(gate.clauses())
     for asset in ("identity_risk", "attribute_risk"):

@@ -14,7 +14,8 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home
 
 from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
-from disclosure_pipeline.policy.gate import Gate
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 MADE = dg.AssetKey(["models", "synthesis"])
 
@@ -70,7 +71,7 @@ def test_a_copy_is_refused(component: Any, tmp_path: Path, monkeypatch: pytest.M
     copy = gates.ground_truth()
     home, ran = run(component, copy[list(component.gate.columns)], tmp_path, monkeypatch)
     assert not ran.success
-    document = gates.read_json(home.record("c1", "dossier.json"))
+    document = home.dossier("c1")
     assert document["decision"] == "refused"
     assert document["figures"]["identity"][0]["repU"] == document["figures"]["identity"][0]["UiO"]
     assert home.nothing_published()
@@ -244,9 +245,9 @@ def test_a_candidate_is_taken_once_it_is_complete_and_again_once_it_is_brought_a
 
 def test_a_gate_has_its_candidates_from_one_kind_of_asset() -> None:
     with pytest.raises(ValidationError, match="give one of the two"):
-        Gate.model_validate(gates.definition(synthesis_asset="models/a", synthetic_asset=["models/b"]))
+        gates.gate(synthesis_asset="models/a", synthetic_asset=["models/b"])
     with pytest.raises(ValidationError, match="synthetic_asset"):
-        Gate.model_validate(gates.definition(synthetic_asset=["models b"]))
-    plain = Gate.model_validate(gates.definition())
-    named = Gate.model_validate(gates.definition(synthetic_asset=[MODEL]))
+        gates.gate(synthetic_asset=["models b"])
+    plain = gates.gate()
+    named = gates.gate(synthetic_asset=[MODEL])
     assert named.policy_digest() == plain.policy_digest()

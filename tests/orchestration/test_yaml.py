@@ -1,8 +1,6 @@
 """The gate's file: what is wrong in it is refused, with the place, by Dagster's own commands too."""
 
-import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +10,15 @@ import pytest
 import yaml
 from dagster.components.testing import create_defs_folder_sandbox
 from pydantic import ValidationError
-from support import gates
+from support import distributions, gates
 from support.distributions import write_project
 from support.gates import definition, run_command
 from support.paths import ROOT
-from support.processes import Finished, run_program
+from support.processes import Finished
 from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.definitions import defs as load_definitions
 from disclosure_pipeline.demo.run import HONEST, make_data
 from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
 from disclosure_pipeline.policy.trust import DefinitionError
@@ -29,11 +28,11 @@ SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 
 
 def dg(*arguments: str, folder: Path, home: Path | None = None) -> Finished:
-    environment = os.environ | {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
-    if home is not None:
-        files = KeyFiles.in_folder(home / "demo" / "keys")
-        environment |= {"DAGSTER_HOME": str(home), SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
-    return run_program([Path(sys.executable).parent / "dg", *arguments], cwd=folder, env=environment)
+    if home is None:
+        return distributions.run_dg(*arguments, folder=folder)
+    files = KeyFiles.in_folder(home / "demo" / "keys")
+    keys = {SIGNING_KEY: str(files.signing_key), SALT: str(files.salt)}
+    return distributions.run_dg(*arguments, folder=folder, **keys, DAGSTER_HOME=str(home))
 
 
 @pytest.fixture
@@ -307,3 +306,29 @@ def test_a_relative_path_needs_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = gates.resolve(definition()).gate
     with pytest.raises(DisclosurePipelineError, match="DAGSTER_HOME"):
         folders_of(gate)
+
+
+# The code location that `dg dev` shows; what its pages show is in test_ui_pages.py
+
+
+GATES = ("salaries", "survey")
+OF_GATE = ("ground_truth", "synthetic", "bins", "dossier", "release", "candidates")
+ASSETS = {(gate, name) for gate in GATES for name in (*OF_GATE, "identity_risk", "attribute_risk")}
+SENSORS = {f"{gate}_{kind}" for gate in GATES for kind in ("arrivals", "failures")}
+SCHEDULES = {f"{gate}_ground_truth_changed" for gate in GATES}
+
+
+def test_the_code_location_has_the_gate() -> None:
+    assert "make ui" in (ROOT / "README.md").read_text()
+    assert "$(BIN)/dg dev" in (ROOT / "Makefile").read_text()
+    with gates.quiet():
+        repository = load_definitions().get_repository_def()
+    assert {tuple(key.path) for key in repository.asset_graph.get_all_asset_keys()} == ASSETS
+    assert {sensor.name for sensor in repository.sensor_defs} == SENSORS
+    assert {schedule.name for schedule in repository.schedule_defs} == SCHEDULES
+
+
+def test_definitions_are_loaded_once_a_process() -> None:
+    """Dagster asks for them six times to launch one run."""
+    with gates.quiet():
+        assert load_definitions() is load_definitions()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 from support import gates
-from support.gates import definition
+from support.gates import judged
 
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -20,13 +20,12 @@ from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import GUARDS, MEASURES
-from disclosure_pipeline.policy.verdict import Judgement, judge
 
 NAN = math.nan
 
 
 def gate(policy: Mapping[str, Any], **changes: Any) -> Gate:
-    return Gate.model_validate(definition(policy=dict(policy), **changes))
+    return gates.gate(policy=dict(policy), **changes)
 
 
 BEYOND = gate({"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}})
@@ -36,10 +35,6 @@ BEYOND = gate({"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}})
 def result() -> Disclosure:
     """The figures of two files, of which one is honest."""
     return gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
-
-
-def judged(of: Gate, result: Disclosure) -> dict[str, Judgement]:
-    return {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
 
 
 STRICT = gate({"unique_hits_beyond": {"at_most": 3, "chance": 0}, "DiSCO": {"beyond": 3, "chance": 0}})
@@ -159,11 +154,9 @@ def test_without_one_of_both_it_is_undetermined(result: Disclosure, name: str) -
 
 
 def test_a_copy_is_beyond_both(result: Disclosure) -> None:
-    judgements = judged(BEYOND, result)
-    assert judgements["DiSCO_beyond_both[income]"].outcome == "exceeded"
     alone = gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1)])
-    honest = judged(BEYOND, alone)
-    assert honest["DiSCO_beyond_both[income]"].outcome == "kept"
+    for measured, outcome in ((result, "exceeded"), (alone, "kept")):
+        assert judged(BEYOND, measured)["DiSCO_beyond_both[income]"].outcome == outcome
 
 
 def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:

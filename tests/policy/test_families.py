@@ -150,7 +150,3 @@ def test_the_dossier_shows_what_is_on_and_nothing_else(tables: tuple[pd.DataFram
         result = gates.measured(some, tables[0], [tables[1]])
         text = to_markdown(build_dossier(some, "c", {}, result, judge(some.clauses(), result)))
         assert {heading for heading in headings if f"## {heading}" in text} == shown
-
-
-def test_the_digest_tells_what_is_measured() -> None:
-    assert gate({}, {}).policy_digest() != gate({"protection": True}, {}).policy_digest()

@@ -45,7 +45,7 @@ NOT_IN_A_DATABASE: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_a_database_cannot_do(refused: str) -> None:
     changes, message = NOT_IN_A_DATABASE[refused]
     with pytest.raises(ValidationError, match=message) as caught:
-        Gate.model_validate(gates.definition(**changes))
+        gates.gate(**changes)
     assert "secret-77" not in str(caught.value).split("[type=")[0]
 
 
@@ -73,14 +73,14 @@ def test_what_is_no_band(refused: str) -> None:
     columns |= changes.get("columns", {})
     bounded = {"policy": LOOSE | {"DiSCO_within": 5}} | changes | {"columns": columns}
     with pytest.raises(ValidationError, match=message):
-        Gate.model_validate(gates.definition(**bounded))
+        gates.gate(**bounded)
 
 
 def test_a_band_decides() -> None:
     def gate(within: Any) -> Gate:
         columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
         policy = LOOSE | ({} if within is None else {"DiSCO_within": 5})
-        return Gate.model_validate(gates.definition(columns=columns, policy=policy))
+        return gates.gate(columns=columns, policy=policy)
 
     digests = [gate(within).policy_digest() for within in (None, 0.02, 0.03, {"amount": 0.02})]
     assert len(set(digests)) == len(digests)
@@ -96,7 +96,7 @@ def test_a_band_decides() -> None:
 )
 def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
     """Count tables that are its own, and Parquet where it lies."""
-    gate = Gate.model_validate(gates.definition(engine=engine, ground_truth=ground_truth))
+    gate = gates.gate(engine=engine, ground_truth=ground_truth)
     assert gate.in_database and not gate.only_in_memory
 
 
@@ -125,7 +125,7 @@ def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
 )
 def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
-        Gate.model_validate(gates.definition(**changes))
+        gates.gate(**changes)
 
 
 # A gate of persons and events: what its definition makes of both, and what it refuses

@@ -42,8 +42,7 @@ def gate(**guards: Any) -> Gate:
 
 
 def judged(of: Gate, *tables: pd.DataFrame) -> dict[str, Judgement]:
-    result = gates.measured(of, gates.ground_truth(), tables)
-    return {judgement.clause.name: judgement for judgement in judge(of.clauses(), result)}
+    return gates.judged(of, gates.measured(of, gates.ground_truth(), tables))
 
 
 def broken(judgements: dict[str, Judgement]) -> set[str]:
@@ -106,7 +105,7 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
     truth = gates.ground_truth()
     halves = [truth.iloc[start::2].reset_index(drop=True) for start in range(2)]
     result = gates.measured(of, truth, halves)
-    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
+    judgements = gates.judged(of, result)
     assert result.stacked is not None
     for target in of.targets:
         judgement = judgements[f"guessed_beyond[{target}]"]
@@ -169,12 +168,7 @@ def test_many_small_files_are_judged_as_one_table() -> None:
     assert (by_file["unique_copies_beyond_chance"] <= 2.5).sum() >= 5
     assert result.stacked is not None
     assert result.stacked.frame("guards")["unique_copies_beyond_chance"][1] > 2.5
-    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
-    assert judgements["unique_copies_beyond"].outcome == "exceeded"
-
-
-def test_the_digest_tells_another_bound() -> None:
-    assert gate(nearer=80).policy_digest() != gate().policy_digest()
+    assert gates.judged(of, result)["unique_copies_beyond"].outcome == "exceeded"
 
 
 def test_equal_content_is_said_in_these_words() -> None:
@@ -199,7 +193,7 @@ def test_a_table_that_tells_no_one_apart_cannot_be_judged(table: str) -> None:
     for guards, decision in (({}, "undetermined"), ({"alike": 100}, "approved")):
         policy = LOOSE | {"guards": guards}
         of = Gate.model_validate(definition(keys=["k"], targets=["t"], columns=columns, policy=policy))
-        judgements = {each.clause.name: each for each in judge(of.clauses(), gates.measured(of, gt, [sd]))}
+        judgements = gates.judged(of, gates.measured(of, gt, [sd]))
         assert broken(judgements) == ({"alike"} if not guards else set())
         assert decide(tuple(judgements.values())) == decision
         if not guards:
@@ -211,8 +205,7 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     truth = gates.ground_truth().assign(work=np.where(np.arange(300) % 10 < 7, "office", "none"))
     of = gate()
     sd = gates.honest().assign(work=np.where(np.arange(298) % 10 < 7, "none", "office"))
-    result = gates.measured(of, truth, [sd])
-    judgements = {each.clause.name: each for each in judge(of.clauses(), result)}
+    judgements = gates.judged(of, gates.measured(of, truth, [sd]))
     assert broken(judgements) == {"relabelled"}
     assert str(judgements["relabelled"]) == "relabelled: the values of this column look renamed: work"
     assert decide(tuple(judgements.values())) == "undetermined"

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 from support import gates
-from support.gates import definition
+from support.gates import definition, gate
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.policy.bounds import DEFAULTS
@@ -19,10 +19,6 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
 
 NAN = math.nan
-
-
-def gate(**changes: Any) -> Gate:
-    return Gate.model_validate(definition(**changes))
 
 
 def gate_with(**policy: Any) -> Gate:
@@ -38,12 +34,8 @@ def result() -> dp.Disclosure:
     return gates.measured(gate_with(), gates.ground_truth(), tables)
 
 
-def by_name(judgements: tuple[Judgement, ...]) -> dict[str, Judgement]:
-    return {judgement.clause.name: judgement for judgement in judgements}
-
-
 def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
-    return by_name(judge(bounded_by(policy), result))
+    return {judgement.clause.name: judgement for judgement in judge(bounded_by(policy), result)}
 
 
 def bounded_by(policy: Mapping[str, Any]) -> list[Clause]:
@@ -339,8 +331,7 @@ def test_exclusions_that_take_too_much() -> None:
     taken = float(gates.ground_truth()["work"].isin(["office", "field"]).mean() * 100)
     assert taken > 50
     for most, outcome in ((50, "undetermined"), (taken - 0.01, "undetermined"), (taken + 0.01, "kept")):
-        clauses = gate(exclusions=exclusions | {"at_most": most}).clauses()
-        actual = by_name(judge(clauses, result))
+        actual = gates.judged(gate(exclusions=exclusions | {"at_most": most}), result)
         assert actual["excluded[work]"].outcome == outcome
         assert actual["excluded[work]"].value == pytest.approx(taken)
         assert actual["excluded[income]"].outcome == "kept"
@@ -462,34 +453,6 @@ def test_a_target_that_was_not_measured(result: dp.Disclosure) -> None:
     assert verdict(measured) == "undetermined"
 
 
-def test_the_digest_is_that_of_the_same_content() -> None:
-    assert gate().policy_digest() == gate().policy_digest()
-    reordered = dict(reversed(definition().items()))
-    assert Gate.model_validate(reordered).policy_digest() == gate().policy_digest()
-
-
-def described(**columns: str) -> dict[str, Any]:
-    known: dict[str, Any] = definition()["columns"]
-    return known | {name: known[name] | {"description": text} for name, text in columns.items()}
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"description": "Another one"},
-        {"owners": ["team:others"]},
-        {"ground_truth": "elsewhere.parquet"},
-        {"incoming": "elsewhere"},
-        {"store": "elsewhere"},
-        {"releases": "elsewhere"},
-        {"trusted_keys": "elsewhere.yaml"},
-        {"columns": described(age="In years")},
-    ],
-)
-def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[str, Any]) -> None:
-    assert gate(**changes).policy_digest() == gate().policy_digest()
-
-
 def with_column(name: str, **changes: Any) -> dict[str, Any]:
     columns: dict[str, Any] = definition()["columns"]
     return columns | {name: columns[name] | changes}
@@ -498,12 +461,41 @@ def with_column(name: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "changes",
     [
+        {"description": "Another one"},
+        {"owners": ["team:others"]},
+        {"ground_truth": "elsewhere.parquet"},
+        {"trusted_keys": "elsewhere.yaml"},
+        *({name: "elsewhere"} for name in ("incoming", "store", "releases")),
+        {"columns": with_column("age", description="In years")},
+        *({"engine": engine} for engine in ("auto", "memory", "partitioned")),
+        {"notify": {"webhook": "${HOOK}"}},
+        {"synthetic_asset": ["models/survey"]},
+        {"store_url": "https://example.org/store/"},
+    ],
+)
+def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[str, Any]) -> None:
+    assert gate(**changes).policy_digest() == gate().policy_digest()
+    reordered = dict(reversed(definition(**changes).items()))
+    assert Gate.model_validate(reordered).policy_digest() == gate().policy_digest()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
         {"policy": {"repU": 8, "DiSCO": 12}},
-        {"policy": {"repU": {"at_most": 8, "at_most_share": 0.61}, "DiSCO": definition()["policy"]["DiSCO"]}},
-        {"policy": definition()["policy"] | {"two_way": "refuse"}},
-        {"policy": definition()["policy"] | {"key_overlap": 40}},
-        {"policy": definition()["policy"] | {"smallest_count": 11}},
-        {"policy": definition()["policy"] | {"DCAP": 100}},
+        *(
+            {"policy": definition()["policy"] | change}
+            for change in (
+                {"repU": {"at_most": 8, "at_most_share": 0.61}},
+                {"two_way": "refuse"},
+                {"key_overlap": 40},
+                {"smallest_count": 11},
+                {"DCAP": 100},
+                {"guards": {"nearer": 80}},
+            )
+        ),
+        {"measures": {"protection": True}},
+        {"confidential": {"last_year": "a.csv"}},
         {"keys": ["sex"]},
         {"keys": ["age", "sex"]},
         {"targets": ["work"], "policy": {"repU": 8, "DiSCO": 12}},

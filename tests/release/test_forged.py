@@ -5,19 +5,21 @@ materialised. Here everybody's worst forgeries are in the log, and `release` run
 them as well.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 import pytest
-from support import gates, homes, processes
+from support import gates, homes
 from support.browser import Server, web_server
 from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import opened, ran, refused
+from support.processes import wait_until
 from support.sampling import CI, only_in_ci
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 # The only candidates that are released while events are forged: before the gate runs, or before the release.
 UNHINDERED = ("forged-before", "forged-between")
@@ -209,13 +211,13 @@ def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_ga
     if answer["__typename"] == "RunConfigValidationInvalid":
         return None
     assert answer["__typename"] == "LaunchRunSuccess", answer
-    deadline = time.monotonic() + processes.PATIENCE
-    while time.monotonic() < deadline:
+
+    def find() -> dg.DagsterRun | None:
         actual = served.home.instance.get_run_by_id(answer["run"]["runId"])
-        if actual is not None and actual.is_finished:
-            return actual
-        time.sleep(0.2)
-    raise AssertionError("A run that was launched did not end")
+        return actual if actual is not None and actual.is_finished else None
+
+    wait_until(lambda: find() is not None, "A run that was launched did not end")
+    return find()
 
 
 @only_in_ci("runs in processes of their own")

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signature, Signer
+from support.gates import run_command
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.policy.trust import TrustedKey, TrustError, read_trusted, without_period
 from disclosure_pipeline.release import keys
 from disclosure_pipeline.release.keys import KeyFiles, KeysError, keygen
@@ -91,7 +90,7 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str, kind: str) -> None:
 def test_the_command_line_makes_keys_that_the_gate_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = CliRunner().invoke(main, ["keygen", str(tmp_path / "the keys")])
+    shown = run_command("keygen", tmp_path / "the keys")
     assert shown.exit_code == 0, shown.output
     exported = [line for line in shown.output.splitlines() if line.startswith("export ")]
     for line in exported:
@@ -101,10 +100,10 @@ def test_the_command_line_makes_keys_that_the_gate_takes(
     assert len(keys.hash_with_salt(SHA256)) == 64
     (public,) = [line for line in shown.output.splitlines() if "public-key.pem" in line]
     assert "everyone" in public
-    again = CliRunner().invoke(main, ["keygen", str(tmp_path / "the keys")])
+    again = run_command("keygen", tmp_path / "the keys")
     assert again.exit_code == 1
     assert "File exists" in again.output
-    nowhere = CliRunner().invoke(main, ["keygen", "/proc/none/keys"])
+    nowhere = run_command("keygen", "/proc/none/keys")
     assert nowhere.exit_code == 1
     assert isinstance(nowhere.exception, SystemExit)
 

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
 from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release.standing import Pruned, prune
 from disclosure_pipeline.release.statement import STATEMENT
@@ -389,8 +387,7 @@ def test_an_age_is_positive_and_a_time_has_a_zone(home: Home, age: timedelta, no
 
 
 def run(home: Home, *options: str) -> Any:
-    arguments = ["prune", str(home.store.root), "--releases", str(home.releases), *options]
-    return CliRunner().invoke(main, arguments)
+    return gates.run_command("prune", home.store.root, "--releases", home.releases, *options)
 
 
 def test_the_command_says_what_it_removes(home: Home) -> None:
@@ -415,8 +412,7 @@ def test_the_command_fails_where_it_does_not_understand(home: Home) -> None:
 
 
 def test_the_command_refuses_what_is_no_store(home: Home, tmp_path: Path) -> None:
-    arguments = ["prune", str(tmp_path), "--releases", str(home.releases), "--older-than", "30"]
-    shown = CliRunner().invoke(main, arguments)
+    shown = gates.run_command("prune", tmp_path, "--releases", home.releases, "--older-than", "30")
     assert shown.exit_code == 1 and "no store of a gate" in shown.output
     for days in ("0", "-1", "x", "99999999"):
         assert run(home, "--older-than", days).exit_code == 2

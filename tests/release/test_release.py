@@ -132,7 +132,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     check = checks(ran)["identity_risk:bound_repU"]
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
-    assert read_json(approved.record(HONEST, "dossier.json"))["decision"] == "undetermined"
+    assert approved.dossier(HONEST)["decision"] == "undetermined"
     assert "is undetermined: repU" in refused_to_release(approved, HONEST)
 
 
@@ -242,7 +242,7 @@ def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> No
     edit_json(approved.record(COPY, "figures.json"), forge)
     dossier = approved.materialize("dossier", COPY)
     assert dossier.success
-    assert read_json(approved.record(COPY, "dossier.json"))["decision"] == "approved"
+    assert approved.dossier(COPY)["decision"] == "approved"
     assert "refused" in refused_to_release(approved, COPY)
 
 

@@ -9,7 +9,7 @@ from support import releases
 from support.gates import run_command
 
 from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.release.keys import SIGNING_KEY, KeyFiles, keygen, to_pem
+from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer, to_pem
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import (
     RevocationError,
@@ -105,20 +105,14 @@ def test_the_same_tables_under_another_name_are_revoked_too(
     assert not revocation.concerns(predicate.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
 
 
-def test_revocations_are_added(
+def test_revocations_are_added_of_damaged_tables_too(
     release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
 ) -> None:
     first = revoke(release, file, "first", keys, signer, NOW)
-    second = revoke(release, file, "second", keys, signer, NOW + timedelta(days=1))
-    assert read_revocations(file, keys) == (first, second)
-
-
-def test_damaged_tables_can_be_revoked(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
-) -> None:
     (release / "first.csv").write_text("changed")
     (release / "second.csv").unlink()
-    assert revoke(release, file, REASON, keys, signer, NOW)
+    second = revoke(release, file, "second", keys, signer, NOW + timedelta(days=1))
+    assert read_revocations(file, keys) == (first, second)
 
 
 def test_what_is_no_release_is_not_revoked(
@@ -177,23 +171,15 @@ def test_a_damaged_file_stops_the_verification(
     assert file.read_bytes() == before
 
 
-def test_a_file_that_is_not_there_stops_the_verification(release: Path, keys: list[TrustedKey]) -> None:
-    with pytest.raises(RevocationError, match="cannot be read"):
-        verify(release, keys, revocations=release / "nothing")
-
-
-def test_a_statement_is_no_revocation(release: Path, file: Path, keys: list[TrustedKey]) -> None:
-    file.write_bytes((release / "statement.dsse.json").read_bytes())
-    with pytest.raises(RevocationError, match="of type"):
-        read_revocations(file, keys)
+def test_a_file_without_revocations_stops_the_verification(release: Path, keys: list[TrustedKey]) -> None:
+    for name, message in (("nothing", "cannot be read"), ("statement.dsse.json", "of type")):
+        with pytest.raises(RevocationError, match=message):
+            verify(release, keys, revocations=release / name)
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keygen(tmp_path / "keys")
-    files = KeyFiles.in_folder(tmp_path / "keys")
+    files = keygen(tmp_path / "keys")
     monkeypatch.setenv(SIGNING_KEY, str(files.signing_key))
-    from disclosure_pipeline.release.keys import load_signer
-
     published = datetime.now(timezone.utc) - timedelta(days=1)
     folder = releases.publish(tmp_path / "r", load_signer(), releases.predicate(published=published))  # type: ignore[arg-type]
     file = tmp_path / "revocations"

@@ -1,7 +1,7 @@
 """What a policy would notice: measured once with the ground truth, kept under a seal, stated by a release."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from disclosure_pipeline.release import keys, readiness
 from disclosure_pipeline.release.keys import SALT
 from disclosure_pipeline.release.predicate import PowerStated, RefusalsStated, StatementError
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, encode_statement, read_statement
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 MEASURED = GatePower(147, {COPIES: (3.0,) * 19 + (30.0,), NEAR_COPIES: (50.0,) * 20, DILUTED: (5.0,)})
 ANEW = GatePower(147, {COPIES: (7.0, 7.0), NEAR_COPIES: (50.0, 0.0), DILUTED: (5.0,)})
@@ -79,37 +81,27 @@ def test_page_statement_and_verify_say_it(home: Home, measurements: list[float])
     }
 
 
-def forge(content: dict[str, Any]) -> None:
-    content["content"]["noticed"] = {kind: [1] * 200 for kind in KINDS}
-
-
-def unseal(content: dict[str, Any]) -> None:
-    content["seal"] = ""
-
-
-def seal_by_another_salt(content: dict[str, Any]) -> None:
-    forge(content)
-    content["seal"] = "0" * 64
-
-
-def make_it_no_seal(content: dict[str, Any]) -> None:
-    forge(content)
-    content["seal"] = None
-
-
-@pytest.mark.parametrize("change", [forge, unseal, seal_by_another_salt, make_it_no_seal])
+@pytest.mark.parametrize(
+    "seal", [{}, {"seal": "0" * 64}, {"seal": None}], ids=["its own", "by another salt", "none"]
+)
 def test_a_release_measures_again_what_is_not_sealed(
-    home: Home, measurements: list[float], change: Callable[[dict[str, Any]], None]
+    home: Home, measurements: list[float], seal: dict[str, Any]
 ) -> None:
+    """Forged figures, under whatever seal."""
+
+    def forge(content: dict[str, Any]) -> None:
+        content["content"]["noticed"] = {kind: [1] * 200 for kind in KINDS}
+        content.update(seal)
+
     home.prepare({HONEST: gates.honest()})
-    gates.edit_json(home.store / "power.json", change)
+    gates.edit_json(home.store / "power.json", forge)
     assert home.run_gate(HONEST).success
     assert measurements == [1, 1]
     power = gates.stated(home.published(HONEST)).power
     assert str(power) == ANEW.summarize()
 
 
-def test_without_a_salt_it_is_kept_unsealed(
+def test_without_a_salt_it_is_kept_unsealed_and_measured_again(
     home: Home, measurements: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -118,6 +110,7 @@ def test_without_a_salt_it_is_kept_unsealed(
     assert json.loads((home.store / "power.json").read_text())["seal"] == ""
     assert home.run_gate(HONEST).success
     assert len(measurements) == 2
+    assert str(gates.stated(home.published(HONEST)).power) == ANEW.summarize()
 
 
 def test_a_seal_is_no_salted_hash(home: Home) -> None:
@@ -131,22 +124,18 @@ def test_a_seal_is_no_salted_hash(home: Home) -> None:
 def test_what_goes_wrong_stands_in_nobodys_way(
     home: Home, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A release for which there is no key to seal it says that nothing was measured."""
+
     def fail(*_: Any) -> None:
         raise error
 
     monkeypatch.setattr(readiness, "measure_power", fail)
-    home.write_ground_truth(gates.ground_truth())
+    home.prepare({HONEST: gates.honest()})
     told = power_in_metadata(home)
     assert told.startswith("not measured: ")
     assert gates.CANARIES[0] not in told
-
-
-def test_a_release_says_that_nothing_was_measured(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> None:
-        raise keys.KeysError("no key")
-
-    monkeypatch.setattr(readiness, "measure_power", fail)
-    home.prepare({HONEST: gates.honest()})
+    if isinstance(error, ValueError):
+        return
     assert home.run_gate(HONEST).success
     assert gates.stated(home.published(HONEST)).power is None
     assert (

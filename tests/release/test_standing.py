@@ -20,6 +20,8 @@ from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import Standing, describe_standing
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 
 

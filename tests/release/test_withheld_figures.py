@@ -29,7 +29,7 @@ MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
 
 @pytest.fixture(scope="module")
 def measured() -> Disclosure:
-    gate = Gate.model_validate(gates.definition())
+    gate = gates.gate()
     return gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
 
 
@@ -49,7 +49,7 @@ def rows(figures: Any) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("value", [VALUE, TEXT])
 def test_a_column_that_is_not_marked_is_in_no_public_edition(measured: Disclosure, value: Any) -> None:
-    content = dossier(Gate.model_validate(gates.definition()), measured)
+    content = dossier(gates.gate(), measured)
     found = [*rows(content["figures"]), *content["exact_copies"]]
     for row in found:
         row[NAME] = value
@@ -60,7 +60,7 @@ def test_a_column_that_is_not_marked_is_in_no_public_edition(measured: Disclosur
 
 
 def test_a_figure_beside_a_holdout_needs_a_mark_of_its_own(measured: Disclosure) -> None:
-    content = dossier(Gate.model_validate(gates.definition()), measured)
+    content = dossier(gates.gate(), measured)
     row = {"target": "work", "synthesis": 1, "ground_truth": VALUE, "holdout": VALUE, "difference": 0.0}
     content["figures"] |= {"N_holdout": 300, "holdout": [row | {"measure": NAME}, row | {"measure": "iS"}]}
     public = make_publishable(content)["figures"]["holdout"]
@@ -93,7 +93,7 @@ def assert_withheld(clause: Mapping[str, Any], *texts: str) -> None:
 
 
 def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure) -> None:
-    gate = Gate.model_validate(gates.definition())
+    gate = gates.gate()
     content = dossier(gate, guarded)
     [own] = [clause for clause in content["clauses"] if clause["name"] == NAME]
     assert (own["value"], own["outcome"]) == (VALUE, "kept")
@@ -129,7 +129,7 @@ def test_a_refusal_does_not_tell_what_is_not_marked(
 ) -> None:
     strict = replace(registry.GUARDS[NAME], bound=GuardBound(1, "A new guard"))
     monkeypatch.setitem(registry.GUARDS, NAME, strict)
-    content = dossier(Gate.model_validate(gates.definition()), guarded)
+    content = dossier(gates.gate(), guarded)
     assert content["decision"] == "refused"
     reasons = describe_broken_clauses(content, 10)
     [(exact, public)] = [(exact, public) for exact, public in reasons.items() if exact.startswith(NAME)]

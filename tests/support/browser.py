@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from support.paths import ROOT
-from support.processes import PATIENCE, Process, running_program
+from support.processes import PATIENCE, running_program, wait_until
 from support.services import chromium, free_port
 
 if TYPE_CHECKING:
@@ -94,30 +94,28 @@ class Server:
     port: int
 
     def post(self, path: str, body: Mapping[str, Any]) -> int:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}{path}",
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as refusal:
-            return refusal.code
+        return self._send(path, body)[0]
 
     def ask(self, query: str, **variables: Any) -> Any:
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{self.port}/graphql",
-            json.dumps({"query": query, "variables": variables}).encode(),
-            {"Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                content = json.load(answer)
-        except urllib.error.HTTPError as refusal:
-            content = json.load(refusal)
+        content = json.loads(self._send("/graphql", {"query": query, "variables": variables})[1])
         assert "errors" not in content, content["errors"]
         return content["data"]
+
+    def _send(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
+        address, kind = f"http://127.0.0.1:{self.port}{path}", {"Content-Type": "application/json"}
+        request = urllib.request.Request(address, json.dumps(body).encode(), kind)
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return int(answer.status), answer.read()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read()
+
+    def answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/server_info", timeout=10):
+                return True
+        except OSError:
+            return False
 
 
 @contextmanager
@@ -132,19 +130,9 @@ def web_server(home: Path, definitions: str = _SMALL_GATE) -> Iterator[Server]:
     ]
     environment = os.environ | {"DAGSTER_HOME": str(home), "PYTHONPATH": os.pathsep.join(folders)}
     with running_program(command, env=environment, limit=4 * PATIENCE) as process:
-        _wait_for(port, process)
-        yield Server(port)
-
-
-def _wait_for(port: int, process: Process) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/server_info", timeout=10):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError("Dagster's web server did not come up")
+        server = Server(port)
+        wait_until(server.answers, "Dagster's web server did not come up", process)
+        yield server
 
 
 WIDTH, HEIGHT = 1440, 900

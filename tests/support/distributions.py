@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.paths import PACKAGE, ROOT
-from support.processes import run_program
+from support.processes import Finished, run_program
 
 # What a distribution is built from.
 _SOURCES = ("disclosure_pipeline", "docs", "tests", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
@@ -84,11 +84,24 @@ def install(environment: Path, *what: str | Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+def run_dg(*arguments: str, folder: Path, **others: str) -> Finished:
+    """Run Dagster's command in a folder, with no home and no key of a gate but those that are given."""
+    from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+
+    inherited = {name: os.environ[name] for name in os.environ.keys() - {"DAGSTER_HOME", SIGNING_KEY, SALT}}
+    shell = {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
+    command: list[str | Path] = [Path(sys.executable).parent / "dg", *arguments]
+    return run_program(command, cwd=folder, env=inherited | shell | others)
+
+
+PROJECT = (
+    '[project]\nname = "custodian"\nversion = "0"\n'
+    '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
+)
+
+
 def write_project(folder: Path, definition: str) -> None:
-    (folder / "pyproject.toml").write_text(
-        '[project]\nname = "custodian"\nversion = "0"\n'
-        '[tool.dg]\ndirectory_type = "project"\n[tool.dg.project]\nroot_module = "custodian"\n'
-    )
+    (folder / "pyproject.toml").write_text(PROJECT)
     package = folder / "custodian"
     (package / "defs" / "survey").mkdir(parents=True)
     (package / "__init__.py").touch()

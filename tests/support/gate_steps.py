@@ -30,14 +30,18 @@ NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def folders(root: Path, definition: Mapping[str, Any], engine: str, ground_truth: str) -> GateFolders:
+    """Return a gate of the tables in a folder; an engine of a database counts them where they lie."""
+    in_place = {"ground_truth": ground_truth} if "://" in engine else {}
+    gate = Gate.model_validate(dict(definition) | {"engine": engine} | in_place)
     return GateFolders(
-        gate=Gate.model_validate(dict(definition) | {"engine": engine}),
+        gate=gate,
         ground_truth=FileSource(path=str(root / ground_truth)),
         incoming=root / "incoming",
-        store=Store(root / engine),
+        store=Store(root / ("memory" if in_place else engine)),
         releases=root / "releases",
         waivers=(),
         trusted_keys=(),
+        confidential={name: FileSource(path=str(root / str(at))) for name, at in gate.confidential.items()},
     )
 
 

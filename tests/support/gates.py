@@ -7,6 +7,7 @@ outside the ground truth and the candidates, it leaked.
 import copy
 import json
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.policy.verdict import Judgement, judge
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import verify
@@ -115,6 +117,11 @@ def last_year(records: int) -> pd.DataFrame:
     )
     others.loc[0, "income"] = AMOUNT
     return others
+
+
+def gate(**changes: Any) -> Gate:
+    """Return the small gate, some of its attributes replaced (None: left out)."""
+    return Gate.model_validate(definition(**changes))
 
 
 def resolve(attributes: Mapping[str, Any]) -> dp.DisclosureGate:
@@ -207,6 +214,16 @@ def home_in_memory(path: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) 
         yield Home(path, defs, instance)
 
 
+@contextmanager
+def copied_home(template: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator["Home"]:
+    """A copy of a home on disk, with all that its instance knows of the runs."""
+    with quick_folder() as folder:
+        path = shutil.copytree(template, folder / "home")  # what surrounds it is nobody else's
+        with_keys(path, patch)
+        with instance_on_disk(path) as instance:
+            yield Home(path, defs, instance)
+
+
 @dataclass(frozen=True)
 class Home:
     """A DAGSTER_HOME with a gate in it. `defs` can be of another definition of the same gate."""
@@ -222,6 +239,13 @@ class Home:
     def record(self, candidate: str, name: str) -> Path:
         """A record of a candidate: snapshot.json, figures.json, dossier.json or dossier.md."""
         return self.store / "candidates" / candidate / name
+
+    def dossier(self, candidate: str) -> Any:
+        return read_json(self.record(candidate, "dossier.json"))
+
+    def outcomes(self, candidate: str) -> dict[str, str]:
+        """Return the outcome of each clause of the dossier, by its name."""
+        return {clause["name"]: clause["outcome"] for clause in self.dossier(candidate)["clauses"]}
 
     def stored(self, candidate: str) -> Path:
         (file,) = read_json(self.record(candidate, "snapshot.json"))["files"]
@@ -258,6 +282,15 @@ class Home:
         for candidate, table in candidates.items():
             self.deliver(candidate, {"synthetic.csv": table})
         assert self.run_ground_truth().success
+
+    def tick(self, cursor: str | None = None) -> dg.SensorResult:
+        """Return what the sensor of arrivals asks for: nothing where it skips."""
+        sensor = self.defs.resolve_sensor_def(f"{GATE}_arrivals")
+        result = sensor(dg.build_sensor_context(instance=self.instance, cursor=cursor))
+        if isinstance(result, dg.SkipReason):
+            return dg.SensorResult(skip_reason=result, cursor=cursor)
+        assert isinstance(result, dg.SensorResult)
+        return result
 
     def run_ground_truth(self) -> dg.ExecuteInProcessResult:
         return self._run(f"{GATE}_ground_truth", None)
@@ -319,6 +352,20 @@ def materialized(result: dg.ExecuteInProcessResult) -> set[str]:
     }
 
 
+def metadata_of(result: dg.ExecuteInProcessResult, asset: str) -> list[dict[str, Any]]:
+    """The metadata of each materialisation of an asset."""
+    return [
+        dict(event.materialization.metadata)
+        for event in result.get_asset_materialization_events()
+        if event.asset_key and event.asset_key.path[-1] == asset
+    ]
+
+
+def rows(table: dg.MetadataValue) -> list[dict[str, Any]]:
+    assert isinstance(table, dg.TableMetadataValue)
+    return [dict(record.data) for record in table.records]
+
+
 def failures(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     """Step -> what its failure says."""
     return {
@@ -343,6 +390,14 @@ def files_with(folder: Path, texts: Sequence[str], leaving_out: Sequence[str]) -
             if hits:
                 hits_by_file[str(path.relative_to(folder))] = hits
     return hits_by_file
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return the bytes of all that lies in a folder, by its path; of folders None."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
 
 
 def take(folder: Path, root: Path) -> Snapshot:
@@ -400,3 +455,7 @@ def run_demo(home: Path) -> str:
 def measured(gate: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:
     opened = FramesInMemory(as_frames(ground_truth, syntheses), "memory")
     return measure_tables(gate, opened, "memory")
+
+
+def judged(gate: Gate, result: Disclosure) -> dict[str, Judgement]:
+    return {judgement.clause.name: judgement for judgement in judge(gate.clauses(), result)}

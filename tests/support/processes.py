@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -130,6 +131,14 @@ def run_program(
         printed = (finished.stdout + finished.stderr)[-2000:]
         raise AssertionError(f"A program was not done after {limit} seconds: {command[0]}\n{printed}")
     return finished
+
+
+def wait_until(is_there: Callable[[], bool], problem: str, process: Process | None = None) -> None:
+    """Wait until something is there. It fails where that takes far too long, or the process has ended."""
+    limit = time.monotonic() + 2 * PATIENCE
+    while not is_there():
+        assert time.monotonic() < limit and (process is None or process.poll() is None), problem
+        time.sleep(0.1)
 
 
 def _tree(process: int) -> list[psutil.Process]:

@@ -26,7 +26,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from support.processes import PATIENCE, Process, run_program, running_program
+from support.processes import run_program, running_program, wait_until
 
 PASSWORD = "not-to-be-shown-4711"
 FOUR_HOURS = 4 * 3600
@@ -123,17 +123,13 @@ def _postgres_port(programs: Path) -> int:
     process = _RUNNING.enter_context(
         running_program(command, cwd=folder, user=user, limit=FOUR_HOURS, stop=signal.SIGQUIT)
     )
-    _wait_until_ready(data / "postmaster.pid", process)
+    status = data / "postmaster.pid"
+
+    def is_ready() -> bool:
+        return status.exists() and "ready" in status.read_text()
+
+    wait_until(is_ready, "PostgreSQL did not come up", process)
     return port
-
-
-def _wait_until_ready(status: Path, process: Process) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        if status.exists() and "ready" in status.read_text():
-            return
-        time.sleep(0.05)
-    raise AssertionError("PostgreSQL did not come up")
 
 
 def _programs() -> Path | None:
