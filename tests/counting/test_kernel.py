@@ -26,34 +26,12 @@ from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
-from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping
 
 
 @pytest.fixture(scope="module")
 def surveys() -> list[pd.DataFrame]:
     return [survey(4000, 1), survey(5000, 2)]
-
-
-def test_keys_of_more_combinations_than_a_number_holds() -> None:
-    """Nine keys of about 220 levels: their product is beyond 64 bits, so they are numbered on the way."""
-    rng = np.random.default_rng(1)
-    rows = rng.integers(0, 300, (400, 9))
-    gt = pd.DataFrame(rows, columns=list("abcdefghi")).assign(t=rng.integers(0, 3, 400))
-    sd = gt.iloc[:300].assign(t=rng.integers(0, 3, 300))
-    columns = [code_column(name, [gt[name], sd[name]], ["GT", "SD"]) for name in "abcdefghi"]
-    code = radix.radix(columns, (400, 300), 1 << 60)
-    assert any(isinstance(column, radix.Numbered) for column in code.columns)
-    assert math.prod(column.size for column in columns) > 1 << 64
-    codes = np.empty(400, dtype=np.uint64)
-    radix.add(code.readers(0, 1, np.uint64), slice(0, 400), codes)
-    np.testing.assert_array_equal(code.levels_of(codes), [column.codes[0] for column in columns])
-
-    result = dp.disclosure(gt, sd, list("abcdefghi"), "t", one_way=(0, 1), two_way=(0, 1))
-    agree = int((gt["t"].iloc[:300].to_numpy() == sd["t"].to_numpy()).sum())
-    assert result.identity.iloc[0].tolist() == pytest.approx([100, 100, 75, 75, 100, 0, 100, 1 / 3, 100])
-    assert result.attribute["DiSCO"].iloc[0] == 100 * agree / 400
-    assert set(result.two_way["key"]) == set("abcdefghi")
 
 
 def test_the_paths_are_taken() -> None:

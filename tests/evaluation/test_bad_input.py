@@ -216,11 +216,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         ({"groups": {"age": 3}, "edges": {"age": [0, 1, 2]}}, ("'age'", "groups", "edges")),
         *(
             ({"edges": {"age": edges}}, ("edges", "'age'"))
-            for edges in ([], [1], [1, 2], [1, 3, 2], [1, 1, 2], [1, np.nan, 2], [1, 2, np.inf])
+            for edges in ([], [1], [1, 2], [1, 3, 2], [1, 1, 2], [1, np.nan, 2], [1, 2, np.inf], "abc", 3)
         ),
         *(
             ({"groups": {"age": 3}, "edges": rule}, ("edges must be one of", "'pooled'"))
-            for rule in ("quantiles", "", None, 3, [1, 2, 3])
+            for rule in ("quantiles", "", None, 3, [1, 2, 3], ["pooled"])
         ),
         ({"groups": {"age": TABLE["age"]}}, ("groups", "'age'")),
         ({"groups": {"age": 3}, "edges": TABLE["age"]}, ("edges",)),
@@ -266,10 +266,20 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         ),
     ],
     "arguments of another type": [
-        ({"groups": 5}, ("groups must be a mapping",)),
-        (
-            {"special_values": {"income": -8}},
-            ("special_values of column 'income' must be a list of numbers",),
+        *(
+            ({"groups": groups}, ("groups must be a mapping from column to number of groups",))
+            for groups in (5, "age", ["age"], 0, False, [("age", 5)])
+        ),
+        *(
+            ({"special_values": special}, ("special_values must be a mapping from column to a list of",))
+            for special in (-8, "age", [-8], 0)
+        ),
+        *(
+            (
+                {"special_values": {"income": values}},
+                ("special_values of column 'income' must be a list of numbers",),
+            )
+            for values in (-8, "-8", None, ["-8"], [None], [np.nan], [True], {"a": 1}, b"8")
         ),
         ({"exclude": {}}, ("exclude must be Exclusions",)),
         ({"exclude": False}, ("exclude must be Exclusions",)),

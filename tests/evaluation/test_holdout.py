@@ -16,11 +16,9 @@ from reference import disclosure as reference
 from reference.disclosure import Leveled, Record
 from support.figures import assert_same
 from support.sampling import examples
-from support.small_batches import small_batches
 from support.strategies import Case, cases, frames, measured, records_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning
 from disclosure_pipeline.measures.holdout import matched_keys, unique_at
@@ -38,13 +36,11 @@ def with_holdout(draw: st.DrawFn, *, with_groups: bool = True) -> tuple[Case, li
     return case, records, draw(frames(records, case.columns))
 
 
-def measured_beside(
-    case: Case, holdout: Any, tables: Sequence[Any] = (), engine: str = "memory"
-) -> dp.Disclosure:
+def measured_beside(case: Case, holdout: Any) -> dp.Disclosure:
     """All figures of a case, beside a holdout; that some of its records may be GT's is warned of."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HoldoutWarning)
-        return measured(case, tables, engine, certainty=CERTAINTIES, holdout=holdout)
+        return measured(case, certainty=CERTAINTIES, holdout=holdout)
 
 
 def levelled(records: Sequence[Record]) -> list[Leveled]:
@@ -104,20 +100,13 @@ def test_figures_are_those_of_the_records(
 
 
 @examples(3, 12)
-@given(of=with_holdout(), table=st.sampled_from([0, 1 << 22]))
-def test_nothing_else_changes_and_batches_agree(
-    of: tuple[Case, list[Record], pd.DataFrame], table: int
-) -> None:
+@given(with_holdout())
+def test_nothing_else_changes(of: tuple[Case, list[Record], pd.DataFrame]) -> None:
     """Groups end where they end without the holdout."""
     case, _, holdout = of
-    in_memory = measured_beside(case, holdout)
-    without = measured_beside(case, None)
+    beside, without = measured_beside(case, holdout), measured_beside(case, None)
     assert without.holdout.empty
-    assert_same(replace(in_memory, warnings=without.warnings), without)
-    with small_batches(Limits(table=table, spill_part=7), rows=3):
-        in_parts = measured_beside(case, holdout, engine="partitioned")
-    pd.testing.assert_frame_equal(in_parts.holdout, in_memory.holdout, check_exact=True)
-    assert_same(in_parts, in_memory)
+    assert_same(replace(beside, warnings=without.warnings), without)
 
 
 @given(

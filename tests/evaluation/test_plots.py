@@ -301,12 +301,6 @@ def test_a_title_that_names_one_of_several_targets_is_corrected_for_their_number
     assert one.plot().to_dict()["title"]["text"].startswith("v stands out: SD tells 2.3 points more")
 
 
-def test_measures_are_told_apart_by_shape_too(charts: dict[str, Any]) -> None:
-    [dots] = [layer for layer in charts["disclosure"].to_dict()["layer"] if layer["mark"]["type"] == "point"]
-    shapes = dots["encoding"]["shape"]["scale"]["range"]
-    assert len(set(shapes)) == len(shapes) == len(dots["encoding"]["stroke"]["scale"]["domain"])
-
-
 def test_after_exclusions_the_picture_says_what_each_figure_is_of() -> None:
     gt = frame(SMOKING)
     excluded = dp.Exclusions(target_levels={"t": ["T1"]})
@@ -335,10 +329,3 @@ def test_levels_have_no_relative_errors() -> None:
     table = pd.DataFrame({"k": list("ab") * 10, "t": list("xy") * 10})
     with pytest.raises(dp.InputError, match="no relative errors"):
         dp.prediction_risk(table, table, ["k"], "t").plot()
-
-
-def test_bad_input_is_refused() -> None:
-    gt = frame(SMOKING)
-    for plot in (individual_cap, distributions):
-        with pytest.raises(dp.InputError, match="is not in the ground truth"):
-            plot(gt, gt, KEYS, "nothing")

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,21 +191,16 @@ def test_records_that_repeat_are_asked_whose_they_are(name: str) -> None:
         dp.copies(gt.assign(**{unit: None}), sd, unit=unit)
 
 
-@pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
-def test_a_holdout_has_nobody_of_the_ground_truth(engine: str, tmp_path: Path) -> None:
+def test_a_holdout_has_nobody_of_the_ground_truth() -> None:
+    """As test_conformance.py has it of every engine."""
     _, unit, keys, targets = TABLES["couples"]
     people, sd = couples(1, 200), couples(2, 200).drop(columns=unit)
-    first = people[unit] < 100
-    tables = [people[first], sd, people[~first], people[people[unit] > 80]]
-    paths = [tmp_path / f"{number}.parquet" for number in range(len(tables))]
-    for table, path in zip(tables, paths, strict=True):
-        table.to_parquet(path)
-    gt, sd, others, shared = paths
+    gt = people[people[unit] < 100]
     with warnings.catch_warnings():
         warnings.simplefilter("error", HoldoutWarning)
-        dp.disclosure(gt, sd, keys, targets, holdout=others, unit=unit, engine=engine)
+        dp.disclosure(gt, sd, keys, targets, holdout=people[people[unit] >= 100], unit=unit)
     with pytest.warns(HoldoutWarning, match=r"shares people .* 15\.97 % of its records"):
-        dp.disclosure(gt, sd, keys, targets, holdout=shared, unit=unit, engine=engine)
+        dp.disclosure(gt, sd, keys, targets, holdout=people[people[unit] > 80], unit=unit)
 
 
 @examples(10)

@@ -167,24 +167,23 @@ def test_stacked_categories_of_several_types_keep_every_level() -> None:
 # Codes are counted as the table stores them, whatever the type
 
 
-@given(st.lists(st.integers(-128, 127), min_size=1, max_size=50), st.sampled_from(["i1", "i2", "i8"]))
-def test_whole_numbers_from_the_lowest_on(values: list[int], dtype: str) -> None:
-    lowest, entries = min(values), max(values) - min(values) + 2
+@given(
+    st.lists(st.integers(-128, 127), min_size=1, max_size=50),
+    st.sampled_from(["i1", "i2", "i8"]),
+    st.booleans(),
+)
+def test_codes_are_counted_as_they_are_stored(values: list[int], dtype: str, with_missing: bool) -> None:
+    """Whole numbers from the lowest on; or codes from 0 on, of which -1 is missing."""
+    if with_missing:
+        values = [max(value, -1) for value in values]
+    lowest = 0 if with_missing else min(values)
+    entries = max(0, *values) - lowest + 2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(levels, "_CHUNK_OF_BYTES", 4)
         patch.setattr(levels, "_MANY", 0)
         counts = levels.count_codes(np.array(values, dtype=dtype), lowest, entries)
     expected = [values.count(lowest + i) for i in range(entries - 1)]
-    if lowest:  # from 0 on, -1 would be missing
-        assert counts.tolist() == [*expected, 0]
-
-
-@given(st.lists(st.integers(-1, 126), min_size=1, max_size=50), st.sampled_from(["i1", "i2", "i8"]))
-def test_codes_with_missing_ones(codes: list[int], dtype: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(levels, "_MANY", 0)
-        counts = levels.count_codes(np.array(codes, dtype=dtype), 0, 128)
-    assert counts.tolist() == [codes.count(i) for i in range(127)] + [codes.count(-1)]
+    assert counts.tolist() == [*expected, 0 if lowest else values.count(-1)]
 
 
 def test_all_values_of_a_byte() -> None:

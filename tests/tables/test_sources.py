@@ -124,13 +124,7 @@ def test_every_format_gives_the_same_table(name: str, tmp_path: Path) -> None:
     for location in (tmp_path / name, str(tmp_path / name), (tmp_path / name).as_uri()):
         assert_is_example(read_raw(location, "T", list(DICTIONARY)))
     assert list(read_raw(tmp_path / name, "T").columns) == list(example().columns)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_only_the_wanted_columns_are_read(name: str, tmp_path: Path) -> None:
-    FILES[name](example(), tmp_path / name)
-    raw = read_raw(tmp_path / name, "T", ["born", "code", "absent"])
-    assert list(raw.columns) == ["code", "born"]
+    assert list(read_raw(tmp_path / name, "T", ["born", "code", "absent"]).columns) == ["code", "born"]
 
 
 def test_a_declared_format_and_delimiter_win_over_the_name(tmp_path: Path) -> None:
