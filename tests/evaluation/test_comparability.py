@@ -96,10 +96,18 @@ def test_whatever_compares_keys_warns_of_an_upper_cased_one(
         function(people(1), people(2))
 
 
-def test_doubts_come_before_the_figures_of_key_sets() -> None:
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [["region"], ["age"]], "work"),
+        lambda gt, sd: dp.exposure(gt, sd, ["region", "age"], "work", up_to=1),
+    ],
+    ids=["key sets", "exposure"],
+)
+def test_doubts_come_before_the_figures(function: Callable[[pd.DataFrame, pd.DataFrame], Any]) -> None:
     sd = people().assign(region=lambda table: table["region"].str.upper())
     with pytest.warns(ComparabilityWarning) as caught:
-        result = dp.disclosure_of_key_sets(people(), sd, [["region"], ["age"]], "work")
+        result = function(people(), sd)
     assert [str(warning.message) for warning in caught] == list(result.warnings)
     assert str(result).splitlines()[: len(caught)] == [f"Warning: {doubt}" for doubt in result.warnings]
 
