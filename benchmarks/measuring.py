@@ -19,7 +19,7 @@ Prepare = Callable[..., Callable[[], Any]]
 
 # What takes long to import, and what peers are compared by: imported once, before any work has begun.
 _IMPORTED = (
-    "disclosure_pipeline.tables.canonical_tables",
+    "disclosure_pipeline.tables.contract",
     "pandera.pandas",
     "pyarrow.parquet",
     "duckdb",

@@ -25,7 +25,7 @@ from measuring import resident
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.tables.canonical_tables import canonical_table, find_violations
+from disclosure_pipeline.tables.contract import canonical_table, find_violations
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.encoding import read_columns
 from disclosure_pipeline.tables.sources import read_raw

@@ -43,7 +43,7 @@ RELATIONAL = "counting/relational/"
 IMPORTERS = {
     "dagster": ("orchestration/", "definitions.py", "demo/"),
     "dagster_slack": ("orchestration/failures.py",),
-    "pandera": ("tables/canonical_tables.py",),
+    "pandera": ("tables/contract.py",),
     "great_expectations": ("evidence/",),
     "altair": (
         "analyses/individual.py",

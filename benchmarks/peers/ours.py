@@ -12,7 +12,7 @@ from data import DICTIONARY
 from figures import Figures, of_disclosure
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.tables.canonical_tables import canonical_table, read_canonical
+from disclosure_pipeline.tables.contract import canonical_table, read_canonical
 from disclosure_pipeline.tables.dictionary import Contract
 
 _FEW = 1000

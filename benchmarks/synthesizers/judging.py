@@ -21,7 +21,7 @@ from disclosure_pipeline.policy.gate_template import describe_table, write_defin
 from disclosure_pipeline.policy.registry import values
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.tables.additions import find_additions
-from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.sources import read_raw
 from synthesizers.public_tables import PublicTable

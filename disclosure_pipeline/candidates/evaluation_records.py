@@ -30,7 +30,7 @@ from disclosure_pipeline.runtime.files import (
     sync_folder,
     write_json,
 )
-from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
+from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.dictionary import NUMERIC
 from disclosure_pipeline.tables.record_hashes import (
     Groups,

@@ -45,7 +45,7 @@ from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.files import read_json, to_json, write_json
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.alignment import as_frame, is_frame
-from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, Contract
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import TableSource, read_raw

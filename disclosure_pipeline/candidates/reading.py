@@ -29,7 +29,7 @@ from disclosure_pipeline.tables.additions import (
     list_new_texts,
 )
 from disclosure_pipeline.tables.alignment import WEIGHTS, find_weight_problem
-from disclosure_pipeline.tables.canonical_tables import (
+from disclosure_pipeline.tables.contract import (
     WITHOUT_OWNER,
     CanonicalTable,
     LinkedTable,

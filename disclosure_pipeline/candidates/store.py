@@ -19,7 +19,7 @@ import yaml
 
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import TrustedKey, Waiver
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
     hash_file,

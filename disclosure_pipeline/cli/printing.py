@@ -130,7 +130,7 @@ def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
     """Load the gate with the waivers beside its file; return that file, and the gate's folders."""
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.policy.gate_template import find_gate_file
-    from disclosure_pipeline.policy.trust import read_waivers
+    from disclosure_pipeline.policy.reviewed_files import read_waivers
 
     file = (find_gate_file(gate) or gate) if gate.is_dir() else gate
     return file, folders_of(load_gate(file), read_waivers(file.parent / "waivers"))

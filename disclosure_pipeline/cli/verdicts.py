@@ -211,7 +211,7 @@ _KEY = click.option(
 
 
 def _parse_moment(text: str) -> datetime:
-    from disclosure_pipeline.policy.trust import TrustError, parse_moment
+    from disclosure_pipeline.policy.reviewed_files import TrustError, parse_moment
 
     try:
         return parse_moment(text)
@@ -250,7 +250,7 @@ def verify(
     Nothing is needed but the folder and the public key. What was approved is printed; with an option, the
     release must be the one that it names.
     """
-    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.policy.reviewed_files import read_trusted
     from disclosure_pipeline.release.verifying import Expected
     from disclosure_pipeline.release.verifying import verify as verify_release
 
@@ -278,7 +278,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     format or release.
     """
     from disclosure_pipeline.candidates.store import locate_revocations
-    from disclosure_pipeline.policy.trust import read_trusted
+    from disclosure_pipeline.policy.reviewed_files import read_trusted
     from disclosure_pipeline.release.keys import load_signer
     from disclosure_pipeline.release.verifying import revoke as write_revocation
 

@@ -24,7 +24,7 @@ from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.totals import DisclosureTables, disclosure_tables
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
-from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX
+from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.encoding import Change, rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.frames import name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documented
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, decide, publish, read_judgements
 from disclosure_pipeline.tables.messages import escape_markdown
 

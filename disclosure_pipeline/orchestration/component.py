@@ -48,7 +48,7 @@ from disclosure_pipeline.policy.gate_template import (
     describe_table,
     find_gate_file,
 )
-from disclosure_pipeline.policy.trust import Waiver, read_waivers
+from disclosure_pipeline.policy.reviewed_files import Waiver, read_waivers
 from disclosure_pipeline.tables.sources import read_raw
 
 

@@ -27,7 +27,13 @@ from disclosure_pipeline.policy.gate_template import (
     validate_gate,
     write_definition,
 )
-from disclosure_pipeline.policy.trust import DefinitionError, Document, Waiver, read_documents, read_file
+from disclosure_pipeline.policy.reviewed_files import (
+    DefinitionError,
+    Document,
+    Waiver,
+    read_documents,
+    read_file,
+)
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.runtime.files import write_whole

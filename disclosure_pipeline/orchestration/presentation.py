@@ -22,7 +22,7 @@ from disclosure_pipeline.orchestration.steps import ClauseCheck, name_check
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import find_measure, values
-from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.release.standing import Standing, list_standings

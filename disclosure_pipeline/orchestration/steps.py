@@ -23,7 +23,7 @@ from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import Clause, words_of
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED, OF_CONFIDENTIAL
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress
 from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.messages import capitalized

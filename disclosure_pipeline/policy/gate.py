@@ -22,8 +22,8 @@ from disclosure_pipeline.policy.gate_sections import (
     check_definition,
     check_events,
 )
-from disclosure_pipeline.policy.trust import TrustedKey
-from disclosure_pipeline.tables.canonical_tables import PREFIX
+from disclosure_pipeline.policy.reviewed_files import TrustedKey
+from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import Column, FrozenModel
 from disclosure_pipeline.tables.grouping import Grouping, Within, explicit_edges, group_labels
 from disclosure_pipeline.tables.levels import level_label

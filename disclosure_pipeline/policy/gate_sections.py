@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.evaluation.arguments import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.registry import JUDGED
-from disclosure_pipeline.tables.canonical_tables import PREFIX
+from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.files import redact_location, refuse_password

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import NAME
-from disclosure_pipeline.policy.trust import DefinitionError, Document, read_documents, read_file
+from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column
 from disclosure_pipeline.tables.inference import draft, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names

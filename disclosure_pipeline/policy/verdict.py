@@ -19,7 +19,7 @@ from disclosure_pipeline.policy.registry import (
     step_of_share,
     values,
 )
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.reviewed_files import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]

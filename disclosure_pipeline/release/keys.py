@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
 from disclosure_pipeline.runtime.files import sync_folder
 
 if TYPE_CHECKING:

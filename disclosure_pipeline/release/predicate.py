@@ -25,7 +25,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.registry import round_records
-from disclosure_pipeline.policy.trust import Digest, Moment
+from disclosure_pipeline.policy.reviewed_files import Digest, Moment
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
 
 

@@ -26,7 +26,7 @@ from disclosure_pipeline.release.predicate import EVENTS
 from disclosure_pipeline.runtime.files import hash_file, hash_stream
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.contract import CanonicalTable
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Dictionary
 from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
 from disclosure_pipeline.tables.levels import IntArray, look_up

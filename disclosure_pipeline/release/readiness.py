@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.copies import MANY_REPEATS
-from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import (
     KeysError,
     hash_with_salt,

@@ -35,7 +35,7 @@ from disclosure_pipeline.errors import RefusedError, StoreError, UndeterminedErr
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses, list_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables

@@ -38,7 +38,7 @@ from disclosure_pipeline.candidates.store import (
     read_snapshot,
 )
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
-from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.readiness import read_trusted_keys

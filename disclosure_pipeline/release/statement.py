@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.policy.clauses import Clause, find_unbounded
 from disclosure_pipeline.policy.registry import has_public_value
-from disclosure_pipeline.policy.trust import Digest
+from disclosure_pipeline.policy.reviewed_files import Digest
 from disclosure_pipeline.policy.verdict import can_be_waived, hold
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import Signer, SSlibKey
 
-    from disclosure_pipeline.policy.trust import TrustedKey
+    from disclosure_pipeline.policy.reviewed_files import TrustedKey
 
 
 def find_contradictions(predicate: Predicate, files: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from disclosure_pipeline.candidates.store import locate_revocations
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.trust import Digest, Moment, Text, TrustedKey
+from disclosure_pipeline.policy.reviewed_files import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (

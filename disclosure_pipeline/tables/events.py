@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.canonical_tables import MULTISET, PREFIX, WITHOUT_OWNER
+from disclosure_pipeline.tables.contract import MULTISET, PREFIX, WITHOUT_OWNER
 from disclosure_pipeline.tables.dictionary import Column, ContractError, Dictionary, Violation
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.levels import IntArray, level_label

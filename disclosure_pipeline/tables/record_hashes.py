@@ -146,7 +146,7 @@ def hash_values(
     `secret` (32 bytes) nobody can tell which values, or records, have the same hash. Numbers that differ by
     rounding noise only have the same one.
 
-    >>> from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+    >>> from disclosure_pipeline.tables.contract import CanonicalTable
     >>> people = CanonicalTable(pd.DataFrame({"sex": ["f", "m", "f"], "pay": [1.5, 2.5, 1.5 + 1e-15]}), ())
     >>> dictionary = {"sex": Column(type="category"), "pay": Column(type="number")}
     >>> [(values, grouped)] = hash_values(people, ["sex", "pay"], dictionary, bytes(32))
@@ -276,7 +276,7 @@ def sketch_parts(
     """Return the sketch of each part of a table in canonical form, in whatever order its records are.
 
     >>> import pandas as pd
-    >>> from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+    >>> from disclosure_pipeline.tables.contract import CanonicalTable
     >>> from disclosure_pipeline.tables.dictionary import Column
     >>> people = CanonicalTable(pd.DataFrame({"sex": ["f", "m", "f"]}), ())
     >>> [sketch] = sketch_parts(people, [Part(("sex",))], {"sex": Column(type="category")}, bytes(32))

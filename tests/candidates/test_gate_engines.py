@@ -35,7 +35,7 @@ from disclosure_pipeline.counting.partitioned import opened_files
 from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.tables.canonical import read_levels
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
+from disclosure_pipeline.tables.contract import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.levels import level_label
 

@@ -22,7 +22,7 @@ from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable
+from disclosure_pipeline.tables.contract import CanonicalTable
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.record_hashes import (
     Part,

@@ -34,9 +34,9 @@ from disclosure_pipeline.evaluation.power import (
 )
 from disclosure_pipeline.measures.samples import newcombe
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import DefinitionError
+from disclosure_pipeline.policy.reviewed_files import DefinitionError
 from disclosure_pipeline.runtime.progress import listen
-from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Contract
 
 POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}

@@ -15,7 +15,7 @@ from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, make_data, si
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.orchestration.component import build_definitions, run_job
 from disclosure_pipeline.orchestration.gate_file import load_gate
-from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_trusted
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.runtime.files import read_json
 

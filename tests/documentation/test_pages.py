@@ -16,7 +16,7 @@ from support.sampling import only_in_ci, some_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.reviewed_files import Waiver
 
 BLOCK = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -21,7 +21,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.definitions import defs as load_definitions
 from disclosure_pipeline.demo.run import HONEST, make_data
 from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
-from disclosure_pipeline.policy.trust import DefinitionError
+from disclosure_pipeline.policy.reviewed_files import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"

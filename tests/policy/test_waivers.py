@@ -15,7 +15,7 @@ from support.gates import COPY, GATE, HONEST, Home, checks, definition, failures
 
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
-from disclosure_pipeline.policy.trust import Waiver, WaiverError, read_waivers
+from disclosure_pipeline.policy.reviewed_files import Waiver, WaiverError, read_waivers
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     Outcome,

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signature, Signer
 from support.gates import run_command
 
-from disclosure_pipeline.policy.trust import TrustedKey, TrustError, read_trusted, without_period
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, TrustError, read_trusted, without_period
 from disclosure_pipeline.release import keys
 from disclosure_pipeline.release.keys import KeyFiles, KeysError, keygen
 

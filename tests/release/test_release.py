@@ -26,7 +26,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import disclosure
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_trusted
 from disclosure_pipeline.release import readiness
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.readiness import Finding, check_readiness

@@ -8,7 +8,7 @@ from securesystemslib.signer import CryptoSigner
 from support import releases
 from support.gates import run_command
 
-from disclosure_pipeline.policy.trust import TrustedKey
+from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer, to_pem
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.verifying import (

@@ -20,7 +20,7 @@ from support import releases
 from support.paths import ROOT
 
 from disclosure_pipeline.policy.registry import round_figure
-from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_trusted
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
 from disclosure_pipeline.release.statement import (

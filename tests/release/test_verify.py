@@ -24,7 +24,7 @@ from support.gates import HONEST, Home, run_command
 from support.processes import Finished, run_program
 from support.sampling import CI, examples
 
-from disclosure_pipeline.policy.trust import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.statement import (

@@ -18,7 +18,7 @@ from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import Waiver
+from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.verdict import hold, judge, publish
 from disclosure_pipeline.release.predicate import build_predicate
 

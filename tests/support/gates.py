@@ -33,7 +33,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.trust import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_trusted
 from disclosure_pipeline.policy.verdict import Judgement, judge
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.predicate import Predicate

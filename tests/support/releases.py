@@ -14,7 +14,7 @@ from disclosure_pipeline.candidates.store import Snapshot, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import has_public_value
-from disclosure_pipeline.policy.trust import TrustedKey, Waiver, without_period
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver, without_period
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate, build_predicate

@@ -17,7 +17,7 @@ import pytest
 from support.processes import run_program
 from support.refusals import refusal
 
-from disclosure_pipeline.tables.canonical_tables import CONTROL_CHARACTER, read_canonical
+from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError, Violation
 
 TABLE = "the ground truth"
@@ -246,7 +246,7 @@ CHECK = """
 import os, sys
 from pathlib import Path
 before = dict(os.environ)
-from disclosure_pipeline.tables.canonical_tables import read_canonical
+from disclosure_pipeline.tables.contract import read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 try:
     read_canonical(Path(sys.argv[1]), Contract({"a": Column(type="integer")}, "the table", ["a"], True))

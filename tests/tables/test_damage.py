@@ -17,7 +17,7 @@ from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.canonical_tables import read_canonical
+from disclosure_pipeline.tables.contract import read_canonical
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.sources import FileSource, columns_of, read_raw

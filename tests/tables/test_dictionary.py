@@ -20,7 +20,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft
@@ -403,6 +403,6 @@ def test_an_offset_counts_whatever_the_environment_says(
 
 def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever keeps pandera from running a rule."""
-    monkeypatch.setattr("disclosure_pipeline.tables.canonical_tables._run_schema", lambda schema, frame: [])
+    monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
         canonical_table(pd.DataFrame({"age": ["1"]}), Contract({"age": column("integer")}, "T", (), True))

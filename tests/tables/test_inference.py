@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.tables.additions import holds_identifiers
-from disclosure_pipeline.tables.canonical_tables import canonical_table
 from disclosure_pipeline.tables.coding import Distinct
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.inference import canonical_distinct, canonical_frames, infer_column
 from disclosure_pipeline.tables.record_hashes import content_sha256

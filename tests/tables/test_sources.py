@@ -25,7 +25,7 @@ from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.tables.canonical_tables import canonical_table
+from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.files import redact_location
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, SqlSource, read_raw

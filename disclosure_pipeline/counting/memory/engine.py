@@ -38,8 +38,8 @@ from disclosure_pipeline.tables.alignment import (
     is_frame,
     stack_frames,
 )
-from disclosure_pipeline.tables.canonical_tables import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.coding import code_column_of_kind
+from disclosure_pipeline.tables.contract import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of

@@ -32,8 +32,8 @@ from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import identifying_columns
 from disclosure_pipeline.tables.alignment import code_distinct_columns
-from disclosure_pipeline.tables.canonical_tables import TableOfValues, canonical_values
 from disclosure_pipeline.tables.coding import stack_distinct
+from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping

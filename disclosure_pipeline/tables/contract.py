@@ -1,4 +1,4 @@
-"""Whole tables in canonical form, if they keep their contract: violations are counts, never a value.
+"""Tables in canonical form, if they keep their contract: violations are counts, never a value.
 
 pandera checks positions in the list of a column's levels, not the levels: its errors, whose text, failure
 cases and pickle tell what they were given, hold no value. They do not leave this module all the same.

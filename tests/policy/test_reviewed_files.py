@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sampling import examples
 
-from disclosure_pipeline.policy.trust import (
+from disclosure_pipeline.policy.reviewed_files import (
     DefinitionError,
     read_definition,
     read_documents,

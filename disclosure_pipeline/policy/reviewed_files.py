@@ -71,7 +71,7 @@ def read_file(path: Path) -> str:
 
     >>> read_file(Path("/nowhere/defs.yaml"))
     Traceback (most recent call last):
-    disclosure_pipeline.policy.trust.DefinitionError: /nowhere/defs.yaml: it cannot be read: ...
+    disclosure_pipeline.policy.reviewed_files.DefinitionError: /nowhere/defs.yaml: it cannot be read: ...
     """
     try:
         with path.open("rb") as file:
@@ -96,7 +96,7 @@ def read_definition(text: str, name: str) -> Any:
     {'repU': 8}
     >>> read_definition("repU: 0100", "defs.yaml")
     Traceback (most recent call last):
-    disclosure_pipeline.policy.trust.DefinitionError: defs.yaml:1:7: 0100 is ...
+    disclosure_pipeline.policy.reviewed_files.DefinitionError: defs.yaml:1:7: 0100 is ...
     """
     documents = read_documents(text, name)
     if len(documents) > 1:
