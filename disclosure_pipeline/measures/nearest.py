@@ -340,10 +340,7 @@ def _nearest_by_keys(
         pool = np.full(len(persons), -comb(len(levels), h) if leave_out_self else 0)
         for kept in combinations(range(len(levels)), len(levels) - h):
             columns = [(level[persons], level[voters.q]) for level in (levels[k] for k in kept)]
-            everybody = (
-                np.zeros_like(persons),
-                np.zeros_like(voters.q),
-            )  # of no keys
+            everybody = (np.zeros_like(persons), np.zeros_like(voters.q))  # of no keys
             sizes = [keys.levels[k] for k in kept]
             of_person, of_voter = combine_keys(columns or [everybody], sizes or [1]).q
             grouped = voters.grouped(of_voter)
