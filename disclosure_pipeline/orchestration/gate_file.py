@@ -165,6 +165,7 @@ def is_validating() -> bool:
 
 HOME = "DAGSTER_HOME"
 _SETTINGS = Path(__file__).with_name("dagster.yaml")
+_DEFINITIONS = Path(__file__).parents[1] / "definitions.py"  # finds the gates beside itself
 _PROJECT = """\
 [project]
 name = "gates"
@@ -180,23 +181,6 @@ enabled = false
 root_module = "gates"
 """
 _IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
-_DEFINITIONS = '''\
-"""Every gate in `defs/`, for Dagster."""
-
-from functools import cache
-from pathlib import Path
-
-import dagster as dg
-
-
-# Dagster asks several times for one run.
-@dg.definitions
-@cache
-def defs() -> dg.Definitions:
-    """All gates; steps run in one process, where they take less than a second each."""
-    gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
-    return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))
-'''
 
 
 @dataclass(frozen=True)
@@ -219,7 +203,7 @@ def set_up_project(folder: Path) -> Path:
     for name, text in {
         ".gitignore": _IGNORED,
         "gates/__init__.py": "",
-        "gates/definitions.py": _DEFINITIONS,
+        "gates/definitions.py": _DEFINITIONS.read_text(encoding="utf-8"),
     }.items():
         if not (folder / name).exists():
             write_whole(folder / name, text.encode())
