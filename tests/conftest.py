@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,37 @@ def databases() -> Iterator[Callable[[str], Any]]:
 @pytest.fixture(params=DATABASES)
 def database(request: pytest.FixtureRequest, databases: Callable[[str], Any]) -> Any:
     return databases(request.param)
+
+
+@dataclass(frozen=True)
+class InThisProcess:
+    """A stand-in for a worker process, which the real thing is compared with in a test of its own."""
+
+    function: Callable[[Any], Any]
+
+    def start(self) -> None:
+        """Start nothing."""
+
+    @contextmanager
+    def asking(self, question: object) -> Iterator[Callable[[], object]]:
+        yield lambda: self.ask(question)
+
+    def ask(self, question: object) -> object:
+        question = json.loads(json.dumps(question))
+        try:
+            return json.loads(json.dumps(self.function(question)))
+        except Exception:
+            return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def validate_here() -> Iterator[None]:
+    """Import Great Expectations once: forks of this process have it, and need no process of their own."""
+    from disclosure_pipeline.evidence import validation
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation, "_validator", InThisProcess(validation._answer))
+        yield
 
 
 def pytest_report_header() -> str:

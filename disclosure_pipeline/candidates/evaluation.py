@@ -61,12 +61,13 @@ from disclosure_pipeline.errors import (
     StoreError,
     UndeterminedError,
 )
+from disclosure_pipeline.evaluation.plots.drawing import start_drawing
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses, to_markdown
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
-from disclosure_pipeline.evidence.validation import find_disagreements, validate
+from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Decision, Judgement, can_be_waived, judge, waive
@@ -302,6 +303,12 @@ def _try(
     )
 
 
+def prepare_dossier() -> None:
+    """Start the processes that validate and draw: they are ready when a dossier is to be filed."""
+    start_validation()
+    start_drawing()
+
+
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
     """Write the dossier from the recorded figures, with what Great Expectations says of them.
 
@@ -330,15 +337,16 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
             "The figures were measured with another ground truth, snapshot or policy: run identity_risk and "
             "attribute_risk again."
         )
-    validation = validate(folders.gate.clauses(), content["figures"])
+    with validating(folders.gate.clauses(), content["figures"]) as wait_for_validation:
+        power = read_power(folders, measured["ground_truth"] or "")
+        remedies = try_remedies(folders, snapshot, content)
+        others = _read_others(folders, candidate)
+        page = render_page(content, others=others, power=power, remedies=remedies)
+        validation = wait_for_validation()
     disagreeing = find_disagreements(validation.kept, content["clauses"])
     if disagreeing:
         raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
-    power = read_power(folders, measured["ground_truth"] or "")
-    remedies = try_remedies(folders, snapshot, content)
-    others = _read_others(folders, candidate)
-    page = render_page(content, others=others, power=power, remedies=remedies)
     write_whole(folder / PAGE, page.encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
     # Last, so that where a dossier is its evidence is.

@@ -13,6 +13,7 @@ from disclosure_pipeline.candidates.evaluation import (
     load_group_levels,
     measure,
     path_of_page,
+    prepare_dossier,
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.evidence.dossier import (
@@ -128,6 +129,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             reasons = broken or {presentation.NOT_MEASURED: presentation.NOT_MEASURED}
             failure = refuse("undetermined", sentence, reasons, ["key_overlap"])
         else:
+            prepare_dossier()
             return StepOutcome(results)
         return StepOutcome([*results, list_candidates(graph)], failure)
 

@@ -22,6 +22,7 @@ from support.processes import Finished, run_program
 from support.sampling import examples, only_in_ci
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.errors import UndeterminedError
 from disclosure_pipeline.evidence import validation
 from disclosure_pipeline.evidence.dossier import FRAMES, build_dossier, collect_figures
 from disclosure_pipeline.evidence.validation import (
@@ -36,6 +37,7 @@ from disclosure_pipeline.policy import verdict
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge
+from disclosure_pipeline.runtime.worker_process import WorkerProcess
 
 # Every family of measures that the suite bounds, and flags that are raised.
 POLICY = {
@@ -447,6 +449,24 @@ def test_nothing_of_a_candidate_is_left_for_the_next(three: tuple[Gate, dp.Discl
     gc.collect()
     contexts = [context for context in gc.get_objects() if isinstance(context, EphemeralDataContext)]
     assert len(contexts) <= 1
+
+
+def test_a_process_of_its_own_says_the_same(
+    three: tuple[Gate, dp.Disclosure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, result = three
+    worker = WorkerProcess(validation.__name__, "_answer", "great_expectations")
+    monkeypatch.setattr(validation, "_validator", worker)
+    validation.start_validation()
+    with validation.validating(gate.clauses(), stored(result)) as wait_for_validation:
+        expected = validate(gate.clauses(), stored(result))
+        assert wait_for_validation() == expected
+    with (
+        validation.validating(gate.clauses(), {"nothing": 1}) as wait_for_validation,
+        pytest.raises(UndeterminedError, match="gave no results"),
+    ):
+        wait_for_validation()
+    worker.stop()
 
 
 def test_several_at_once(three: tuple[Gate, dp.Disclosure]) -> None:

@@ -41,6 +41,7 @@ from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
+from disclosure_pipeline.runtime import worker_process
 from disclosure_pipeline.tables import coding
 from disclosure_pipeline.tables import files as table_files
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
@@ -318,7 +319,7 @@ def outcome(home: Home, succeeded: bool, logged: LoggedCanaries | None = None) -
 
 
 # What draws charts, which a process keeps.
-DRAWING = {charts.__name__, drawing.__name__}
+DRAWING = {charts.__name__, drawing.__name__, worker_process.__name__}
 
 
 @contextmanager
@@ -392,7 +393,7 @@ def test_no_crash_tells_a_value(
     # is published already.
     after_publication = {"describe_release", "tag_run"}
     reading = {"Disclosure.from_record", "frame_from_record", "_to_tuples", "_decode"}
-    pictures = {"_Drawer._ask", "_escape_unseen", "escape_unseen_in_lines"}
+    pictures = {"WorkerProcess._start", "_escape_unseen", "escape_unseen_in_lines"}
     outside = {"log_progress", "CandidatePartitions.__hash__"}
     not_needed = {"StoragePath.files", "_entry"} | reading | pictures | outside
     assert set(survived) <= not_needed | after_publication

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import atexit
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.runtime.worker_process import WorkerProcess
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
 if TYPE_CHECKING:
     import altair as alt
 
 _MODULE = "vl_convert"
-_DRAW = f"""
-import json, sys, {_MODULE}
-for line in sys.stdin:
-    try:
-        drawn = {_MODULE}.vegalite_to_svg(json.loads(line))
-    except Exception:
-        drawn = None
-    print(json.dumps(drawn), flush=True)
-"""
 _SAVE = (
     "import json, sys, altair; options = json.loads(sys.argv[2]); "
     "altair.Chart.from_dict(json.load(sys.stdin)).save(sys.argv[1], **options)"
@@ -51,61 +40,20 @@ class DrawingError(DisclosurePipelineError):
     """A chart could not be drawn."""
 
 
-class _Drawer:
-    """A process that draws charts: one that crashes it takes nobody else along."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-        self._owner = os.getpid()
-        self._lock = Lock()
-
-    def draw(self, specification: Mapping[str, Any]) -> str:
-        """Return the SVG of a specification. DrawingError where it cannot be drawn."""
-        if self._owner != os.getpid():  # after a fork: process and lock are the parent's
-            if self._process is not None:
-                self._process.returncode = 0
-            self._process, self._owner, self._lock = None, os.getpid(), Lock()
-        with self._lock:
-            try:
-                drawn = self._ask(json.dumps(_escape_unseen(specification)))
-            except (OSError, ValueError):
-                drawn = None
-                self.stop()
-        if not isinstance(drawn, str):
-            raise DrawingError("The chart could not be drawn.")
-        return drawn
-
-    def _ask(self, line: str) -> object:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-X", "utf8", "-c", _DRAW],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # it may quote the chart
-                encoding="utf-8",
-            )
-        process = self._process
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(f"{line}\n")
-        process.stdin.flush()
-        return json.loads(process.stdout.readline())  # no JSON at its end
-
-    def stop(self) -> None:
-        """End the process; the next chart starts another one."""
-        process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
-            process.kill()
-            with suppress(OSError):
-                process.communicate()
+_drawer = WorkerProcess(_MODULE, "vegalite_to_svg")
 
 
-_drawer = _Drawer()
-atexit.register(_drawer.stop)
+def start_drawing() -> None:
+    """Start the process that draws, so that the first picture need not wait for it."""
+    _drawer.start()
 
 
 def convert(specification: Mapping[str, Any]) -> str:
     """Return the SVG of a Vega-Lite specification. DrawingError where it cannot be drawn."""
-    return _drawer.draw(specification)
+    drawn = _drawer.ask(_escape_unseen(specification))
+    if not isinstance(drawn, str):
+        raise DrawingError("The chart could not be drawn.")
+    return drawn
 
 
 def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
