@@ -74,7 +74,7 @@ def draft_policy(
     from disclosure_pipeline.evaluation.frames import LABELS
     from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-    from disclosure_pipeline.policy.bounds_draft import apply_draft, write_policy
+    from disclosure_pipeline.policy.bounds_draft import apply_draft, write_policy, write_power
     from disclosure_pipeline.policy.bounds_draft import draft_policy as draft_bounds
     from disclosure_pipeline.release.standing import read_newest_dossiers
 
@@ -85,14 +85,17 @@ def draft_policy(
     with show_step("Measuring the ground truth against itself"):
         baselines = measure_baselines(folders, records)
     draft = draft_bounds(folders.gate, baselines.own, baselines.halves, files or max(1, len(newest)), records)
+    text = write_policy(folders.gate, draft, dossiers)
+    if shown_as == "yaml":
+        click.echo(text, nl=False)  # for a file, as it is; the power takes longer than all of it
     power: list[str] = []
     if seconds:
-        drafted = apply_draft(folders.gate, write_policy(folders.gate, draft))
+        drafted = apply_draft(folders.gate, text)
         sampled, _ = sample_ground_truth(folders, _MOST_RECORDS)
         with show_step("Trying what the bounds would notice"):
             power = measure_gate_power(drafted, sampled, seconds).describe()
     if shown_as == "yaml":
-        click.echo(write_policy(folders.gate, draft, dossiers, power), nl=False)  # for a file, as it is
+        click.echo(write_power(power) if seconds else "", nl=False)
         return
     headings = {
         "measure": LABELS["measure"].heading,

@@ -184,24 +184,24 @@ def _row_of(
     }
 
 
-def write_policy(
-    gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = (), power: Sequence[str] = ()
-) -> str:
+def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[str, Any]] = ()) -> str:
     """Write the draft as the `policy:` of this gate's file, with its reasons as comments.
 
-    What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, told for
-    comparison only. `power`: what these bounds would notice, in sentences. ValueError where the draft does
-    not load.
+    What the gate's policy has beside these bounds stays as it is. `candidates`: dossiers, cited for
+    comparison only. ValueError where the draft does not load.
     """
-    lines = _comment_baselines(draft)
-    lines += [] if power else ["#", "# With --seconds 60 it ends with what these bounds would notice."]
-    lines += ["policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
+    lines = [*_comment_baselines(draft), "policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
     lines += _comment_candidates(draft, candidates)
-    if power:
-        lines += ["", "# What this policy would notice:", *(f"# {_one_line(sentence)}" for sentence in power)]
     text = "\n".join(lines) + "\n"
     apply_draft(gate, text)
     return text
+
+
+def write_power(sentences: Sequence[str]) -> str:
+    """Write what a drafted policy would notice as comments that follow it."""
+    return "\n".join(
+        ["", "# What this policy would notice:", *(f"# {_one_line(each)}" for each in sentences), ""]
+    )
 
 
 def apply_draft(gate: Gate, text: str) -> Gate:
