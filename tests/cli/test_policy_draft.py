@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NoReturn
 
 import pandas as pd
 import pytest
@@ -15,6 +15,7 @@ from click.testing import Result
 from support import gates
 from support.gates import GATE, Home
 
+from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.policy.bounds_draft import LEAST, draft_policy, measure_chance, write_policy
@@ -134,6 +135,14 @@ def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> Non
     assert not (home.path / "store").exists()  # it is not what the gate's policy would notice
     found = json.loads(run(gate, "--seconds", "0.1", "--format", "json").stdout)["power"]
     assert found[0]["finding"].startswith("Of honest tables it refuses")
+
+
+def test_the_bounds_do_not_wait_for_it(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(power, "measure_gate_power", interrupt)
+    assert run(gate, "--seconds", "60").stdout == run(gate).stdout
 
 
 def test_what_is_not_measured_reads_as_the_widest_bound(gate: Path) -> None:
