@@ -27,7 +27,7 @@ from disclosure_pipeline.measures.guesses import GuessCounts
 RECORDS = (1_000_000, 10_000_000)
 REPEATS = 3
 
-_NONE = Grouped.nothing()
+_NONE = Grouped.empty()
 _NOBODY = GuessCounts(_NONE, _NONE)
 _NOTHING = BaselineCounts(
     _NONE,

@@ -20,10 +20,10 @@ OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 # The gates of the study have no earlier releases, and ask for no bands.
 _NOT_IN_THE_STUDY = {"bands", "over_releases"}
 _IN_THE_STUDY = {name for name in DEFAULTS if JUDGED[name].frame not in _NOT_IN_THE_STUDY}
-OF_COPIES = tuple(
+COPY_FIGURES = tuple(
     name for name in GUARDS if JUDGED[name].bound and name in _IN_THE_STUDY and name != "guessed_beyond"
 )
-FIRST_LOOKED_AT = (*OF_COPIES, "guessed_beyond", "relabelled", "repeats", "missing_beyond")
+FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed_beyond", "relabelled", "repeats", "missing_beyond")
 SHARES = (1, 3, 10, 30)
 # Clauses that no default bounds, and that say whether tables can be compared at all.
 _OF_COMPARABILITY = {"key_overlap", "target_overlap", "warnings"}

@@ -14,8 +14,8 @@ from synthesizers.findings import (
     BY_BOUNDS,
     BY_CONTRACT,
     BY_GUARDS,
+    COPY_FIGURES,
     FIRST_LOOKED_AT,
-    OF_COPIES,
     SHARES,
     count_refused,
     describe_defaults,
@@ -78,7 +78,7 @@ def _describe_copies(table: pd.DataFrame, summary: pd.DataFrame) -> str:
         f"They refuse no table of {never} others.",
     ]
     if len(without_copies):
-        guards = find_first(table, without_copies.index)[list(OF_COPIES)].idxmax(axis=1).unique()
+        guards = find_first(table, without_copies.index)[list(COPY_FIGURES)].idxmax(axis=1).unique()
         sentences.append(
             f"Of the former, {_join(without_copies)} holds no more people than a fresh table would: its "
             f"records repeat each other, and many hit the same person (`{'`, `'.join(guards)}`)."

@@ -31,7 +31,7 @@ from disclosure_pipeline.evaluation.resemblance import find_doubts, identifier_w
 from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.exposure import Chances
+from disclosure_pipeline.measures.exposure import DrawChances
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables
@@ -216,7 +216,7 @@ def _prepare(
     order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
     N_d, *N_s = (len(frame) for frame in tables.frames)
     syntheses = tuple(
-        Synthesis(table, sizes, Chances.for_sizes(sizes))
+        Synthesis(table, sizes, DrawChances.for_sizes(sizes))
         for table, sizes in enumerate((Sizes(N_d, records) for records in N_s), start=1)
     )
     positions = {names[k]: position for position, k in enumerate(order)}

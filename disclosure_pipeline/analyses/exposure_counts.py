@@ -17,14 +17,14 @@ from disclosure_pipeline.analyses.key_set_tree import (
     Synthesis,
 )
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts, count_drawn_guesses
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, add_up, percent
+from disclosure_pipeline.measures.exact import SCALE, Grouped, IntArray, add_up, percent
 from disclosure_pipeline.measures.exposure import (
     CellCounts,
     DisclosedCounts,
     KeySetDisclosure,
-    KeySetKeys,
-    disclosed,
+    KeySetKeyCounts,
     disclosed_counts,
+    disclosure_of_key_set,
 )
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import (
@@ -59,11 +59,11 @@ class _BlockCounts:
     by_others: GuessCounts | None
 
     @classmethod
-    def nothing(cls, synthesis: Synthesis) -> _BlockCounts:
+    def empty(cls, synthesis: Synthesis) -> _BlockCounts:
         """Count no key combination."""
-        nobody = GuessCounts(Grouped.nothing(), Grouped.nothing())
+        nobody = GuessCounts(Grouped.empty(), Grouped.empty())
         return cls(
-            DisclosedCounts.nothing(synthesis.chances),
+            DisclosedCounts.empty(synthesis.chances),
             None if synthesis.sizes.synthetic_is_drawn else nobody,
             None if synthesis.sizes.others_are_drawn else nobody,
         )
@@ -129,10 +129,10 @@ def measure_key_set(
     syntheses: Sequence[Synthesis],
     support: int,
     exposed: Sequence[ExposedRecords],
-    of_keys: Sequence[KeySetKeys],
+    of_keys: Sequence[KeySetKeyCounts],
 ) -> list[ExposureFigures]:
     """Return the figures in each synthesis; who is exposed with so much `support` is added to `exposed`."""
-    counts = [[_BlockCounts.nothing(synthesis)] for synthesis in syntheses]
+    counts = [[_BlockCounts.empty(synthesis)] for synthesis in syntheses]
     cells: list[list[FrequencyTable]] = [[] for _ in syntheses]
     for block in key_set.runs.blocks(target.column.size):
         part = _Part(key_set, block, target)
@@ -149,18 +149,18 @@ def measure_key_set(
 
 def _figures(
     counts: _BlockCounts,
-    of_keys: KeySetKeys,
+    of_keys: KeySetKeyCounts,
     cells: Sequence[FrequencyTable],
     guessing: Guessing,
     synthesis: Synthesis,
 ) -> ExposureFigures:
-    by_SD = by_others = DrawnGuessCounts.nothing()
+    by_SD = by_others = DrawnGuessCounts.empty()
     if cells:
         f = _joined(cells)
         drawn = count_drawn_guesses(f, f.d, guessing.no_guess, guessing.sizes)
         by_SD, by_others = drawn[0] or by_SD, drawn[1] or by_others
     N_d = guessing.sizes.N_d
-    right, right_others, error = guessing.guess_both(
+    right, right_others, error = guessing.compare_guesses(
         counts.by_SD or by_SD,
         counts.by_others or by_others,
         of_keys.with_others,
@@ -168,8 +168,8 @@ def _figures(
         guessing.sizes.n,
     )
     return ExposureFigures(
-        disclosed(counts.disclosed, of_keys, synthesis.chances),
-        percent(right - right_others, N_d * ONE),
+        disclosure_of_key_set(counts.disclosed, of_keys, synthesis.chances),
+        percent(right - right_others, N_d * SCALE),
         error,
     )
 

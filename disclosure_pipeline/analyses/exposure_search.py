@@ -24,7 +24,7 @@ from disclosure_pipeline.analyses.key_set_tree import (
 )
 from disclosure_pipeline.measures.copies import HitCounts, hit_counts
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.exposure import KeySetKeys
+from disclosure_pipeline.measures.exposure import KeySetKeyCounts
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 
@@ -162,7 +162,7 @@ def _search_part(search: Search, columns: tuple[tuple[int, ...], int]) -> tuple[
 def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
     d_q, *s = key_set.counts
     of_keys = [
-        KeySetKeys.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
+        KeySetKeyCounts.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
         for synthesis in search.syntheses
     ]
     return SetFigures(

@@ -29,7 +29,7 @@ from disclosure_pipeline.measures.certainty import (
 )
 from disclosure_pipeline.measures.certainty import anonymity_loss as anonymity_loss_of
 from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.nearest import (
     Votes,
@@ -305,16 +305,16 @@ def anonymity_loss(
                 {c: _count_claims(f, c, no_guess, from_others=from_others) for c in CERTAINTIES}
                 for from_others in (False, True)
             )
-            rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * ONE))
+            rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * SCALE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return FiguresFrame(list(rows.values()), index=index)
 
 
 def _count_claims(f: FrequencyTable, c: Fraction, no_guess: Mask, *, from_others: bool) -> CertaintyCounts:
-    """In units of 1 / `ONE`."""
+    """In units of 1 / `SCALE`."""
     sizes = Sizes(f.N_d, f.N_s)
     draw = draw_of_others(sizes) if from_others else draw_of_synthetic(sizes)
     if draw:
         return drawn_certainty_counts(f, f.d if from_others else f.s, c, no_guess, draw)
     count = certainty_counts_of_others if from_others else certainty_counts
-    return count(f, f.d, c, no_guess).times(ONE)
+    return count(f, f.d, c, no_guess).times(SCALE)

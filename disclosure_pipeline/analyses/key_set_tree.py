@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.measures.exact import IntArray, Mask
-from disclosure_pipeline.measures.exposure import Chances
+from disclosure_pipeline.measures.exposure import DrawChances
 from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import Sizes
 
@@ -106,7 +106,7 @@ class KeySet:
     runs: KeyRuns
 
     @classmethod
-    def nothing(cls, records: Sequence[int]) -> KeySet:
+    def empty(cls, records: Sequence[int]) -> KeySet:
         """No column at all, which all records of all tables have in common."""
         return cls(
             (),
@@ -185,7 +185,7 @@ def iterate_key_sets(columns: Sequence[KeySetColumn], start: KeySet, up_to: int)
 
 def form_key_set(columns: Sequence[KeySetColumn], positions: Sequence[int], records: Sequence[int]) -> KeySet:
     """One set, column by column."""
-    key_set = KeySet.nothing(records)
+    key_set = KeySet.empty(records)
     for position in positions:
         key_set = key_set.with_column(position, columns[position])
     return key_set
@@ -241,7 +241,7 @@ class Synthesis:
 
     table: int
     sizes: Sizes
-    chances: Chances
+    chances: DrawChances
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,11 @@ from disclosure_pipeline.evaluation.people import measure_together
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import combine_cells
 from disclosure_pipeline.measures.exact import Mask, percent
-from disclosure_pipeline.measures.together import BESIDE_ANY, disclosed, replicated_uniques_together
+from disclosure_pipeline.measures.together import (
+    BESIDE_ANY,
+    count_disclosing_tables,
+    replicated_uniques_together,
+)
 from disclosure_pipeline.tables.alignment import is_frame
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
@@ -95,8 +99,8 @@ def disclosure_over_releases(
     together, _ = measure_together(opened, plan, [len(all_tables)])
     for place, target in enumerate(target_columns):
         cells = combine_cells(combinations, target.codes, target.size)
-        by_earlier = disclosed(cells, combinations, earlier_tables)
-        by_all = disclosed(cells, combinations, all_tables)
+        by_earlier = count_disclosing_tables(cells, combinations, earlier_tables)
+        by_all = count_disclosing_tables(cells, combinations, all_tables)
         rows.append(
             _shares("any", by_earlier.any, by_all.any)
             | _shares("agreed", by_earlier.agreed, by_all.agreed)

@@ -24,7 +24,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
-from disclosure_pipeline.measures.resemblance import Shared, shared
+from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
@@ -176,7 +176,7 @@ class KeyCounts:
     """
 
     uniques: Uniques
-    shared: Shared
+    shared: SharedCounts
     unique_hits: HitCounts
     matched: MatchedKeys
 
@@ -256,7 +256,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
     """Count the keys from the counts of each q; an entry can stand for several `keys` of the same counts."""
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
-        shared(d_q * keys, s_q * keys),
+        count_shared(d_q * keys, s_q * keys),
         hit_counts(d_q, s_q, keys),
         matched_keys(d_q, s_q, keys),
     )
@@ -276,7 +276,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
         ds=np.zeros(2, np.int64),
         keys=number,
     )
-    nothing, levels = Grouped.nothing(), target.occurring_levels(synthesis)
+    nothing, levels = Grouped.empty(), target.occurring_levels(synthesis)
     cells = CellTotals(
         guessed=nothing,
         DiSCO_t=nothing,
@@ -293,7 +293,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
         None,
         lone_baseline_counts(GT, target.sizes(synthesis)),
         tuple(CertaintyCounts(0, 0) for _ in target.certainties),
-        BandCounts.nothing(len(target.certainties)) if target.band else None,
+        BandCounts.empty(len(target.certainties)) if target.band else None,
     )
 
 

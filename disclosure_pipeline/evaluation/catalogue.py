@@ -34,7 +34,7 @@ from disclosure_pipeline.measures.certainty import AnonymityLoss, Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
-from disclosure_pipeline.measures.holdout import BesideHoldout, Membership
+from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import NearestGuesses, Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
@@ -44,13 +44,13 @@ from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import BESIDE_ANY, Together, TogetherIdentity
 from disclosure_pipeline.measures.weighted import (
-    ENDING,
-    OF_COPIES,
-    OF_GROUPS,
-    OF_GUESSES,
-    OF_KEYS,
-    OF_OTHERS,
-    OF_TARGETS,
+    COPY_FIGURES,
+    GROUP_FIGURES,
+    GUESS_FIGURES,
+    KEY_FIGURES,
+    OTHERS_FIGURES,
+    TARGET_FIGURES,
+    WEIGHTED,
     weigh_words,
 )
 from disclosure_pipeline.measures.words import words_of_fields
@@ -84,18 +84,18 @@ _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 _BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
     ("", "attribute", "attribute", "share"),
-    (ENDING, "population_targets", "population", "unit"),
+    (WEIGHTED, "population_targets", "population", "unit"),
 )
 _MEMBERSHIP = words_of_fields(Membership)
 _ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
-_GROUPS = weigh_words(words_of_fields(Subgroup), OF_GROUPS)
+_GROUPS = weigh_words(words_of_fields(Subgroup), GROUP_FIGURES)
 _GROUPS |= words_of_fields(PopulationRisk, ["people"])
-_WEIGHED_PEOPLE = weigh_words(_PEOPLE, OF_COPIES)
-_OF_KEYS = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, OF_KEYS) | _WEIGHED_PEOPLE
+_WEIGHED_PEOPLE = weigh_words(_PEOPLE, COPY_FIGURES)
+_OF_KEYS = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, KEY_FIGURES) | _WEIGHED_PEOPLE
 _OF_TARGETS = words_of_fields(PopulationDisclosure)
-_OF_TARGETS |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, OF_TARGETS + OF_OTHERS + OF_GUESSES)
-_COPIED_BEYOND = f"people_copied_beyond{ENDING}"
-_DIFFERENCES = [name for name in _OF_TARGETS if name.endswith(f"_beyond{ENDING}")]
+_OF_TARGETS |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, TARGET_FIGURES + OTHERS_FIGURES + GUESS_FIGURES)
+_COPIED_BEYOND = f"people_copied_beyond{WEIGHTED}"
+_DIFFERENCES = [name for name in _OF_TARGETS if name.endswith(f"_beyond{WEIGHTED}")]
 _POPULATION = (
     *list_columns(
         "population",
@@ -107,7 +107,7 @@ _POPULATION = (
         each={"right_identifications": {"largest": None}}
         | {name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
         | {_COPIED_BEYOND: name_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | bound_all_but_errors(_OF_KEYS, "people", f"people_copied_expected{ENDING}"),
+        | bound_all_but_errors(_OF_KEYS, "people", f"people_copied_expected{WEIGHTED}"),
     ),
     describe_beyond_chance(
         _COPIED_BEYOND,
@@ -125,7 +125,7 @@ _POPULATION = (
         family="population",
         unit=" ".join(_OF_TARGETS),
         each={name: name_strictly(name) for name in _DIFFERENCES}
-        | bound_all_but_errors(_OF_TARGETS, f"guessed_others{ENDING}"),
+        | bound_all_but_errors(_OF_TARGETS, f"guessed_others{WEIGHTED}"),
     ),
     *(
         describe_beyond_chance(
@@ -335,7 +335,7 @@ CATALOGUE = list_once(
     *list_columns("certainty", words_of_fields(Certainty)),
     *RELEASES,
     *list_columns("together_identity", words_of_fields(TogetherIdentity)),
-    *list_columns("holdout", words_of_fields(BesideHoldout), unit="ground_truth holdout"),
+    *list_columns("holdout", words_of_fields(HoldoutComparison), unit="ground_truth holdout"),
     *list_columns(
         "membership",
         _MEMBERSHIP,

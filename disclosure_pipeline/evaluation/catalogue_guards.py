@@ -25,7 +25,7 @@ from disclosure_pipeline.measures.together import (
     Together,
     TogetherIdentity,
 )
-from disclosure_pipeline.measures.weighted import ENDING, OF_BANDS, weigh_words
+from disclosure_pipeline.measures.weighted import BAND_FIGURES, WEIGHTED, weigh_words
 from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fields
 
 _BANDS = {
@@ -34,8 +34,8 @@ _BANDS = {
     ),
     **words_of_fields(Bands),
 }
-_BANDS_WEIGHTED = weigh_words(words_of_fields(Bands), OF_BANDS)
-_BEYOND = f"_beyond{ENDING}"
+_BANDS_WEIGHTED = weigh_words(words_of_fields(Bands), BAND_FIGURES)
+_BEYOND = f"_beyond{WEIGHTED}"
 _COPIES = words_of_fields(Copies)
 _PEOPLE = words_of_fields(PeopleCopied)
 _REPEATS = words_of_fields(Repeats)

@@ -26,7 +26,7 @@ from disclosure_pipeline.measures.copies import (
     MANY_REPEATS,
     CopyCounts,
     UnitCombinations,
-    repeats_beyond_apart,
+    repeats_beyond_independence,
 )
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
@@ -191,9 +191,9 @@ def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[
 def _find_most_repeats(
     alone: Iterable[tuple[Sequence[CodedColumn], int]], shares: Mapping[Any, Floats], records: int
 ) -> float:
-    """Return the repeats beyond chance of the set of columns that has most; see `repeats_beyond_apart`."""
+    """Return the largest `repeats_beyond_independence` of some sets of columns."""
     return max(
-        repeats_beyond_apart(records - number, [shares[column.name] for column in of_set], records)
+        repeats_beyond_independence(records - number, [shares[column.name] for column in of_set], records)
         for of_set, number in alone
     )
 

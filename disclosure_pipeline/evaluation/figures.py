@@ -19,9 +19,9 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
-from disclosure_pipeline.measures.baselines import baselines, in_synthetic_of_others
+from disclosure_pipeline.measures.baselines import baselines, count_found_by_others
 from disclosure_pipeline.measures.certainty import Certainty, certainty
-from disclosure_pipeline.measures.chance import beyond_errors, by_errors, chance
+from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
@@ -155,7 +155,7 @@ def _add_bands(
     assert target_counts.bands
     sizes = Sizes(int(GT_t.sum()), int(SD_t.sum()))
     left_t = excluded.original_t.by_position(target.size) if excluded else GT_t
-    with_others = in_synthetic_of_others(target_counts.baselines.by_d_q, sizes)
+    with_others = count_found_by_others(target_counts.baselines.by_d_q, sizes)
     rows.bands[index] = row_of(bands(target_counts.bands, band, sizes, GT_t, SD_t, left_t, with_others))
     for share, claims in zip(certainties, target_counts.bands.certainty, strict=True):
         rows.band_certainty[index[0], index[1], float(share)] = row_of(band_certainty(claims, sizes.N_d))
@@ -247,7 +247,11 @@ def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) ->
     """Return the frame with `<figure>_chance`: the figure where it goes further than chance."""
     differences = zip(frame[figure], frame[f"{figure}_se"], strict=True)
     return frame.assign(
-        **{f"{figure}_chance": [beyond_errors(beyond, error, comparisons) for beyond, error in differences]}
+        **{
+            f"{figure}_chance": [
+                difference_beyond_chance(beyond, error, comparisons) for beyond, error in differences
+            ]
+        }
     )
 
 
@@ -262,7 +266,7 @@ def bound_differences(
 
 def _bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
     comparisons = frame.index.get_level_values("target").nunique()
-    by_chance = [by_errors(error, comparisons) for error in frame["guessed_within_beyond_se"]]
+    by_chance = [difference_by_chance(error, comparisons) for error in frame["guessed_within_beyond_se"]]
     frame = frame.assign(guessed_within_by_chance=by_chance)
     for figure in ("DiS_within_beyond", "DiSCO_within_beyond", "guessed_within_beyond"):
         frame = add_beyond_chance(frame, figure, comparisons)

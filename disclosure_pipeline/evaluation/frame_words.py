@@ -8,7 +8,7 @@ from dataclasses import replace
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
-    BY_COLUMNS_APART,
+    BY_INDEPENDENT_COLUMNS,
     COUNT,
     NONE,
     POINTS,
@@ -68,7 +68,7 @@ COPIES_APART: dict[str, Words] = {
         "copies of one person by columns drawn apart",
         "This many records would equal one person's record if every column were drawn for itself.",
         denominator="records drawn column by column",
-        beside=BY_COLUMNS_APART,
+        beside=BY_INDEPENDENT_COLUMNS,
     ),
 }
 

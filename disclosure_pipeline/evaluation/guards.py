@@ -43,14 +43,14 @@ from disclosure_pipeline.measures.chance import (
 from disclosure_pipeline.measures.copies import (
     FoundCopies,
     HitCounts,
-    chances_of_columns_apart,
+    chances_of_independent_columns,
     error_of_share,
     has_equal_content,
-    hits_of_columns_apart,
+    hits_of_independent_columns,
     unique_hits,
 )
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.people import found_by_columns_apart, people_copied, repeats
+from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied, repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -153,7 +153,7 @@ def measure_copies(
     sets = [columns, *(records.columns[label] for label in records.partial)]
     of_GT = [column.codes[0] for column in sample]
     apart = partial(
-        chances_of_columns_apart,
+        chances_of_independent_columns,
         of_GT,
         [column.size for column in sample],
         [[places[column.name] for column in of_set] for of_set in sets],
@@ -221,7 +221,7 @@ def _name_copies(
     records_per_unit: float,
     comparisons: int = 1,
 ) -> dict[str, float]:
-    found_apart = found_by_columns_apart(columns_apart.chances, sizes.N_s, columns_apart.records)
+    found_apart = found_by_independent_columns(columns_apart.chances, sizes.N_s, columns_apart.records)
     people = people_copied(
         counts.people, sizes, found_apart, comparisons, records_per_unit, counts.hits.triples
     )
@@ -238,7 +238,7 @@ def _name_hits(
     counts: HitCounts, sizes: Sizes, columns_apart: _ColumnsApart, records_per_unit: float, comparisons: int
 ) -> dict[str, float]:
     hits = unique_hits(counts, sizes)
-    apart = hits_of_columns_apart(columns_apart.of_combinations)
+    apart = hits_of_independent_columns(columns_apart.of_combinations)
     expected = max(hits.unique_hits_others, apart)
     beyond = hits.unique_hits - expected
     of_units = HitCounts(counts.hits, counts.pairs / records_per_unit, counts.triples / records_per_unit)

@@ -25,16 +25,16 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, missing_value_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
-from disclosure_pipeline.measures.exact import ONE, IntArray, percent, sum_of_quotients
-from disclosure_pipeline.measures.guesses import guessed
+from disclosure_pipeline.measures.exact import SCALE, IntArray, percent, sum_quotients
+from disclosure_pipeline.measures.guesses import count_right_guesses
 from disclosure_pipeline.measures.holdout import (
-    BesideHoldout,
-    Found,
+    HoldoutComparison,
     Membership,
-    beside_holdout,
+    MembershipClaims,
+    compare_with_holdout,
     membership,
     shared_records,
-    unique_at,
+    uniqueness_of_draw,
 )
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -142,9 +142,11 @@ def _measure_holdout(
                 _figures(of_holdout.targets[i][j], target, last, j + 1, counts.certainties),
             ]
             for measure, figure in figures[0].items():
-                row = beside_holdout(figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1])
+                row = compare_with_holdout(
+                    figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1]
+                )
                 rows[(target.name, j + 1, measure)] = row_of(row)
-    return frame_of(rows, ["target", "synthesis", "measure"], names_of(BesideHoldout)), of_holdout.keys
+    return frame_of(rows, ["target", "synthesis", "measure"], names_of(HoldoutComparison)), of_holdout.keys
 
 
 def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
@@ -233,13 +235,15 @@ def _rows_of_keys(
     """RepU and unique_hits, at the smaller of the sizes of GT and the holdout."""
     N_d, records, N_s = sizes
     n = min(N_d, records)
-    repU_GT, hits_GT = unique_at(of_GT.matched, N_d, n, N_s)
-    repU, hits = unique_at(of_holdout.matched, records, n, N_s)
+    repU_GT, hits_GT = uniqueness_of_draw(of_GT.matched, N_d, n, N_s)
+    repU, hits = uniqueness_of_draw(of_holdout.matched, records, n, N_s)
     units = (N_d / per_unit[0], records / per_unit[1])
     units_SD = N_s / max(per_unit)  # nobody knows whose its records are: as many a unit as elsewhere
     return {
-        (WHOLE_KEY, synthesis, "repU"): row_of(beside_holdout(repU_GT, units[0], repU, units[1])),
-        (WHOLE_KEY, synthesis, "unique_hits"): row_of(beside_holdout(hits_GT, units_SD, hits, units_SD)),
+        (WHOLE_KEY, synthesis, "repU"): row_of(compare_with_holdout(repU_GT, units[0], repU, units[1])),
+        (WHOLE_KEY, synthesis, "unique_hits"): row_of(
+            compare_with_holdout(hits_GT, units_SD, hits, units_SD)
+        ),
     }
 
 
@@ -249,13 +253,13 @@ def _figures(
     people_t, s_t = target.counts[table], target.counts[synthesis]
     N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t
-    right = guessed(counts.baselines.guessed, left_t, s_t, guess_is_impossible(target))
-    attributed = sum_of_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
+    right = count_right_guesses(counts.baselines.guessed, left_t, s_t, guess_is_impossible(target))
+    attributed = sum_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
     figures = {
         "iS": percent(records.iS, N),
         "DiSCO": percent(records.DiSCO, N),
-        "DCAP": percent(attributed, N * ONE),
-        "guessed": percent(right, N * ONE),
+        "DCAP": percent(attributed, N * SCALE),
+        "guessed": percent(right, N * SCALE),
     }
     for share, claims in zip(certainties, counts.certainty, strict=True):
         at = certainty(claims, N)
@@ -298,7 +302,9 @@ def _measure_membership(
     persons = _draw_persons(drawn, last)
 
     def attack(by_keys: Sequence[int], by_records: Sequence[int], syntheses: Sequence[int]) -> dict[str, Any]:
-        of_keys, of_records = (Found(at[0], sizes[0], at[1], sizes[1]) for at in (by_keys, by_records))
+        of_keys, of_records = (
+            MembershipClaims(at[0], sizes[0], at[1], sizes[1]) for at in (by_keys, by_records)
+        )
         distances = _find_distances(drawn, persons, syntheses)
         return row_of(membership(of_keys, of_records, *distances, per_unit, prepared.claim))
 

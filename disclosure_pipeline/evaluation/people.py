@@ -35,15 +35,15 @@ from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
 from disclosure_pipeline.evaluation.population import UnitRecords, find_people, measure_by_units, read_units
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance
-from disclosure_pipeline.measures.copies import chances_of_columns_apart
+from disclosure_pipeline.measures.copies import chances_of_independent_columns
 from disclosure_pipeline.measures.exact import IntArray, percent
-from disclosure_pipeline.measures.people import PeopleCounts, found_by_columns_apart, people_copied
+from disclosure_pipeline.measures.people import PeopleCounts, found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,
     SHARED_WITH_RELEASES,
     Together,
-    find_chance_of_any,
+    any_beyond_by_chance,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -115,8 +115,10 @@ def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, 
 
 
 def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: int) -> float:
-    [chances] = chances_of_columns_apart(codes, [column.size for column in sample], [range(len(sample))])
-    return found_by_columns_apart(chances, N_s, len(codes[0]))
+    [chances] = chances_of_independent_columns(
+        codes, [column.size for column in sample], [range(len(sample))]
+    )
+    return found_by_independent_columns(chances, N_s, len(codes[0]))
 
 
 MOST_RECORDS = 200_000
@@ -369,7 +371,7 @@ def _describe_one(result: Disclosure) -> pd.DataFrame:
                 DiSCO_any_beyond=of_target["DiSCO_beyond"],
                 DiSCO_any_beyond_se=error,
                 DiSCO_any_fresh=others,
-                DiSCO_any_by_chance=find_chance_of_any(0.0, error, len(result.targets)),
+                DiSCO_any_by_chance=any_beyond_by_chance(0.0, error, len(result.targets)),
                 DiSCO_any_beyond_chance=of_target["DiSCO_beyond_chance"],
             )
         )

@@ -36,9 +36,9 @@ from disclosure_pipeline.measures.copies import (
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.resemblance import Shared
+from disclosure_pipeline.measures.resemblance import SharedCounts
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
+from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_records_of_unit
 from disclosure_pipeline.measures.survey import (
     HouseholdRisk,
     household_risk,
@@ -49,7 +49,7 @@ from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_o
 from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.measures.weighted import (
-    ENDING,
+    WEIGHTED,
     PlacedWeights,
     weigh_bands,
     weigh_copies,
@@ -172,7 +172,7 @@ class UnitWholeCounts:
     """Whole records of one synthesis, as `KeyCounts` has them, of units."""
 
     uniques: Uniques
-    shared: Shared
+    shared: SharedCounts
     unique_hits: HitCounts
     people: PeopleCounts
 
@@ -347,7 +347,7 @@ def measure_population(result: Disclosure, records: WeightedRecords, plan: Measu
 def _bound_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
     """Return the frame, with what of the differences from others is beyond chance."""
     frame = frame_of(rows, ["target", "synthesis"], list(next(iter(rows.values()), ())))
-    for name in [name for name in map(str, frame) if name.endswith(f"_beyond{ENDING}")]:
+    for name in [name for name in map(str, frame) if name.endswith(f"_beyond{WEIGHTED}")]:
         frame = add_beyond_chance(frame, name, comparisons)
     return frame
 
@@ -355,7 +355,7 @@ def _bound_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparison
 def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.DataFrame:
     """Return the frame `population` with the shares of people copied; `records` are of all columns."""
     q = combine_columns(list(records.columns.values()))
-    own = np.ones_like(q.q[0]) if records.unit is None else count_alike(records.unit, q.q[0])
+    own = np.ones_like(q.q[0]) if records.unit is None else count_records_of_unit(records.unit, q.q[0])
     alone = q.counts[0][q.q[0]] == own
     rows = [
         weigh_copies(
@@ -368,7 +368,7 @@ def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.Data
         for synthesis in range(1, len(q.q))
     ]
     population = result.population.join(pd.DataFrame(rows, index=result.population.index))
-    return add_beyond_chance(population, f"people_copied_beyond{ENDING}")
+    return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
 
 
 def _measure_target(
@@ -394,6 +394,6 @@ def _measure_target(
     figures |= weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
     banded = {}
     if target.band is not None:
-        by_others = found[f"iS_others{ENDING}"]
+        by_others = found[f"iS_others{WEIGHTED}"]
         banded = weigh_bands(cells.f, target.band, cells.position, is_left, records.weight, by_others)
     return figures, banded

@@ -29,7 +29,7 @@ from disclosure_pipeline.measures.resemblance import (
     Overlap,
     RankGroups,
     Resemblance,
-    Shared,
+    SharedCounts,
     distance_relabelled,
     find_heaps,
     looks_renumbered,
@@ -86,7 +86,7 @@ def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, lis
     return rows, warnings
 
 
-def whole_key_overlap(shared: Sequence[Shared], N_d: int, N_s: Sequence[int]) -> Rows:
+def whole_key_overlap(shared: Sequence[SharedCounts], N_d: int, N_s: Sequence[int]) -> Rows:
     """Return the overlap of the combination of all keys, by synthesis; a missing value is a level."""
     return {
         (WHOLE_KEY, synthesis): row_of(

@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
 from disclosure_pipeline.evaluation.population import UnitRecords, WeightedRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
@@ -146,12 +146,12 @@ def _measure_units(
     everybody = np.ones(len(owners), dtype=np.int64)
     units = UnitCells.from_records(q_of_record, cells.position, owners, everybody)
     rows = []
-    for group, figures in enumerate(disclosed.of_groups(group_of_record, groups)):
+    for group, figures in enumerate(disclosed.by_group(group_of_record, groups)):
         members = (group_of_record == group).astype(np.int64)
         people = UnitCells.from_records(q_of_record, cells.position, owners, members).records
         records = int(people.sum())
         right, right_others, error = guesses_of_units(cells.f, units, people, no_guess, records)
-        guessed_beyond = percent(right - right_others, records * ONE)
+        guessed_beyond = percent(right - right_others, records * SCALE)
         rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
     return rows
 
@@ -288,7 +288,7 @@ def measure_exposed_groups(
         cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
         disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
         for column, (group_of_record, labels) in zip(by, members, strict=True):
-            figures = disclosed.of_groups(group_of_record, len(labels))
+            figures = disclosed.by_group(group_of_record, len(labels))
             if weight is not None:
                 of_people = weigh_groups(disclosed, weight, group_of_record, len(labels))
                 figures = [row | people for row, people in zip(figures, of_people, strict=True)]

@@ -17,13 +17,13 @@ from fractions import Fraction
 import numpy as np
 
 from disclosure_pipeline.measures.exact import (
-    ONE,
+    SCALE,
     Floats,
     Grouped,
     IntArray,
     Mask,
     percent,
-    sum_of_quotients,
+    sum_quotients,
     total,
 )
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
@@ -301,24 +301,24 @@ def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s
     records = totals.records
     return CAP(
         baseCAPd=percent(base, base_of),
-        CAPd=percent(_sum(totals.CAPd), N_d * ONE),
-        CAPs=percent(_sum(totals.CAPs), N_s * ONE),
-        DCAP=percent(right, N_d * ONE),
-        CAP_matched=percent(right, records.iS * ONE),
+        CAPd=percent(_sum(totals.CAPd), N_d * SCALE),
+        CAPs=percent(_sum(totals.CAPs), N_s * SCALE),
+        DCAP=percent(right, N_d * SCALE),
+        CAP_matched=percent(right, records.iS * SCALE),
         TCAP=percent(records.DiSCO, records.iS),
         TCAP_disclosive=percent(records.DiSCO, records.DiS),
-        TCAP_taub=percent(_sum(totals.TCAP_taub), totals.certain * ONE),
-        DCAP_scaled=_scaled(right, N_d * ONE, base, base_of),
+        TCAP_taub=percent(_sum(totals.TCAP_taub), totals.certain * SCALE),
+        DCAP_scaled=_scaled(right, N_d * SCALE, base, base_of),
         TCAP_scaled=_scaled(records.DiSCO, records.iS, base, base_of),
-        n_predicted_correctly=guessed / ONE,
-        pct_predicted_correctly=percent(guessed, N_d * ONE),
+        n_predicted_correctly=guessed / SCALE,
+        pct_predicted_correctly=percent(guessed, N_d * SCALE),
         min_DCAP=percent(cells.smallest_d, N_d),
         min_CAP_matched=percent(cells.smallest_share.numerator, cells.smallest_share.denominator),
     )
 
 
 def _sum(by_denominator: Grouped) -> int:
-    return sum_of_quotients(by_denominator.sums, by_denominator.groups)
+    return sum_quotients(by_denominator.sums, by_denominator.groups)
 
 
 def _scaled(part: int, whole: int, base: int, base_of: int) -> float:

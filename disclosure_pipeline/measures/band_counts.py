@@ -13,19 +13,19 @@ from functools import cached_property
 import numpy as np
 
 from disclosure_pipeline.measures.baselines import sum_of_squares
-from disclosure_pipeline.measures.certainty import chances_to_be_claimed, is_enough
+from disclosure_pipeline.measures.certainty import chances_to_be_claimed, reaches_share
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
     chance_of_none,
     draw_of_others,
     draw_of_synthetic,
-    highest,
-    lowest,
+    highest_likely,
+    lowest_likely,
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 _NARROW = 2**31
 
@@ -72,7 +72,7 @@ class Band:
 
 @dataclass(frozen=True)
 class ClaimCounts:
-    """GT records of whom something is claimed, and rightly; and in units of 1 / `ONE_CHANCE` rightly at n.
+    """GT records of whom something is claimed, and rightly; and in units of 1 / `CHANCE_SCALE` rightly at n.
 
     Integers that add up over keys. `squares`: of what each q adds to the difference (`sum_of_squares`).
     """
@@ -103,9 +103,9 @@ class BandCounts:
     guessed_others: DrawnGuessCounts
 
     @classmethod
-    def nothing(cls, certainties: int) -> BandCounts:
+    def empty(cls, certainties: int) -> BandCounts:
         """Return the counts of q that one record has, and of none."""
-        nobody = DrawnGuessCounts.nothing()
+        nobody = DrawnGuessCounts.empty()
         return cls(ClaimCounts(), 0, 0, 0, (ClaimCounts(),) * certainties, nobody, nobody, nobody)
 
 
@@ -114,16 +114,16 @@ def band_counts(
 ) -> BandCounts:
     """Count some or all q."""
     if not len(f.q):
-        return BandCounts.nothing(len(certainties))
+        return BandCounts.empty(len(certainties))
     w = _Windows.over(f, d, band, sizes)
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
     claimed = _claim(w.only(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left)))
     guessed = _guess(w, w.f.s, None, without_self=False)
-    d_q, s_q = w.f.d_q[w.told], w.f.s_q[w.told]
+    d_q, s_q = w.f.d_q[w.occupied], w.f.s_q[w.occupied]
     rest = s_q - w.within(w.f.s)
     at_n = w.q0[rest] - w.q0[s_q]
     by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
-    right = total(w.people[w.told], (rest == 0) & (s_q > 0))
+    right = total(w.people[w.occupied], (rest == 0) & (s_q > 0))
     return BandCounts(
         disclosed=_count_claims(w, claimed.claimed, right, at_n, by_others),
         claimed_at_n=claimed.right_at_n,
@@ -141,7 +141,7 @@ class _Windows:
     """The cells of some q by place, and the positions at which the band of each begins and ends.
 
     `people`: the GT records to be told of in each cell. `p0`, `q0`: P0 and Q0 of each number of records, in
-    units of 1 / `ONE_CHANCE`.
+    units of 1 / `CHANCE_SCALE`.
     """
 
     f: FrequencyTable
@@ -153,7 +153,7 @@ class _Windows:
     @classmethod
     def over(cls, f: FrequencyTable, people: IntArray, band: Band, sizes: Sizes) -> _Windows:
         p0, q0 = (
-            in_integers(chances(np.arange(int(records.max()) + 1)))
+            to_integer_chances(chances(np.arange(int(records.max()) + 1)))
             for chances, records in ((sizes.p0, f.d_q), (sizes.q0, f.s_q))
         )
         if band.is_ordered:
@@ -168,19 +168,19 @@ class _Windows:
         return replace(self, f=_select(self.f, cells), people=self.people[cells])
 
     @cached_property
-    def told(self) -> IntArray:
+    def occupied(self) -> IntArray:
         """The cells with people to be told of."""
         return np.flatnonzero(self.people)
 
     @cached_property
     def low(self) -> IntArray:
-        """The position at which the band of each cell of `told` begins."""
-        return self._find(self.told, self.band.low)
+        """The position at which the band of each cell of `occupied` begins."""
+        return self._find(self.occupied, self.band.low)
 
     @cached_property
     def high(self) -> IntArray:
-        """The position at which the band of each cell of `told` ends."""
-        return self._find(self.told, self.band.high)
+        """The position at which the band of each cell of `occupied` ends."""
+        return self._find(self.occupied, self.band.high)
 
     @cached_property
     def reach(self) -> IntArray:
@@ -203,7 +203,7 @@ class _Windows:
 
         More than half of them lie around the middle one, if so: only what reaches that has to be looked at.
         """
-        f, up_to = self.f, sums_before(records)
+        f, up_to = self.f, cumulative_sums(records)
         first, end = up_to[f.first], up_to[np.append(f.first[1:], len(f.q))]
         number = end - first
         middle = np.searchsorted(up_to, first + number // 2, side="right") - 1
@@ -213,13 +213,13 @@ class _Windows:
         return (around >= number - left - 1) | (number <= 2 * (left + 1))
 
     def within(self, records: IntArray) -> IntArray:
-        """Return the records of its q within the band of each cell of `told`."""
-        up_to = sums_before(records)
+        """Return the records of its q within the band of each cell of `occupied`."""
+        up_to = cumulative_sums(records)
         return up_to[self.high] - up_to[self.low]
 
     def from_smallest(self, records: IntArray) -> IntArray:
         """Return W_v of each cell."""
-        up_to = sums_before(records)
+        up_to = cumulative_sums(records)
         return up_to[self.reach] - up_to[:-1]
 
 
@@ -227,16 +227,16 @@ def _select(f: FrequencyTable, cells: IntArray) -> FrequencyTable:
     return replace(f, **{name: getattr(f, name)[cells] for name in ("q", "t", "d", "s", "d_q", "s_q")})
 
 
-def sums_before(values: IntArray) -> IntArray:
+def cumulative_sums(values: IntArray) -> IntArray:
     """Return the sum of all values before each position, and of all."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
 def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:
-    """Return the counts; `at_n`, `by_others`: chances of a record of each cell of `told`."""
-    people, added = w.people[w.told], np.zeros(len(w.f.q), dtype=np.int64)
-    added[w.told] = people * (at_n - by_others)
-    squares = sum_of_squares(w.f.sum_by_q(added)) if len(w.told) else 0
+    """Return the counts; `at_n`, `by_others`: chances of a record of each cell of `occupied`."""
+    people, added = w.people[w.occupied], np.zeros(len(w.f.q), dtype=np.int64)
+    added[w.occupied] = people * (at_n - by_others)
+    squares = sum_of_squares(w.f.sum_by_q(added)) if len(w.occupied) else 0
     return ClaimCounts(claimed, right, int((people * at_n).sum()), int((people * by_others).sum()), squares)
 
 
@@ -247,20 +247,21 @@ def _claim(w: _Windows) -> ClaimCounts:
         return ClaimCounts()
     outside = f.s_q - w.from_smallest(f.s)
     claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
-    at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.told)
+    at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.occupied)
     return _count_claims(w, total(f.sum_by_q(w.people), claimed_q), 0, at_n, _claim_by_others(w))
 
 
 def _claim_by_others(w: _Windows) -> IntArray:
-    """Return the sum over v for a person of each cell k of `told`, left out of d_q and of the window at k.
+    """Return the sum over v of the table in `bands`, for one person of each cell k of `occupied`.
 
-    The windows that k lies in begin at neighbouring cells, so sums over the cells before each one are enough.
+    The person is left out of d_q and of every W_v that holds k. The windows that hold k begin at neighbouring
+    cells, so cumulative sums are enough.
     """
-    f, p0, k = w.f, w.p0, w.told
+    f, p0, k = w.f, w.p0, w.occupied
     outside = f.d_q - w.from_smallest(f.d)
     others = outside - (outside > 0)  # where k is outside itself
-    with_k = sums_before(p0[outside] - p0[outside + f.d])
-    without_k = sums_before((p0[others] - p0[others + f.d]) * (outside > 0))
+    with_k = cumulative_sums(p0[outside] - p0[outside + f.d])
+    without_k = cumulative_sums((p0[others] - p0[others + f.d]) * (outside > 0))
     begin = np.searchsorted(w.reach, k, side="right")
     first, end = f.at_cells(f.first, k), f.at_cells(np.append(f.first[1:], len(f.q)), k)
     own = p0[outside[k]] - p0[outside[k] + f.d[k] - 1]
@@ -272,34 +273,38 @@ def _claim_by_others(w: _Windows) -> IntArray:
 def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
     f = w.f
     has_value = f.t != w.band.missing
-    s, d, told = f.s * has_value, f.d * has_value, has_value[w.told]
-    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.told) - told
+    s, d, told = f.s * has_value, f.d * has_value, has_value[w.occupied]
+    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.occupied) - told
     near, near_others = w.within(s), w.within(d) - told
-    claimed_q = f.sum_by_q(is_enough(w.from_smallest(s), f.at_cells(in_q), c)) > 0
+    claimed_q = f.sum_by_q(reaches_share(w.from_smallest(s), f.at_cells(in_q), c)) > 0
 
     def chances(part: IntArray, whole: IntArray, draw: Draw | None) -> IntArray:
         if draw is None:
-            return is_enough(part, whole, c) * ONE_CHANCE
+            return reaches_share(part, whole, c) * CHANCE_SCALE
         chance = draw.chance
         return _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, chance))
 
-    s_q = f.at_cells(in_q, w.told)
-    right = total(w.people[w.told], is_enough(near, s_q, c))
+    s_q = f.at_cells(in_q, w.occupied)
+    right = total(w.people[w.occupied], reaches_share(near, s_q, c))
     claimed = total(f.sum_by_q(w.people), claimed_q)
     return _count_claims(w, claimed, right, chances(near, s_q, of_SD), chances(near_others, in_others, of_GT))
 
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
     f, has_amount = w.f, w.band.is_amount(w.f.t)
-    up_to = sums_before(r * has_amount)
-    of_amounts = has_amount[w.told]
-    cells, low, high = (positions[of_amounts] for positions in (w.told, w.low, w.high))
+    up_to = cumulative_sums(r * has_amount)
+    of_amounts = has_amount[w.occupied]
+    cells, low, high = (positions[of_amounts] for positions in (w.occupied, w.low, w.high))
     first, end = f.at_cells(f.first, cells), f.at_cells(np.append(f.first[1:], len(f.q)), cells)
     below, within = up_to[low] - up_to[first], up_to[high] - up_to[low]
     above = up_to[end] - up_to[high]
     within = within - without_self
     people, records = w.people[cells], below + within + above
-    found = ONE_CHANCE - in_integers(chance_of_none(records, draw)) if draw else (records > 0) * ONE_CHANCE
+    found = (
+        CHANCE_SCALE - to_integer_chances(chance_of_none(records, draw))
+        if draw
+        else (records > 0) * CHANCE_SCALE
+    )
     return DrawnGuessCounts(
         int((people * median_chances(below, within, above, draw)).sum()),
         Grouped.sum_by_group(f.t[cells], people * found),
@@ -307,7 +312,7 @@ def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -
 
 
 def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Draw | None) -> IntArray:
-    """Return the chance that the median of a draw is within, in units of 1 / `ONE_CHANCE`.
+    """Return the chance that the median of a draw is within, in units of 1 / `CHANCE_SCALE`.
 
     Of the lower middle value it is that of fewer drawn below than all others and of no more above, of the
     upper one the other way round.
@@ -316,17 +321,19 @@ def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Dra
         records = below + within + above
         middle = [(records - 1) // 2, records // 2]
         hits = sum((below <= place) & (place < below + within) for place in middle)
-        return np.asarray(hits, dtype=np.int64) * (ONE_CHANCE // 2)
-    drawn = ONE_CHANCE - in_integers(chance_of_none(below + within + above, draw))
+        return np.asarray(hits, dtype=np.int64) * (CHANCE_SCALE // 2)
+    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(below + within + above, draw))
     missed = _outnumber(below, within + above, draw) + _outnumber(above, below + within, draw)
     return np.maximum(drawn - missed, 0)
 
 
 def _outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
     """Return the chance that more of `own` are drawn than of the others, as many counting by half."""
-    surely = lowest(own, draw.chance) > highest(others, draw.chance)
-    chances = surely * ONE_CHANCE
-    near = np.flatnonzero(~surely & (highest(own, draw.chance) >= lowest(others, draw.chance)) & (own > 0))
+    surely = lowest_likely(own, draw.chance) > highest_likely(others, draw.chance)
+    chances = surely * CHANCE_SCALE
+    near = np.flatnonzero(
+        ~surely & (highest_likely(own, draw.chance) >= lowest_likely(others, draw.chance)) & (own > 0)
+    )
     if len(near):
         more = Fraction(int(others.max()) + 2, 2 * int(others.max()) + 3)  # the next share above a half
 
@@ -342,10 +349,10 @@ def _outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
 def _chances_of_pairs(
     own: IntArray, others: IntArray, chances: Callable[[IntArray, IntArray], Floats]
 ) -> IntArray:
-    """Return the chances of pairs in units of 1 / `ONE_CHANCE`, each pair asked for once; 0 of no own."""
+    """Return the chances of pairs in units of 1 / `CHANCE_SCALE`, each pair asked for once; 0 of no own."""
     result = np.zeros(len(own), dtype=np.int64)
     present = np.flatnonzero(own > 0)
     if len(present):
         pairs, pair = np.unique(np.stack((own[present], others[present])), axis=1, return_inverse=True)
-        result[present] = in_integers(chances(pairs[0], pairs[1]))[pair.reshape(-1)]
+        result[present] = to_integer_chances(chances(pairs[0], pairs[1]))[pair.reshape(-1)]
     return result

@@ -35,20 +35,20 @@ from disclosure_pipeline.measures.band_counts import (
     Band,
     BandCounts,
     ClaimCounts,
+    cumulative_sums,
     median_chances,
-    sums_before,
 )
 from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
+    count_right_by_mode_of_draw,
+    count_right_guesses_of_draw,
     draw_of_others,
     draw_of_synthetic,
-    guessed_by_overall_mode_of_draw,
-    guessed_from_draw,
 )
-from disclosure_pipeline.measures.exact import ONE, IntArray, percent
+from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
 from disclosure_pipeline.measures.guesses import guessed_beyond_error
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
@@ -170,12 +170,12 @@ def bands(
     overall = _overall_chances(s_t[band.order], band, None, without_self=False)
     at_n = _overall_chances(s_t[band.order], band, of_SD, without_self=False) if of_SD else overall
     others = _overall_chances(d_t[band.order], band, of_GT, without_self=True)
-    guessed = guessed_from_draw(counts.guessed, by_place, overall)
+    guessed = count_right_guesses_of_draw(counts.guessed, by_place, overall)
     right = (
-        guessed_from_draw(counts.guessed_at_n, by_place, at_n),
-        guessed_from_draw(counts.guessed_others, by_place, others),
+        count_right_guesses_of_draw(counts.guessed_at_n, by_place, at_n),
+        count_right_guesses_of_draw(counts.guessed_others, by_place, others),
     )
-    by_median = tuple(guessed_by_overall_mode_of_draw(by_place, chances) for chances in (at_n, others))
+    by_median = tuple(count_right_by_mode_of_draw(by_place, chances) for chances in (at_n, others))
     disclosed = _share(counts.disclosed, N_d)
     claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
     return Bands(
@@ -183,9 +183,9 @@ def bands(
         *_share(claimed, N_d),
         percent(counts.disclosed.right, N_d),
         *disclosed,
-        guessed_within=percent(guessed, N_d * ONE),
-        guessed_within_others=percent(right[1], N_d * ONE),
-        guessed_within_beyond=percent(right[0] - right[1], N_d * ONE),
+        guessed_within=percent(guessed, N_d * SCALE),
+        guessed_within_others=percent(right[1], N_d * SCALE),
+        guessed_within_beyond=percent(right[0] - right[1], N_d * SCALE),
         guessed_within_beyond_se=guessed_beyond_error(
             right, (by_median[0], by_median[1]), int(left_t.sum()), with_others, N_d, sizes.n
         ),
@@ -204,14 +204,14 @@ def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
 
 def _share(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
     """Return what others show, what SD does beyond that, and its standard error, in percent."""
-    at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * ONE_CHANCE
+    at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * CHANCE_SCALE
     return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
 
 
 def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
     """Return the chance that the median of the whole table is within the band of each place."""
     amounts = np.array(band.amounts, dtype=np.int64)
-    up_to = sums_before(np.where(band.is_amount(np.arange(band.size)), r, 0))
+    up_to = cumulative_sums(np.where(band.is_amount(np.arange(band.size)), r, 0))
     low, high = band.low[amounts], band.high[amounts]
     within = up_to[high] - up_to[low] - without_self
     chances = np.zeros(band.size, dtype=np.int64)

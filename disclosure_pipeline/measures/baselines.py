@@ -1,7 +1,7 @@
-"""Baselines: each figure of a fresh sample of other people of the same population instead of SD.
+"""Baselines: the figures that a fresh sample of other people from the same population would show.
 
 This project's own. Much of DiSCO is what anybody learns from *other* people's records. GT itself says how
-much: for each person the other N_d - 1 records are such a sample, of people who are not that person. Both
+much: for each person, the other N_d - 1 records are a sample of the population without that person. Both
 sides are compared at n = min(N_s, N_d - 1) records, in closed form:
 
 | figure | SD at n records, in GT records | the others at n, in GT records |
@@ -10,17 +10,16 @@ sides are compared at n = min(N_s, N_d - 1) records, in closed form:
 | DiSCO | sum d_tq (Q0(s_q - s_tq) - Q0(s_q)) | sum d_tq (P0(d_q - d_tq) - P0(d_q - 1)) |
 | DCAP | sum d_tq s_tq/s_q (1 - Q0(s_q)) | sum d_tq (d_tq - 1)/(d_q - 1) (1 - P0(d_q - 1)), d_q >= 2 |
 
-P0(m) is the chance that none of m given other GT records is among n drawn, Q0(m) the same of SD records
-(`samples.Sizes`). At n >= N_d - 1 P0 is 1 for m = 0, else 0; at n = N_s so is Q0. The guess of the most
-frequent level (`guesses`) is the average over all draws where the sizes differ (`drawn_guesses`).
+P0(m) is the chance that a draw of n other GT records contains none of m given ones; Q0(m) is the same for SD
+records (`samples.Sizes`). If n >= N_d - 1, P0 is 1 for m = 0 and 0 otherwise; if n = N_s, so is Q0. Where the
+sizes differ, the guess of the most frequent level (`guesses`) is averaged over all draws (`drawn_guesses`).
 
-`…_beyond` is the figure at n less that of the others. The integers that all this takes are `BaselineCounts`,
-beside d² by d_q and d·s by s_q, which are `Totals.CAPd` and `Totals.DCAP`, all of which add up over keys:
-every engine may count them in its own way.
+`…_beyond` is the figure at n minus that of the others. The inputs are the integers of `BaselineCounts`, with
+d² by d_q and d·s by s_q (`Totals.CAPd`, `Totals.DCAP`). All of them add up over keys.
 
-Exclusions set cells to zero once it is decided what discloses (`DisclosureTables`); so does this: the chances
-are those of the untouched tables, and the records that are excluded are not counted on either side. DCAP is
-of the tables that the exclusions leave, as CAPd and DCAP are.
+Exclusions set cells to zero after disclosure is decided (`DisclosureTables`). Likewise, the chances here are
+those of the untouched tables, and excluded records are counted on neither side. Only DCAP is computed from
+the tables that the exclusions leave, as CAPd is.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from disclosure_pipeline.measures.drawn_guesses import (
     DrawnGuessCounts,
     count_drawn_guesses,
 )
-from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent
+from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.guesses import (
     GuessCounts,
     Guessing,
+    count_right_guesses,
     guess_counts,
     guess_counts_without_self,
-    guessed,
 )
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -58,15 +57,15 @@ from disclosure_pipeline.measures.words import (
     standard_error_of,
 )
 
-_HALF = 15  # bits of the halves of a fraction in units of 1 / `ONE_CHANCE`
+_HALF = 15  # bits of the halves of a fraction in units of 1 / `CHANCE_SCALE`
 
 
 def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
-    """Return the sum of x², in units of 1 / `ONE_CHANCE`² as x is in 1 / `ONE_CHANCE`.
+    """Return the sum of x², in units of 1 / `CHANCE_SCALE`² as x is in 1 / `CHANCE_SCALE`.
 
     An entry can stand for several `keys`. Up to 10^9 records the sums of the parts of x fit into 64 bits.
     """
-    whole, fraction = x >> 2 * _HALF, x & (ONE_CHANCE - 1)
+    whole, fraction = x >> 2 * _HALF, x & (CHANCE_SCALE - 1)
     parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
     return sum(
         (2 - (i == j)) * int((parts[i] * parts[j] * keys).sum()) << _HALF * (4 - i - j)
@@ -134,7 +133,7 @@ def baseline_counts(
         by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
         by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
         left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
-        squares=_square_differences(f, sizes, left, left_s, _added_by_keys(f, d, occupied, sizes)),
+        squares=_square_differences(f, sizes, left, left_s, _disclosed_beyond_by_key(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
         drawn_from_SD=drawn_from_SD,
@@ -144,7 +143,7 @@ def baseline_counts(
 
 def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
     """Count the same for `GT` q that one GT record has, and any number that none has; nothing is excluded."""
-    nothing, nobody = Grouped.nothing(), GuessCounts(Grouped.nothing(), Grouped.nothing())
+    nothing, nobody = Grouped.empty(), GuessCounts(Grouped.empty(), Grouped.empty())
     return BaselineCounts(
         by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
         by_s_q=nothing,
@@ -154,22 +153,22 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
         squares=Squares(0, 0, 0),
         guessed=nobody,
         guessed_others=nobody,
-        drawn_from_SD=DrawnGuessCounts.nothing() if sizes.synthetic_is_drawn else None,
-        drawn_from_GT=DrawnGuessCounts.nothing() if sizes.others_are_drawn else None,
+        drawn_from_SD=DrawnGuessCounts.empty() if sizes.synthetic_is_drawn else None,
+        drawn_from_GT=DrawnGuessCounts.empty() if sizes.others_are_drawn else None,
     )
 
 
-def added_by_cells(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
-    """Return what a GT record of each cell adds to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
-    at_n = in_integers(sizes.q0(s_q - s)) - in_integers(sizes.q0(s_q))
-    return at_n - in_integers(sizes.p0(d_q - d)) + in_integers(sizes.p0(d_q - 1))
+def disclosed_beyond(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
+    """Return what a GT record of each cell adds to DiSCO at n less DiSCO_others, in 1 / `CHANCE_SCALE`."""
+    at_n = to_integer_chances(sizes.q0(s_q - s)) - to_integer_chances(sizes.q0(s_q))
+    return at_n - to_integer_chances(sizes.p0(d_q - d)) + to_integer_chances(sizes.p0(d_q - 1))
 
 
-def _added_by_keys(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
-    """Return what the records of each q add to DiSCO at n less DiSCO_others, in 1 / `ONE_CHANCE`."""
+def _disclosed_beyond_by_key(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
+    """Return what the records of each q add to DiSCO at n less DiSCO_others, in 1 / `CHANCE_SCALE`."""
     if not len(occupied):
         return np.empty(0, dtype=np.int64)
-    added = added_by_cells(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
+    added = disclosed_beyond(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
     new_q = np.flatnonzero(first_of_run(f.q[occupied]))
     by_q: IntArray = np.add.reduceat(d[occupied] * added, new_q)
     return by_q
@@ -196,22 +195,22 @@ def _square_differences(
 def found_beyond(others: IntArray, s_q: IntArray, sizes: Sizes) -> IntArray:
     """Return the chance that a person's q is in SD less that it is in the others' draw.
 
-    `others`: other GT records of the q (negative where nobody has it); in units of 1 / `ONE_CHANCE`.
+    `others`: other GT records of the q (negative where nobody has it); in units of 1 / `CHANCE_SCALE`.
     """
-    return in_integers(sizes.p0(np.maximum(others, 0))) - in_integers(sizes.q0(s_q))
+    return to_integer_chances(sizes.p0(np.maximum(others, 0))) - to_integer_chances(sizes.q0(s_q))
 
 
 def attributed_beyond(
     from_others: IntArray, others: IntArray, from_SD: IntArray, s_q: IntArray, sizes: Sizes
 ) -> IntArray:
-    """Return what the records of each q add to DCAP at n less DCAP_others, in 1 / `ONE_CHANCE`.
+    """Return what the records of each q add to DCAP at n less DCAP_others, in 1 / `CHANCE_SCALE`.
 
     `from_SD`: pairs of a GT and an SD record with one level, of `s_q` SD records; `from_others`: pairs of GT
     records, of so many `others` (negative where there is nobody).
     """
 
     def guess(pairs: IntArray, records: IntArray, none_drawn: Floats) -> IntArray:
-        return in_integers(pairs / np.maximum(records, 1) * (1 - none_drawn))
+        return to_integer_chances(pairs / np.maximum(records, 1) * (1 - none_drawn))
 
     others = np.maximum(others, 0)
     return guess(from_SD, s_q, sizes.q0(s_q)) - guess(from_others, others, sizes.p0(others))
@@ -308,15 +307,20 @@ def baselines(
     def share(records: float) -> float:
         return 100 * records / sizes.N_d
 
-    in_others = in_synthetic_of_others(counts.by_d_q, sizes)
-    iS_others, iS = share(in_others), share(_in_synthetic_at_n(counts.by_s_q, sizes))
-    DiSCO_others, DiSCO = share(_disclosed_by_others(counts, sizes)), share(_disclosed_at_n(counts, sizes))
+    in_others = count_found_by_others(counts.by_d_q, sizes)
+    iS_others, iS = share(in_others), share(_count_found_at_n(counts.by_s_q, sizes))
+    DiSCO_others, DiSCO = (
+        share(_count_disclosed_by_others(counts, sizes)),
+        share(_count_disclosed_at_n(counts, sizes)),
+    )
     left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
-    DCAP_others = share(_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
-    DCAP = share(_attributed_at_n(totals.DCAP, sizes))
-    of_SD = guessed(counts.guessed, left_t, s_t, no_guess)
-    at_n, others, error = guess_both(counts, Guessing(sizes, d_t, s_t, left_t, no_guess), sizes.N_d, sizes.n)
-    N = sizes.N_d * ONE
+    DCAP_others = share(_count_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
+    DCAP = share(_count_attributed_at_n(totals.DCAP, sizes))
+    of_SD = count_right_guesses(counts.guessed, left_t, s_t, no_guess)
+    at_n, others, error = compare_guesses(
+        counts, Guessing(sizes, d_t, s_t, left_t, no_guess), sizes.N_d, sizes.n
+    )
+    N = sizes.N_d * SCALE
     return Baselines(
         iS_at_n=iS,
         iS_others=iS_others,
@@ -345,7 +349,7 @@ def standard_error(squares: int, N_d: int) -> float:
     0 on average in every q, of which SD and GT both draw the records: so the squares have the variance of
     both. One record at least, where nothing differs.
     """
-    return 100 * max(math.sqrt(squares) / ONE_CHANCE, 1) / N_d
+    return 100 * max(math.sqrt(squares) / CHANCE_SCALE, 1) / N_d
 
 
 def _weighted(grouped: Grouped, chances: Floats) -> float:
@@ -353,31 +357,31 @@ def _weighted(grouped: Grouped, chances: Floats) -> float:
     return math.fsum((grouped.sums * chances).tolist())
 
 
-def _in_synthetic_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
+def _count_found_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
     return _weighted(by_s_q, 1 - sizes.q0(by_s_q.groups))
 
 
-def in_synthetic_of_others(by_d_q: Grouped, sizes: Sizes) -> float:
+def count_found_by_others(by_d_q: Grouped, sizes: Sizes) -> float:
     """Return iS_others, in GT records."""
     return _weighted(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
 
 
-def _disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
+def _count_disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
     by_rest, by_s_q = counts.by_other_levels_in_SD, counts.by_s_q
     return _weighted(by_rest, sizes.q0(by_rest.groups)) - _weighted(by_s_q, sizes.q0(by_s_q.groups))
 
 
-def _disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
+def _count_disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
     by_rest, by_d_q = counts.by_other_levels, counts.by_d_q
     return _weighted(by_rest, sizes.p0(by_rest.groups)) - _weighted(by_d_q, sizes.p0(by_d_q.groups - 1))
 
 
-def _attributed_at_n(ds_by_s_q: Grouped, sizes: Sizes) -> float:
+def _count_attributed_at_n(ds_by_s_q: Grouped, sizes: Sizes) -> float:
     chance_of_match = 1 - sizes.q0(ds_by_s_q.groups)
     return _weighted(ds_by_s_q, chance_of_match / np.maximum(ds_by_s_q.groups, 1))
 
 
-def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> float:
+def _count_attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> float:
     """Return DCAP_others; `dd_by_d_q`, `by_d_q`: d² and d added up by d_q, of what the exclusions leave."""
     assert np.array_equal(dd_by_d_q.groups, by_d_q.groups)
     others = by_d_q.groups - 1
@@ -385,12 +389,12 @@ def _attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> 
     return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
-def guess_both(counts: BaselineCounts, guessing: Guessing, whole: int, n: int) -> tuple[int, int, float]:
+def compare_guesses(counts: BaselineCounts, guessing: Guessing, whole: int, n: int) -> tuple[int, int, float]:
     """Return right guesses from SD and from the other GT records, and the error: see `Guessing`."""
-    return guessing.guess_both(
+    return guessing.compare_guesses(
         counts.drawn_from_SD or counts.guessed,
         counts.drawn_from_GT or counts.guessed_others,
-        in_synthetic_of_others(counts.by_d_q, guessing.sizes),
+        count_found_by_others(counts.by_d_q, guessing.sizes),
         whole,
         n,
     )

@@ -17,8 +17,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from disclosure_pipeline.measures.drawn_guesses import Binomials, Draw, highest, lowest
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, total
+from disclosure_pipeline.measures.drawn_guesses import Binomials, Draw, highest_likely, lowest_likely
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.words import NONE, SHARE, figure, neutral
 
@@ -72,7 +72,7 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
     if not len(f.q):
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]
-    enough = is_enough(s, f.at_cells(f.sum_by_q(s)), c)
+    enough = reaches_share(s, f.at_cells(f.sum_by_q(s)), c)
     return CertaintyCounts(total(d, f.at_cells(f.sum_by_q(enough) > 0)), total(d, enough))
 
 
@@ -86,29 +86,29 @@ def certainty_counts_of_others(
     r = f.d * may_be
     own = r > 0  # the person's record is among those that are guessed from, and left out
     others = f.at_cells(f.sum_by_q(r)) - own
-    right = is_enough(r - own, others, c)
+    right = reaches_share(r - own, others, c)
     largest = f.at_cells(f.largest_by_q(r))
     first = np.zeros(len(r), dtype=bool)
     best = np.flatnonzero(r == largest)
     first[best[first_of_run(f.q[best])]] = True
     second = f.at_cells(f.largest_by_q(np.where(first, 0, r)))
-    claimed = right | is_enough(np.where(first & own, second, largest), others, c)
+    claimed = right | reaches_share(np.where(first & own, second, largest), others, c)
     return CertaintyCounts(total(d, claimed), total(d, right))
 
 
-def is_enough(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
+def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
     """Return whether a part is not 0, and at least the share c of the whole."""
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
 
 
-_BITS = ONE.bit_length() - 1
+_BITS = SCALE.bit_length() - 1
 _AT_A_TIME = 1 << 19  # numbers of drawn records, of some pairs of counts
 
 
 def drawn_certainty_counts(
     f: FrequencyTable, r: IntArray, c: Fraction, no_guess: Mask, draw: Draw
 ) -> CertaintyCounts:
-    """Return the GT records whose level is claimed, and claimed rightly, in units of 1 / `ONE`.
+    """Return the GT records whose level is claimed, and claimed rightly, in units of 1 / `SCALE`.
 
     Claimed from a draw of the records `r` of each cell (shape: cells); where the draw leaves persons out,
     `r` are GT's. `no_guess` marks target levels (shape: targets); c is above 1/2 and at most 1.
@@ -135,11 +135,11 @@ def drawn_certainty_counts(
     )
     pairs, pair = np.unique(np.stack((own, others)), axis=1, return_inverse=True)
     chances = chances_to_be_claimed(pairs[0], pairs[1], c, draw.chance)
-    return CertaintyCounts(*(_weighted(part, pair.reshape(-1), chances) for part in (claimed, right)))
+    return CertaintyCounts(*(_sum_products(part, pair.reshape(-1), chances) for part in (claimed, right)))
 
 
-def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
-    """Return the people of all pairs, each times its chance, in units of 1 / `ONE`: the same in any order."""
+def _sum_products(people: IntArray, pair: IntArray, chances: Floats) -> int:
+    """Return the sum of people times chances, in units of 1 / `SCALE`; the order of records is irrelevant."""
     sums = np.zeros(len(chances), dtype=np.int64)
     np.add.at(sums, pair, people)
     of_pairs = zip(sums.tolist(), chances.tolist(), strict=True)
@@ -149,8 +149,8 @@ def _weighted(people: IntArray, pair: IntArray, chances: Floats) -> int:
 def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
     """Return the chances of `own` records with a level and `others` without, drawn alike (shape: pairs)."""
     binomials = Binomials.tabulate(np.unique(np.concatenate((own, others))), chance)
-    start = np.maximum(lowest(own, chance), 1)
-    steps = np.maximum(highest(own, chance) - start + 1, 1)
+    start = np.maximum(lowest_likely(own, chance), 1)
+    steps = np.maximum(highest_likely(own, chance) - start + 1, 1)
     # Rounded up to powers of two, so that pairs of nearly the same width are worked on together.
     widths = 1 << np.ceil(np.log2(steps)).astype(np.int64)
     chances = np.empty(len(own))

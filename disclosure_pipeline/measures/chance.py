@@ -23,7 +23,7 @@ from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import error_of_guesses
 from disclosure_pipeline.measures.people import ONCE_IN
-from disclosure_pipeline.measures.samples import Sizes, all_of_one_level
+from disclosure_pipeline.measures.samples import Sizes, chance_of_one_level
 from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points
 
 
@@ -72,7 +72,7 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     levels, first = np.unique(s_t[t[by_level]], return_index=True)
     for with_level, selected in zip(levels.tolist(), np.split(by_level, first)[1:], strict=True):
         by_s_q = Grouped.sum_by_group(s_q[selected], drawn.sums[selected])
-        expected += (by_s_q.sums * all_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
+        expected += (by_s_q.sums * chance_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
     return math.fsum(expected)  # exact, so that the order of the records makes no difference
 
 
@@ -138,22 +138,22 @@ def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> flo
     return min(figure, expected) if figure <= by_chance else figure
 
 
-def beyond_errors(figure: float, error: float, comparisons: int = 1) -> float:
+def difference_beyond_chance(figure: float, error: float, comparisons: int = 1) -> float:
     """Return what is bounded of a difference from others, whose standard error is known.
 
     It counts where it is as many errors away from 0 as once in `ONCE_IN` tables by chance, if errors are
     normal. NaN where the error is not finite, so that nothing is kept by it. `comparisons`: the number of
     targets.
 
-    >>> [beyond_errors(*figure) for figure in [(4.0, 1.5), (6.0, 1.5), (-2.0, 1.5), (0.0, math.inf)]]
+    >>> [difference_beyond_chance(*pair) for pair in [(4.0, 1.5), (6.0, 1.5), (-2.0, 1.5), (0.0, math.inf)]]
     [0.0, 6.0, -2.0, nan]
     """
     if not math.isfinite(error):
         return math.nan
-    return beyond_chance(figure, by_errors(error, comparisons))
+    return beyond_chance(figure, difference_by_chance(error, comparisons))
 
 
-def by_errors(error: float, comparisons: int = 1) -> float:
+def difference_by_chance(error: float, comparisons: int = 1) -> float:
     """Return how far chance alone takes a difference of this standard error, once in `ONCE_IN` tables."""
     return NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1))) * error
 

@@ -206,7 +206,7 @@ def exclude(
     return DisclosureTables(**reduced), taken_out
 
 
-def are_left(
+def mark_remaining(
     exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
 ) -> Mask:
     """Return whether the exclusions leave each cell, or each GT record."""

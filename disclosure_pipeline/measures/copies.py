@@ -25,7 +25,7 @@ import numpy.typing as npt
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records, first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.resemblance import Shared
+from disclosure_pipeline.measures.resemblance import SharedCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.words import (
@@ -239,7 +239,7 @@ class WholeRecordCounts(Protocol):
         """Return the counts of single records."""
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> SharedCounts:
         """Return the counts of records in both tables."""
 
     @property
@@ -273,7 +273,7 @@ def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
     return alone * math.exp(sizes.N_s * math.log1p(-chance)) if chance < 1 else 0.0
 
 
-def chances_of_columns_apart(
+def chances_of_independent_columns(
     codes: Sequence[IntArray],
     levels: Sequence[int],
     sets: Sequence[Sequence[int]],
@@ -287,7 +287,7 @@ def chances_of_columns_apart(
     of `levels`.
 
     >>> codes = [np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
-    >>> [chances.tolist() for chances in chances_of_columns_apart(codes, [2, 2], [[0, 1], [1]])]
+    >>> [chances.tolist() for chances in chances_of_independent_columns(codes, [2, 2], [[0, 1], [1]])]
     [[0.375, 0.125], [0.25]]
     """
     shares = [
@@ -303,7 +303,7 @@ def chances_of_columns_apart(
     ]
 
 
-def hits_of_columns_apart(chances: npt.NDArray[np.float64]) -> float:
+def hits_of_independent_columns(chances: npt.NDArray[np.float64]) -> float:
     """Return the percent of records with columns drawn apart that hit one of these GT records."""
     return 100 * sum_exactly(chances)
 
@@ -373,12 +373,12 @@ MANY_REPEATS = 20.0
 """Percent of the records that repeat, over those by chance: then it is asked whose they are."""
 
 
-def repeats_beyond_apart(repeated: int, shares: Sequence[Floats], records: int) -> float:
+def repeats_beyond_independence(repeated: int, shares: Sequence[Floats], records: int) -> float:
     """Return the percent of `records` that equal another one, beyond those where columns are drawn apart.
 
     `shares`: of each column the share of the records that have its level, for every record or for some.
 
-    >>> round(repeats_beyond_apart(80, [np.full(100, 0.01)], 100), 1)
+    >>> round(repeats_beyond_independence(80, [np.full(100, 0.01)], 100), 1)
     17.0
     """
     chance = np.multiply.reduce(shares)

@@ -8,27 +8,27 @@ from functools import lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask
+from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
+    aranges,
     combine_keys,
-    count_up,
     first_of_run,
     run_lengths,
 )
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 # By Bernstein's inequality a binomial is farther from its mean than so much in less than one of 10^9 draws.
 _DEVIATIONS = 7
 _RECORDS = 15
 
 
-def lowest(records: IntArray, chance: float) -> IntArray:
+def lowest_likely(records: IntArray, chance: float) -> IntArray:
     """Return a number of records below which hardly ever as few are drawn."""
     return np.maximum(np.floor(records * chance - _reach(records, chance)), 0).astype(np.int64)
 
 
-def highest(records: IntArray, chance: float) -> IntArray:
+def highest_likely(records: IntArray, chance: float) -> IntArray:
     """Return a number of records above which hardly ever as many are drawn."""
     reached = np.ceil(records * chance + _reach(records, chance)).astype(np.int64)
     return np.minimum(reached, records).astype(np.int64)
@@ -56,7 +56,7 @@ class Binomials:
     @classmethod
     def tabulate(cls, records: IntArray, chance: float) -> Binomials:
         """Tabulate for ascending numbers of records, and a chance above 0 and below 1."""
-        low, high = lowest(records, chance), highest(records, chance)
+        low, high = lowest_likely(records, chance), highest_likely(records, chance)
         lengths = high - low + 3
         exactly, fewer = np.zeros(int(lengths.sum())), np.zeros(int(lengths.sum()))
         first = np.cumsum(lengths) - lengths
@@ -123,7 +123,7 @@ def draw_of_others(sizes: Sizes) -> Draw | None:
 
 @dataclass(frozen=True)
 class DrawnGuessCounts:
-    """GT records, in units of 1 / `ONE_CHANCE`: sums of chances that add up over keys.
+    """GT records, in units of 1 / `CHANCE_SCALE`: sums of chances that add up over keys.
 
     right: on average so many are guessed rightly from the drawn records of their q.
     matched: of so many a record of their q is drawn, by their level t. All others are guessed the most
@@ -134,9 +134,9 @@ class DrawnGuessCounts:
     matched: Grouped
 
     @classmethod
-    def nothing(cls) -> DrawnGuessCounts:
+    def empty(cls) -> DrawnGuessCounts:
         """Nobody."""
-        return cls(0, Grouped.nothing())
+        return cls(0, Grouped.empty())
 
 
 def drawn_guess_counts(
@@ -146,10 +146,10 @@ def drawn_guess_counts(
     r = r * ~no_guess[f.t]
     guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
     if not len(guessable):
-        return DrawnGuessCounts.nothing()
+        return DrawnGuessCounts.empty()
     of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
-    named = in_integers(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
-    drawn = ONE_CHANCE - in_integers(chance_of_none(of_q, draw))
+    named = to_integer_chances(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
+    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(of_q, draw))
     people = d[guessable]
     return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
 
@@ -165,39 +165,39 @@ def count_drawn_guesses(
     )
 
 
-def guessed_from_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses on average by the better of both ways: see `guessed_by_key_of_draw`."""
+def count_right_guesses_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
+    """Return right guesses on average by the better of both ways: see `count_right_by_key_of_draw`."""
     return max(
-        guessed_by_key_of_draw(counts, people_t, overall), guessed_by_overall_mode_of_draw(people_t, overall)
+        count_right_by_key_of_draw(counts, people_t, overall), count_right_by_mode_of_draw(people_t, overall)
     )
 
 
-def guessed_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses on average of the mode of one's q, else of all, in units of 1 / `ONE`.
+def count_right_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
+    """Return right guesses on average of the mode of one's q, else of all, in units of 1 / `SCALE`.
 
     `people_t` are the GT records that are guessed, by level, `overall` the chance of each level to be the
     most frequent one of a draw (`overall_chances`; shape: targets).
     """
     matched_t = counts.matched.by_position(len(people_t))
     unmatched = zip(people_t, matched_t, overall, strict=True)
-    of_overall_mode = sum((int(people) * ONE_CHANCE - int(part)) * int(c) for people, part, c in unmatched)
-    return (counts.right * ONE_CHANCE + of_overall_mode) * (ONE // ONE_CHANCE**2)
+    of_overall_mode = sum((int(people) * CHANCE_SCALE - int(part)) * int(c) for people, part, c in unmatched)
+    return (counts.right * CHANCE_SCALE + of_overall_mode) * (SCALE // CHANCE_SCALE**2)
 
 
-def guessed_by_overall_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses of a draw's most frequent level for everyone, in units of 1 / `ONE`."""
+def count_right_by_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
+    """Return right guesses of a draw's most frequent level for everyone, in units of 1 / `SCALE`."""
     pairs = zip(people_t, overall, strict=True)
-    return sum(int(people) * int(chance) for people, chance in pairs) * (ONE // ONE_CHANCE)
+    return sum(int(people) * int(chance) for people, chance in pairs) * (SCALE // CHANCE_SCALE)
 
 
 def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
     """Return the chance of each level (shape: targets) to be named by a draw of all, for one who has it.
 
-    In units of 1 / `ONE_CHANCE`. `r_t` are the records by level.
+    In units of 1 / `CHANCE_SCALE`. `r_t` are the records by level.
     """
     guessable = np.where(no_guess, 0, r_t)
     one_key = np.zeros(len(r_t), dtype=np.int64)
-    return in_integers(chances_to_be_named(one_key, guessable, guessable > 0, draw))
+    return to_integer_chances(chances_to_be_named(one_key, guessable, guessable > 0, draw))
 
 
 def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
@@ -217,7 +217,7 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
     of_wanted = np.logical_or.reduceat(wanted[present] & (own[present] > 0), first)
     # A level that is never as frequent as the most frequent one, but in one of 10^9 draws, is not named.
     contends = np.repeat(of_wanted, cells_of_q)
-    contends &= highest(r[present], draw.chance) >= lowest(largest, draw.chance)
+    contends &= highest_likely(r[present], draw.chance) >= lowest_likely(largest, draw.chance)
     cells = present[contends]
     if not len(cells):
         return chances
@@ -287,8 +287,8 @@ class _Rivals:
         """Return the chance of a level of each entry to be named."""
         first = np.flatnonzero(first_of_run(self.c))
         entries = run_lengths(first, len(self.c))
-        start = np.maximum(lowest(self.r[first] - draw.without_self, draw.chance), 1)
-        steps = highest(self.r[first], draw.chance) - start + 1
+        start = np.maximum(lowest_likely(self.r[first] - draw.without_self, draw.chance), 1)
+        steps = highest_likely(self.r[first], draw.chance) - start + 1
         levels = np.add.reduceat(self.number, first)
         # Exact for polynomials of so many factors; of many similar ones fewer nodes are as good.
         nodes = np.minimum((levels + 1) // 2, np.ceil(2.5 * np.sqrt(levels)).astype(np.int64))
@@ -301,7 +301,7 @@ class _Rivals:
         for rule, width in np.unique(np.stack((nodes, widths)), axis=1).T.tolist():
             of_shape = np.flatnonzero((nodes == rule) & (widths == width))
             for chunk in _split(of_shape, entries[of_shape] * width):
-                entries_of_chunk = np.repeat(first[chunk], entries[chunk]) + count_up(entries[chunk])
+                entries_of_chunk = np.repeat(first[chunk], entries[chunk]) + aranges(entries[chunk])
                 j = np.repeat(start[chunk], entries[chunk])[:, None] + np.arange(width)
                 chances[entries_of_chunk] = self._chances_of(
                     entries_of_chunk, entries[chunk], j, rule, binomials, draw

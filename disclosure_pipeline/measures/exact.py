@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Quotients are added up as multiples of 2**-160. An error in the 160th bit cannot reach the 53rd, so the
 # sum is rounded once, when it becomes a float.
-ONE = 2**160
+SCALE = 2**160
 
 
 def percent(part: int | np.integer, whole: int | np.integer) -> float:
@@ -32,18 +32,18 @@ def total(counts: IntArray, where: Mask | None = None) -> int:
 
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
     """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0."""
-    return percent(sum_of_quotients(numerators, denominators), whole * ONE)
+    return percent(sum_quotients(numerators, denominators), whole * SCALE)
 
 
-def sum_of_quotients(numerators: IntArray, denominators: IntArray) -> int:
-    """Return sum(numerators / denominators) in units of 1 / `ONE`, too small by under a unit a denominator.
+def sum_quotients(numerators: IntArray, denominators: IntArray) -> int:
+    """Return sum(numerators / denominators) in units of 1 / `SCALE`, too small by under a unit a denominator.
 
     Numerators that share a denominator are added as integers first, so that the order of the records
     makes no difference. Entries whose denominator is 0 must have a numerator of 0.
     """
     grouped = Grouped.sum_by_group(denominators, numerators)
     return sum(
-        int(numerator) * ONE // int(denominator)
+        int(numerator) * SCALE // int(denominator)
         for numerator, denominator in zip(grouped.sums, grouped.groups, strict=True)
     )
 
@@ -103,7 +103,7 @@ class Grouped:
     sums: IntArray
 
     @classmethod
-    def nothing(cls) -> Grouped:
+    def empty(cls) -> Grouped:
         """No sum at all."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
@@ -111,7 +111,7 @@ class Grouped:
     def sum_by_group(cls, groups: IntArray, values: IntArray) -> Grouped:
         """Return the values (shape: that of groups, integers from 0 on) added up by group."""
         if not len(groups):
-            return cls.nothing()
+            return cls.empty()
         size = int(groups.max()) + 1
         if size <= _ROOMY * len(groups):
             sums = np.zeros(size, dtype=np.int64)

@@ -13,21 +13,21 @@ import numpy as np
 
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.exact import Floats, IntArray
-from disclosure_pipeline.measures.samples import Sizes, in_integers
+from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 
 _NO_CHANCE = 1e-30
 _FEW = 3  # numbers of records of another level that are looked for one by one
 
 
 @dataclass(frozen=True)
-class Chances:
+class DrawChances:
     """P0(m) and Q0(m) of `samples.Sizes` for m = 0, 1, …, up to where they are nothing."""
 
     p0: Floats
     q0: Floats
 
     @classmethod
-    def for_sizes(cls, sizes: Sizes) -> Chances:
+    def for_sizes(cls, sizes: Sizes) -> DrawChances:
         """Tabulate for tables of these sizes."""
         p0 = sizes.p0(_numbers(sizes.others_left, sizes.N_d - 1, sizes.n))
         q0 = sizes.q0(_numbers(sizes.synthetic_left, sizes.N_s, sizes.n))
@@ -57,11 +57,12 @@ def _smallest(supports: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class DisclosedCounts:
-    """GT records of some key combinations: what `disclosed` is made of, which adds up over them.
+    """Counts for `disclosure_of_key_set` over some key combinations; they add up over combinations.
 
-    By number of records of other levels in their q, from 0 on as far as the `Chances` go: of SD, and of GT.
-    smallest_support: SD records that agree on a disclosed record; 0 where there is none. squares: of what the
-    records of each q add to DiSCO_beyond.
+    by_other_levels_in_SD, by_other_levels: GT records by the number of SD (GT) records with their q and
+        another level, from 0 up to the last number that `DrawChances` has.
+    smallest_support: the smallest number of SD records that agree on a disclosed record; 0 if there is none.
+    squares: squares of what the records of each q add to DiSCO_beyond.
     """
 
     DiSCO: int
@@ -71,13 +72,13 @@ class DisclosedCounts:
     smallest_support: int = field(metadata={"add": _smallest})
 
     @classmethod
-    def nothing(cls, chances: Chances) -> DisclosedCounts:
+    def empty(cls, chances: DrawChances) -> DisclosedCounts:
         """Return the counts of no key combination."""
         return cls(0, np.zeros(len(chances.q0)), np.zeros(len(chances.p0)), 0, 0)
 
 
 @dataclass(frozen=True)
-class KeySetKeys:
+class KeySetKeyCounts:
     """GT records by the number of SD records of their q, and of other GT ones: alike for all targets.
 
     with_others: of how many a draw holds another GT record with their q.
@@ -88,7 +89,7 @@ class KeySetKeys:
     with_others: float
 
     @classmethod
-    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: Chances) -> KeySetKeys:
+    def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: DrawChances) -> KeySetKeyCounts:
         """Count all key combinations (shape: q)."""
         by_others = _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0))
         return cls(
@@ -98,7 +99,9 @@ class KeySetKeys:
         )
 
 
-def disclosed(counts: DisclosedCounts, of_keys: KeySetKeys, chances: Chances) -> KeySetDisclosure:
+def disclosure_of_key_set(
+    counts: DisclosedCounts, of_keys: KeySetKeyCounts, chances: DrawChances
+) -> KeySetDisclosure:
     """Compute what is disclosed: see `baselines`."""
     return KeySetDisclosure(
         DiSCO=counts.DiSCO,
@@ -131,7 +134,7 @@ class CellCounts:
     first: IntArray | None = None
 
 
-def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
+def disclosed_counts(cells: CellCounts, chances: DrawChances) -> DisclosedCounts:
     """Return the support of a disclosed record is the number of SD records that agree on it."""
     support = cells.support[cells.disclosed > 0]
     numbers, numbers_in_SD = len(chances.p0), len(chances.q0)
@@ -148,11 +151,11 @@ def disclosed_counts(cells: CellCounts, chances: Chances) -> DisclosedCounts:
     )
 
 
-def _square_differences(cells: CellCounts, chances: Chances) -> int:
+def _square_differences(cells: CellCounts, chances: DrawChances) -> int:
     """Return the squares of what the records of each q add to DiSCO at n less DiSCO_others."""
     if not cells.d.size:
         return 0
-    of_SD, of_others = in_integers(chances.q0), in_integers(chances.p0)
+    of_SD, of_others = to_integer_chances(chances.q0), to_integer_chances(chances.p0)
     added = _look_up(of_SD, cells.s_q - cells.s) - _look_up(of_others, cells.d_q - cells.d)
     added -= _look_up(of_SD, cells.s_q) - _look_up(of_others, np.maximum(cells.d_q - 1, 0))
     added *= cells.d

@@ -156,7 +156,7 @@ class FrequencyTable:
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
         """Return the values of all cells of each q that has cells, added up."""
         # Several times faster than adding up q by q.
-        return summands(np.cumsum(values, dtype=np.int64)[self._last])
+        return undo_cumsum(np.cumsum(values, dtype=np.int64)[self._last])
 
     def largest_by_q(self, values: IntArray) -> IntArray:
         """Return the largest value of the cells of each q that has cells, of which there is at least one."""
@@ -221,10 +221,10 @@ def run_lengths(first: IntArray, end: int) -> IntArray:
     return np.concatenate((first[1:], (end,))) - first
 
 
-def summands(up_to: IntArray) -> IntArray:
+def undo_cumsum(up_to: IntArray) -> IntArray:
     """Return what was added up to these sums, from 0 on.
 
-    >>> summands(np.array([3, 5])).tolist()
+    >>> undo_cumsum(np.array([3, 5])).tolist()
     [3, 2]
     """
     return up_to - np.concatenate(((0,), up_to[:-1]))
@@ -250,7 +250,7 @@ def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArra
     return both, numbers
 
 
-def count_up(lengths: IntArray) -> IntArray:
+def aranges(lengths: IntArray) -> IntArray:
     """Return 0, 1, … below each length, one after the other."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 

@@ -18,13 +18,13 @@ import numpy as np
 
 from disclosure_pipeline.measures.drawn_guesses import (
     DrawnGuessCounts,
+    count_right_by_mode_of_draw,
+    count_right_guesses_of_draw,
     draw_of_others,
     draw_of_synthetic,
-    guessed_by_overall_mode_of_draw,
-    guessed_from_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, Grouped, IntArray, Mask, percent, sum_of_quotients
+from disclosure_pipeline.measures.exact import SCALE, Grouped, IntArray, Mask, percent, sum_quotients
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes
 
@@ -45,7 +45,7 @@ class GuessCounts:
 def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
     """Count guesses from the records `r` of each cell (shape: cells), none of which is the person's own."""
     if not len(f.q):
-        return GuessCounts(Grouped.nothing(), Grouped.nothing())
+        return GuessCounts(Grouped.empty(), Grouped.empty())
     r = r * ~no_guess[f.t]
     largest = f.largest_by_q(r)
     named = (r == f.at_cells(largest)) & (r > 0)
@@ -69,7 +69,7 @@ def guess_counts_without_self(
     record less is then as frequent.
     """
     if not len(f.q):
-        return GuessCounts(Grouped.nothing(), Grouped.nothing())
+        return GuessCounts(Grouped.empty(), Grouped.empty())
     r = r * ~no_guess[f.t]
     largest = f.at_cells(f.largest_by_q(r))
     alone = f.at_cells(f.sum_by_q(r == largest) == 1)
@@ -83,21 +83,23 @@ def guess_counts_without_self(
     )
 
 
-def guessed(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return the expected number of right guesses by the better of both ways, in units of 1 / `ONE`.
+def count_right_guesses(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+    """Return the expected number of right guesses by the better of both ways, in units of 1 / `SCALE`.
 
     `people_t` are the GT records that are guessed, by level (shape: targets), `r_t` all the records to guess
     from. Where none of them has a level that may be guessed, nobody is guessed.
     """
     return max(
-        _count_right(counts.named) + guessed_by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
-        guessed_by_overall_mode(people_t, r_t, no_guess),
+        _count_right(counts.named) + count_right_by_mode(_unmatched(counts, people_t), r_t, no_guess),
+        count_right_by_mode(people_t, r_t, no_guess),
     )
 
 
-def guessed_without_self(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def count_right_guesses_without_self(
+    counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask
+) -> int:
     """Return the same where the persons are among the records to guess from, and left out of them."""
-    by_overall_mode = guessed_by_overall_mode_without_self
+    by_overall_mode = count_right_by_mode_without_self
     return max(
         _count_right(counts.named) + by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
         by_overall_mode(people_t, r_t, no_guess),
@@ -119,14 +121,14 @@ def error_of_guesses(right: float, right_others: float, n: int, by_mode: float =
     return math.sqrt(variance + by_mode**2)
 
 
-def guessed_by_overall_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def count_right_by_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return right guesses of the most frequent level of all for people who are not among r_t."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
-    return int(people_t[modes].sum()) * ONE // len(modes) if len(modes) else 0
+    return int(people_t[modes].sum()) * SCALE // len(modes) if len(modes) else 0
 
 
-def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
+def count_right_by_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
     """Return the same for people that are among r_t, each left out when they are guessed.
 
     Only the one most frequent level can be named rightly: without the person a level as frequent as another
@@ -138,7 +140,7 @@ def guessed_by_overall_mode_without_self(people_t: IntArray, r_t: IntArray, no_g
     if largest <= 1 or len(modes) > 1:
         return 0
     levels = 1 + int(((overall == largest - 1) & (overall > 0)).sum())
-    return int(people_t[modes[0]]) * ONE // levels
+    return int(people_t[modes[0]]) * SCALE // levels
 
 
 def guessed_beyond_error(
@@ -146,11 +148,15 @@ def guessed_beyond_error(
 ) -> float:
     """Return the standard error of guessed_beyond, in percent of `whole` records: see `error_of_guesses`.
 
-    `right`, `by_mode`: right guesses from SD and from the others, by the better way, and always by their most
-    frequent level, in units of 1 / `ONE`. Of the `people` who are guessed, so many are `with_others` in their
-    q; n of them are guessed independently.
+    Args:
+        right: Right guesses from SD and from the others by the better strategy, in units of 1 / `SCALE`.
+        by_mode: The same for always guessing the most frequent level.
+        people: GT records whose target is guessed.
+        with_others: GT records among them whose q another GT record has.
+        whole: Records that the percentage refers to.
+        n: Number of independent guesses.
     """
-    shares = [percent(guesses, whole * ONE) / 100 for guesses in (*right, *by_mode)]
+    shares = [percent(guesses, whole * SCALE) / 100 for guesses in (*right, *by_mode)]
     alone = max(0.0, 1 - with_others / max(people, 1))
     return 100 * max(error_of_guesses(shares[0], shares[1], n, alone * (shares[2] - shares[3])), 1 / whole)
 
@@ -168,7 +174,7 @@ class Guessing:
     people_t: IntArray
     no_guess: Mask
 
-    def guess_both(
+    def compare_guesses(
         self,
         by_SD: GuessCounts | DrawnGuessCounts,
         by_others: GuessCounts | DrawnGuessCounts,
@@ -176,17 +182,17 @@ class Guessing:
         whole: int,
         n: int,
     ) -> tuple[int, int, float]:
-        """Return right guesses from SD and from the others, in units of 1 / `ONE`.
+        """Return right guesses from SD and from the others, in units of 1 / `SCALE`.
 
         And the standard error of their difference: see `guessed_beyond_error`.
         """
         right = (
-            guessed_from_draw(by_SD, self.people_t, self._of_synthetic)
+            count_right_guesses_of_draw(by_SD, self.people_t, self._of_synthetic)
             if isinstance(by_SD, DrawnGuessCounts)
-            else guessed(by_SD, self.people_t, self.s_t, self.no_guess),
-            guessed_from_draw(by_others, self.people_t, self._of_others)
+            else count_right_guesses(by_SD, self.people_t, self.s_t, self.no_guess),
+            count_right_guesses_of_draw(by_others, self.people_t, self._of_others)
             if isinstance(by_others, DrawnGuessCounts)
-            else guessed_without_self(by_others, self.people_t, self.d_t, self.no_guess),
+            else count_right_guesses_without_self(by_others, self.people_t, self.d_t, self.no_guess),
         )
         people = int(self.people_t.sum())
         return *right, guessed_beyond_error(right, self._by_mode, people, with_others, whole, n)
@@ -207,15 +213,15 @@ class Guessing:
 
     @cached_property
     def _by_mode(self) -> tuple[int, int]:
-        """Right guesses always of the most frequent level of SD, and of the others, in units of 1 / `ONE`."""
+        """Right guesses by the most frequent level of SD, and of the others, in units of 1 / `SCALE`."""
         people_t, no_guess = self.people_t, self.no_guess
         return (
-            guessed_by_overall_mode_of_draw(people_t, self._of_synthetic)
+            count_right_by_mode_of_draw(people_t, self._of_synthetic)
             if self.sizes.synthetic_is_drawn
-            else guessed_by_overall_mode(people_t, self.s_t, no_guess),
-            guessed_by_overall_mode_of_draw(people_t, self._of_others)
+            else count_right_by_mode(people_t, self.s_t, no_guess),
+            count_right_by_mode_of_draw(people_t, self._of_others)
             if self.sizes.others_are_drawn
-            else guessed_by_overall_mode_without_self(people_t, self.d_t, no_guess),
+            else count_right_by_mode_without_self(people_t, self.d_t, no_guess),
         )
 
 
@@ -227,7 +233,7 @@ def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:
 
 
 def _count_right(named: Grouped) -> int:
-    return sum_of_quotients(named.sums, named.groups)
+    return sum_quotients(named.sums, named.groups)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
-from disclosure_pipeline.measures.samples import CONFIDENCE, Interval, clopper_pearson, newcombe, none_drawn
+from disclosure_pipeline.measures.samples import (
+    CONFIDENCE,
+    Interval,
+    chance_of_none_drawn,
+    clopper_pearson,
+    newcombe,
+)
 from disclosure_pipeline.measures.words import (
     NONE,
     POINTS,
@@ -65,11 +71,11 @@ def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> Matc
     return MatchedKeys(Grouped.sum_by_group(d, s * number), Grouped.sum_by_group(d, d * (s == 1) * number))
 
 
-def unique_at(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
+def uniqueness_of_draw(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
     """Return repU and unique_hits, in percent, on average over draws of n of so many records."""
 
     def none_of_others(grouped: Grouped) -> np.ndarray:
-        return none_drawn(grouped.groups - 1, records - 1, n - 1)
+        return chance_of_none_drawn(grouped.groups - 1, records - 1, n - 1)
 
     alone = float((counts.alone.sums * none_of_others(counts.alone)).sum())
     hits = float((counts.hits.sums * counts.hits.groups * none_of_others(counts.hits)).sum())
@@ -77,7 +83,7 @@ def unique_at(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[floa
 
 
 @dataclass(frozen=True)
-class BesideHoldout:
+class HoldoutComparison:
     """A figure of GT and of the holdout, in percent, and GT's less the holdout's in percentage points.
 
     With Newcombe's interval for two independent shares: records of one q are told the same, so it is too
@@ -104,10 +110,10 @@ class BesideHoldout:
     )
 
 
-def beside_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> BesideHoldout:
+def compare_with_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> HoldoutComparison:
     """Put two percentages, of N_d and of so many records (or units of them), side by side."""
     low, high = newcombe(of_GT / 100 * N_d, N_d, of_holdout / 100 * records, records)
-    return BesideHoldout(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
+    return HoldoutComparison(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
 
 
 @dataclass(frozen=True)
@@ -215,7 +221,7 @@ class Membership:
 
 
 @dataclass(frozen=True)
-class Found:
+class MembershipClaims:
     """People said to have taken part: of so many members, and of so many others."""
 
     members: float
@@ -223,9 +229,9 @@ class Found:
     others: float
     of_others: float
 
-    def scale(self, per_member: float, per_other: float) -> Found:
+    def scale(self, per_member: float, per_other: float) -> MembershipClaims:
         """Return the same in people, who have so many records each."""
-        return Found(
+        return MembershipClaims(
             self.members / per_member,
             self.of_members / per_member,
             self.others / per_other,
@@ -242,11 +248,11 @@ class Found:
         )
 
 
-def find_by_distance(members: IntArray, others: IntArray, rate: float) -> Found:
+def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> MembershipClaims:
     """Return who is found where that share of the others is: the nearest, of ties a share.
 
-    >>> find_by_distance(np.array([0, 0, 5, 9]), np.array([1, 4, 5, 6]), 0.25)
-    Found(members=2.0, of_members=4, others=1.0, of_others=4)
+    >>> claim_by_distance(np.array([0, 0, 5, 9]), np.array([1, 4, 5, 6]), 0.25)
+    MembershipClaims(members=2.0, of_members=4, others=1.0, of_others=4)
     """
     wanted = rate * len(others)
     ordered = np.sort(others)
@@ -254,10 +260,10 @@ def find_by_distance(members: IntArray, others: IntArray, rate: float) -> Found:
     nearer, tied = int((others < limit).sum()), int((others == limit).sum())
     share = (wanted - nearer) / tied
     found = float((members < limit).sum() + share * (members == limit).sum())
-    return Found(found, len(members), wanted, len(others))
+    return MembershipClaims(found, len(members), wanted, len(others))
 
 
-def nearer_of_pairs(members: IntArray, others: IntArray) -> tuple[float, float]:
+def area_under_curve(members: IntArray, others: IntArray) -> tuple[float, float]:
     """Return AUC of smaller distances of members, a share of 1, and its standard error; ties count half."""
     m, n = len(members), len(others)
 
@@ -275,8 +281,8 @@ def nearer_of_pairs(members: IntArray, others: IntArray) -> tuple[float, float]:
 
 
 def membership(
-    keys: Found,
-    records: Found,
+    keys: MembershipClaims,
+    records: MembershipClaims,
     members: IntArray,
     others: IntArray,
     per_person: tuple[float, float] = (1, 1),
@@ -287,7 +293,7 @@ def membership(
     `members`, `others`: distances of GT and holdout records to the nearest SD record. `per_person`: how many
     records a person has in GT and in the holdout. `claim`: ε and δ.
     """
-    of_distance = {name: find_by_distance(members, others, rate) for name, rate in RATES.items()}
+    of_distance = {name: claim_by_distance(members, others, rate) for name, rate in RATES.items()}
     attackers = [found.scale(*per_person) for found in (keys, records, *of_distance.values())]
     figures: dict[str, float] = {}
     for name, found in zip(("advantage_keys", "advantage_records"), attackers, strict=False):
@@ -298,9 +304,9 @@ def membership(
     for name, found in zip(RATES, attackers[2:], strict=True):
         TPR, (low, high), _, _ = found.rates()
         figures |= {name: 100 * TPR, f"{name}_low": 100 * low, f"{name}_high": 100 * high}
-    AUC, error = nearer_of_pairs(members, others)
+    AUC, error = area_under_curve(members, others)
     epsilon, delta = (math.nan, 0.0) if claim is None else claim
-    ruled_out = max(rule_out(found, delta, len(attackers)) for found in attackers)
+    ruled_out = max(find_ruled_out_epsilon(found, delta, len(attackers)) for found in attackers)
     return Membership(
         **figures,
         AUC=100 * AUC,
@@ -311,12 +317,12 @@ def membership(
     )
 
 
-def rule_out(found: Found, delta: float, attackers: int = 1) -> float:
+def find_ruled_out_epsilon(found: MembershipClaims, delta: float, attackers: int = 1) -> float:
     """Return the largest ε that cannot be true, 0 where none is ruled out.
 
     Each of the attackers, and each end of an interval, takes its share of what may go wrong.
 
-    >>> round(rule_out(Found(9000, 10_000, 100, 10_000), 0.0), 2)
+    >>> round(find_ruled_out_epsilon(MembershipClaims(9000, 10_000, 100, 10_000), 0.0), 2)
     4.17
     """
     confidence = 1 - (1 - RULED_OUT) / attackers

@@ -1,12 +1,12 @@
-"""The nearest records: the share of GT records to which SD is nearer than others are, and guesses by them.
+"""Nearest records: how often SD is nearer to a GT record than other people are, and guesses from the nearest.
 
 Nearness is this project's own. A fresh sample as large as the others is nearer to half of the records, and
-much nearer to as many as the others are: exchange both, and the figure changes its sign.
+much nearer to as many records as the others are, so its expected `much_nearer` is 0.
 
-Who is nearest votes, and the level with most votes is guessed. Source: Hittmeir, Mayer & Ekelhart 2020, "A
-baseline for attribute disclosure risk in synthetic data" (CODASPY). The share of the votes that a record's
-own level has is its score, the generalized correct attribution probability: its mean is 1 - `cap_protection`
-of the method "generalized_cap". The guess by other people's records in place of SD is this project's own.
+The nearest records vote, and the level with most votes is guessed (Hittmeir, Mayer & Ekelhart 2020, "A
+baseline for attribute disclosure risk in synthetic data", CODASPY). A record's score is the share of the
+votes for its own level, its generalized correct attribution probability; the mean score is
+1 - `cap_protection` of "generalized_cap". Guessing from other people's records is this project's own.
 """
 
 from __future__ import annotations
@@ -20,40 +20,35 @@ from math import comb
 import numpy as np
 
 from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_of_quotients, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, count_up, first_of_run
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_quotients, total
+from disclosure_pipeline.measures.frequency import (
+    FrequencyTable,
+    Keys,
+    aranges,
+    combine_keys,
+    first_of_run,
+)
 from disclosure_pipeline.measures.people import ONCE_IN
-from disclosure_pipeline.measures.samples import in_integers, wilson
+from disclosure_pipeline.measures.samples import to_integer_chances, wilson
 from disclosure_pipeline.measures.words import RECORDS, WILSON, figure, interval_end, neutral, points
+
+_LOOKED_AT = "confidential records looked at"
 
 
 @dataclass(frozen=True)
 class Nearness:
-    """nearer: percent of so many GT `records`, and its interval of 95 % for all of them.
-
-    much_nearer: percentage points.
-    """
+    """Percent of the GT `records` looked at, `nearer` with its 95 % interval; `much_nearer` in points."""
 
     nearer: float = figure(
         "nearer to the synthetic table than to each other",
         "This many people are more like some synthetic record than like any other person; a "
         "fresh sample would be nearer for half of them.",
-        denominator="confidential records looked at",
+        denominator=_LOOKED_AT,
         finding="{value} of the people are nearer to a synthetic record than to any other person",
         subject="people nearer to a synthetic record",
     )
-    nearer_low: float = interval_end(
-        "nearer",
-        "lower",
-        denominator="confidential records looked at",
-        source=WILSON,
-    )
-    nearer_high: float = interval_end(
-        "nearer",
-        "upper",
-        denominator="confidential records looked at",
-        source=WILSON,
-    )
+    nearer_low: float = interval_end("nearer", "lower", denominator=_LOOKED_AT, source=WILSON)
+    nearer_high: float = interval_end("nearer", "upper", denominator=_LOOKED_AT, source=WILSON)
     much_nearer: float = points(
         "much nearer to the synthetic table than to each other",
         "A synthetic record is at half the distance of the nearest other person, or less, for this many "
@@ -65,15 +60,15 @@ class Nearness:
     much_nearer_either_way: float = neutral(
         "much nearer to the synthetic table, or to each other",
         "For this many people one of both is at half the distance of the other, or less.",
-        denominator="confidential records looked at",
+        denominator=_LOOKED_AT,
     )
     records: int = neutral("records looked at", "This many confidential records were looked at.", RECORDS)
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
-    """Compute from GT records' distances to the nearest SD record and to the nearest other GT record.
+    """Compute from the distances of GT records to the nearest SD record and to the nearest other GT record.
 
-    Records that are as near to the one as to the other count half.
+    Ties count half.
     """
     records = len(to_SD)
     twice = 2 * int(np.count_nonzero(to_SD < to_others)) + int(np.count_nonzero(to_SD == to_others))
@@ -92,14 +87,14 @@ def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
 
 
 CLOSER = (2, 4, 8, 16)
-"""A record that is so many times nearer than any other person is looked for, whoever is the nearest."""
+"""How many times nearer than any other person a near copy is; each factor is tried."""
 
 
 @dataclass(frozen=True)
 class DistancesToParts:
-    """The distances of records to the nearest ones of SD, and of two parts of the GT records (one a record).
+    """Distances of some records to the nearest record of SD, and of two disjoint parts of GT.
 
-    Records are in none of the three.
+    The records themselves are in none of the three.
     """
 
     to_SD: IntArray
@@ -107,35 +102,36 @@ class DistancesToParts:
     to_other_part: IntArray
 
     def share_much_nearer(self, closer: int) -> float:
-        """Return the share of the records to which SD is so many times nearer than a part is."""
-        return _mean_of_both(self.to_SD, self.to_SD, self.to_part, self.to_other_part, closer)
+        """Return the share of the records to which SD is `closer` times nearer than a part is."""
+        return _share_much_nearer_than_parts(self.to_SD, self.to_SD, self.to_part, self.to_other_part, closer)
 
     def share_of_parts(self, closer: int) -> float:
-        """Return the share of the records to which one part is so many times nearer than the other."""
-        return _mean_of_both(self.to_other_part, self.to_part, self.to_part, self.to_other_part, closer)
+        """Return the share of the records to which one part is `closer` times nearer than the other."""
+        return _share_much_nearer_than_parts(
+            self.to_other_part, self.to_part, self.to_part, self.to_other_part, closer
+        )
 
 
-def _mean_of_both(
+def _share_much_nearer_than_parts(
     near: IntArray, other_near: IntArray, far: IntArray, other_far: IntArray, closer: int
 ) -> float:
     hits = [(a < b) & (a <= b // closer) for a, b in ((near, far), (other_near, other_far))]
-    return sum(int(np.count_nonzero(of_part)) for of_part in hits) / (2 * len(near))
+    return sum(int(np.count_nonzero(is_hit)) for is_hit in hits) / (2 * len(near))
 
 
 def near_copies(
     people: DistancesToParts, synthetic: DistancesToParts, times: float, units: float, comparisons: int
 ) -> tuple[float, float]:
-    """Return the points of people with a near copy in SD beyond a fresh table, and how far chance takes them.
+    """Return the percentage points of people with a near copy beyond a fresh table, and the limit by chance.
 
-    However many records SD has: of all of them the nearest counts. `people` are the distances of GT records,
-    `synthetic` of SD records, whose distance to SD is that to the others. SD has `times` as many records as a
-    part has. `units`: so many independent people are looked at, and as many decide what is near.
+    `people` are the distances of GT records, of `units` independent people; `synthetic` those of SD records,
+    to the other SD records. SD has `times` as many records as a part. `comparisons`: number of distances.
 
-    A person has a near copy if an SD record is at a half (quarter, eighth, sixteenth) of the distance of the
-    nearest person of a part, or less. If g is the share of those to whom one part is so much nearer than the
-    other, SD is as many chances as it has times the records: of a fresh one it is 1 - (1 - g)^times at most,
-    by Jensen's inequality. And were SD fresh, it would be as near to a new person as SD records are to one
-    another. The smaller is expected. Of the four fractions the one that is furthest beyond chance is told.
+    A person has a near copy if an SD record is at most at half (a quarter, an eighth, a sixteenth) of the
+    distance of the nearest person of a part. Let g be the share of people to whom one part is that much
+    nearer than the other. A fresh SD then has at most 1 - (1 - g)^times, by Jensen's inequality; it is also
+    as near to a new person as SD records are to one another. The smaller of both is expected. Of the four
+    fractions, the one furthest beyond chance is returned.
 
     >>> far, near = np.full(100, 100), np.full(100, 1)
     >>> near_copies(DistancesToParts(near, far, far), DistancesToParts(far, far, far), 60, 100, 1)[0]
@@ -165,7 +161,7 @@ def _at_least_once(share: float, times: float) -> float:
 
 
 def twice_mid_ranks(counts: IntArray) -> IntArray:
-    """Return twice the mid-rank of each value, from the ordered numbers of records: whole numbers."""
+    """Return twice the mid-rank of each value (integers), from the number of records with each, in order."""
     up_to = np.cumsum(counts)
     return 2 * (up_to - counts) + counts + 1
 
@@ -176,11 +172,13 @@ _EQUALLY_NEAR = 1e-9  # sums of a few quotients differ by less where they are eq
 
 @dataclass(frozen=True)
 class Votes:
-    """The votes of the nearest records on the GT records, one entry per cell (q, t) of GT.
+    """The votes of the nearest records on the target of GT records, one entry per cell (q, t) of GT.
 
-    `d` GT records. `pool` records are nearest to their q, of which `right` have their t; `levels` levels have
-    the most votes, and `is_named` says whether t is among these. `distance` to the nearest. Where there is no
-    record at all, pool, right and levels are 0, and distance is NaN.
+    d: GT records of the cell. pool: records nearest to its q. right: those of them with its t.
+    levels: number of levels with the most votes. is_named: whether t is one of them.
+    distance: to the nearest record.
+
+    If there is no record to vote, pool, right and levels are 0 and distance is NaN.
     """
 
     d: IntArray
@@ -193,7 +191,7 @@ class Votes:
 
 @dataclass(frozen=True)
 class NearestGuesses:
-    """Percent of the GT records: right guesses, the mean score, and those whose very keys are found."""
+    """Percent of the GT records: correct guesses, mean score, and records whose q is found."""
 
     accuracy: float = figure(
         "guessed from the nearest records",
@@ -210,27 +208,26 @@ class NearestGuesses:
 
 
 def nearest_guesses(votes: Votes) -> NearestGuesses:
-    """Guess the level with most votes; several such are guessed equally often. NaN without GT records."""
+    """Guess the level with most votes, each of several equally often. NaN without GT records."""
     records = total(votes.d)
     named = np.where(votes.is_named, votes.d, 0)
     return NearestGuesses(
-        accuracy=percent(sum_of_quotients(named, np.maximum(votes.levels, 1)), records * ONE),
-        score=percent(sum_of_quotients(votes.d * votes.right, np.maximum(votes.pool, 1)), records * ONE),
+        accuracy=percent(sum_quotients(named, np.maximum(votes.levels, 1)), records * SCALE),
+        score=percent(sum_quotients(votes.d * votes.right, np.maximum(votes.pool, 1)), records * SCALE),
         same_keys=percent(total(votes.d, votes.distance == 0), records),
     )
 
 
 def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes) -> dict[str, float]:
-    """Return the standard errors of accuracy and score beyond the others', in percent of the GT records.
+    """Return the standard errors of accuracy and score minus the others', in percent of the GT records.
 
-    Both votes are on the GT cells of `f`. See `baselines.standard_error`: in a fresh sample what the people
-    of a q add is 0 on average.
+    Both votes are on the GT cells of `f`. See `baselines.standard_error`.
     """
     cells = np.flatnonzero(f.d)
     first = np.flatnonzero(first_of_run(f.q[cells]))
 
     def error(shares: Floats, of_others: Floats) -> float:
-        added = (in_integers(shares) - in_integers(of_others)) * f.d[cells]
+        added = (to_integer_chances(shares) - to_integer_chances(of_others)) * f.d[cells]
         return standard_error(sum_of_squares(np.add.reduceat(added, first)), f.N_d)
 
     right, right_of_others = (votes.is_named / np.maximum(votes.levels, 1) for votes in (by_SD, by_others))
@@ -241,9 +238,9 @@ def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes)
 def find_votes(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], *, of_others: bool) -> Votes:
     """Return how the nearest SD records, or the nearest other GT records, vote on every GT record.
 
-    `numbers[k]` holds the place of each level of key k on a line from 0 to 1, NaN for what has none; None for
-    a key whose levels are equal or not. The distance is the sum over the keys of the difference of places, or
-    of 0 and 1. `f` and `keys` are of one GT and one SD.
+    `numbers[k]` holds the levels of key k scaled to 0..1, NaN for a level that is no number; it is None for a
+    categorical key. The distance is the sum over the keys of |difference|, or of 0 (equal levels) and 1.
+    `f` and `keys` are of one GT and one SD.
     """
     r, leave_out_self = f.d if of_others else f.s, of_others
     cells = np.flatnonzero(f.d)
@@ -254,7 +251,7 @@ def find_votes(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], 
     voters = _Voters.from_table(f, r)
     if not len(persons) or not len(voters.q) or (leave_out_self and f.N_d == 1):
         return votes
-    search = _nearest_on_lines if any(of_key is not None for of_key in numbers) else _nearest_by_keys
+    search = _nearest_by_numbers if any(of_key is not None for of_key in numbers) else _nearest_by_keys
     t = f.t[cells[lonely]]
     for chunk, distance, table in search(voters, persons, keys, numbers, leave_out_self=leave_out_self):
         first, last = np.searchsorted(chunk, person), np.searchsorted(chunk, person, side="right")
@@ -276,7 +273,7 @@ def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave
     with_most = f.at_cells(f.sum_by_q(r == most), cells)
     right, levels = r[cells] - own, with_most
     is_named = right == most[cells]
-    if leave_out_self:  # the own level is named if no other one has more, those of one vote less among them
+    if leave_out_self:  # without the own vote, a level of one vote less ties with the own one
         behind = f.at_cells(f.sum_by_q(r == most - 1), cells)
         is_named = (r[cells] == most[cells]) & (with_most == 1)
         levels = np.where(is_named, 1 + behind, levels)
@@ -293,7 +290,7 @@ def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave
 
 @dataclass(frozen=True)
 class _Voters:
-    """The cells (q, t) that vote, in order of q, with so many `votes`; `targets` levels in all."""
+    """The cells (q, t) that vote, in order of q, and their `votes`; `targets`: number of target levels."""
 
     q: IntArray
     t: IntArray
@@ -306,7 +303,7 @@ class _Voters:
         return cls(f.q[cells], f.t[cells], r[cells], f.targets)
 
     def grouped(self, group: IntArray) -> _Voters:
-        """Return the votes of each group of cells (shape: cells) in place of those of each q."""
+        """Return the votes of each group of cells (shape: cells) instead of each q."""
         cell = group * self.targets + self.t
         order = np.argsort(cell, kind="stable")
         first = np.flatnonzero(np.concatenate(([True], np.diff(cell[order]) != 0)))
@@ -314,10 +311,10 @@ class _Voters:
         return _Voters(q, t, np.add.reduceat(self.votes[order], first), self.targets)
 
     def add_to(self, table: IntArray, row: IntArray, q: IntArray) -> None:
-        """Add the votes of q[i] to row[i] of a table (shape: rows, targets)."""
+        """Add the votes of q[i] to table[row[i]] (table: rows, targets)."""
         first, last = np.searchsorted(self.q, q), np.searchsorted(self.q, q, side="right")
         number = last - first
-        cell = np.repeat(first, number) + count_up(number)
+        cell = np.repeat(first, number) + aranges(number)
         np.add.at(table, (np.repeat(row, number), self.t[cell]), self.votes[cell])
 
 
@@ -329,10 +326,10 @@ def _nearest_by_keys(
     *,
     leave_out_self: bool,
 ) -> Iterator[tuple[IntArray, Floats, IntArray]]:
-    """Return some of the persons' q, the distance to the nearest, and their votes (shape: persons, targets).
+    """Yield parts of `persons` (q), the distance to their nearest voters, and the votes (persons, targets).
 
-    Who differs in h keys agrees in exactly one set of the others: where nobody is nearer, the votes are the
-    sums over these sets of the votes of those who agree in them.
+    A voter at distance h agrees with the person in exactly one set of the other keys. So if nobody is nearer,
+    the votes are the sum, over all such sets, of the votes of those who agree in the set.
     """
     levels = [keys.level_of(k) for k in range(len(keys.levels))]
     for h in range(1, len(levels) + 1):
@@ -365,7 +362,7 @@ def _nearest_by_keys(
             return
 
 
-def _nearest_on_lines(
+def _nearest_by_numbers(
     voters: _Voters,
     persons: IntArray,
     keys: Keys,
@@ -373,7 +370,7 @@ def _nearest_on_lines(
     *,
     leave_out_self: bool,
 ) -> Iterator[tuple[IntArray, Floats, IntArray]]:
-    """Return the same where some keys are numbers: each q of a person is compared with each q of a voter."""
+    """Yield as `_nearest_by_keys` if some keys are numbers, by comparing every person with every voter."""
     q = np.unique(voters.q)
     step = max(1, _AT_A_TIME // max(len(q), voters.targets))
     for start in range(0, len(persons), step):
@@ -384,8 +381,8 @@ def _nearest_on_lines(
             own, other = level[chunk][:, None], level[q][None, :]
             apart = (own != other).astype(np.float64)
             if place is not None:
-                on_line = np.abs(place[own] - place[other])
-                apart = np.where(np.isnan(on_line), apart, on_line)
+                difference = np.abs(place[own] - place[other])
+                apart = np.where(np.isnan(difference), apart, difference)
             distance += apart
         if leave_out_self:
             distance[chunk[:, None] == q[None, :]] = np.inf

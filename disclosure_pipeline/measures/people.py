@@ -154,7 +154,7 @@ def people_copied(
 ) -> PeopleCopied:
     """Return the people who are found in SD, beside those that a fresh table of N_s records would find.
 
-    `apart`: percent of the GT records that columns drawn apart would find (`found_by_columns_apart`).
+    `apart`: percent of the GT records that columns drawn apart would find (`found_by_independent_columns`).
     `comparisons`: how many sets of columns, or groups, are looked at, of which the worst counts.
     `records_per_unit`: where people have several records, chance has that many fewer to play with.
     `triples`: combinations of exactly three people (f3), which only the standard error looks at.
@@ -335,12 +335,12 @@ def _repeated(alone: float, pairs: float, sizes: Sizes) -> float:
     return 100 * (1 - share * math.exp(-sizes.N_s * 2 * pairs / (sizes.N_d * alone)))
 
 
-def found_by_columns_apart(chances: npt.NDArray[np.float64], N_s: int, records: int) -> float:
+def found_by_independent_columns(chances: npt.NDArray[np.float64], N_s: int, records: int) -> float:
     """Return the percent of GT records that N_s records with columns drawn apart find.
 
-    `chances`: see `copies.chances_of_columns_apart`; they are of so many GT `records`.
+    `chances`: see `copies.chances_of_independent_columns`; they are of so many GT `records`.
 
-    >>> round(found_by_columns_apart(np.array([0.375, 0.125]), N_s=4, records=4), 1)
+    >>> round(found_by_independent_columns(np.array([0.375, 0.125]), N_s=4, records=4), 1)
     29.3
     """
     return 100 * sum_exactly(-np.expm1(-N_s * chances)) / records

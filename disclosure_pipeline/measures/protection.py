@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, sum_of_quotients, total
+from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, sum_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
 from disclosure_pipeline.measures.words import (
     PROJECT,
@@ -166,7 +166,7 @@ def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
 def cap_protection(attack: Attack) -> float:
     """Return the mean of 1 - right / pool over attacked GT records, 1 for an empty pool. NaN without any."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1)
-    return _share(sum_of_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * ONE)
+    return _share(sum_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * SCALE)
 
 
 def wrong_shares(attack: Attack) -> npt.NDArray[np.float64]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
-from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
     BY_SYNTHETIC,
@@ -217,22 +216,16 @@ def overlap(d: IntArray, s: IntArray) -> Overlap:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedCounts:
     """The number of GT records whose value occurs in SD, and of SD records whose value occurs in GT."""
 
     GT_in_SD: int
     SD_in_GT: int
 
 
-def shared(d: IntArray, s: IntArray) -> Shared:
+def count_shared(d: IntArray, s: IntArray) -> SharedCounts:
     """Count from the GT and SD records with each value of a column, or of the whole key."""
-    return Shared(int((d * (s > 0)).sum()), int((s * (d > 0)).sum()))
-
-
-def copies(rows: Keys) -> tuple[int, ...]:
-    """Count the records of each synthesis that are in GT too; `rows` combines every column compared."""
-    in_GT = rows.counts[0] > 0
-    return tuple(int(in_GT[q].sum()) for q in rows.q[1:])
+    return SharedCounts(int((d * (s > 0)).sum()), int((s * (d > 0)).sum()))
 
 
 RANK_GROUPS = 20

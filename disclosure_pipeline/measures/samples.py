@@ -19,7 +19,7 @@ from disclosure_pipeline.measures.exact import Floats, IntArray
 _NOTHING = 750.0
 
 
-def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
+def chance_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
     """Return C(with_level, n) / C(records, n) for each n of `drawn`: all n records drawn have the level.
 
     Multiplied out: the first record drawn has it with chance with_level / records, the next with
@@ -36,7 +36,7 @@ def all_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
     return chance[np.minimum(drawn, steps + 1)]
 
 
-ONE_CHANCE = 2**30
+CHANCE_SCALE = 2**30
 """A chance of 1 as an integer: sums of such integers are the same in any order."""
 
 
@@ -91,25 +91,25 @@ class Sizes:
 
     def p0(self, records: IntArray) -> Floats:
         """Return P0(m) for each m of `records`: of n drawn from the other GT records, none is among m."""
-        return none_drawn(records, self.others, self.n)
+        return chance_of_none_drawn(records, self.others, self.n)
 
     def q0(self, records: IntArray) -> Floats:
         """Return Q0(m) for each m of `records`: the same of SD records."""
-        return none_drawn(records, self.N_s, self.n)
+        return chance_of_none_drawn(records, self.N_s, self.n)
 
 
-def none_drawn(records: IntArray, total: int, n: int) -> Floats:
+def chance_of_none_drawn(records: IntArray, total: int, n: int) -> Floats:
     """Return C(total - m, n) / C(total, n) for each m of `records`: of n drawn none is among those m.
 
     The same as C(total - n, m) / C(total, m): all of the m are among those left. Exactly 1 where m is 0,
     exactly 0 where fewer than m are left.
     """
-    return all_of_one_level(total - n, total, records) if len(records) else np.empty(0)
+    return chance_of_one_level(total - n, total, records) if len(records) else np.empty(0)
 
 
-def in_integers(chances: Floats) -> IntArray:
-    """Return chances in units of 1 / `ONE_CHANCE`."""
-    return np.rint(chances * ONE_CHANCE).astype(np.int64)
+def to_integer_chances(chances: Floats) -> IntArray:
+    """Return chances in units of 1 / `CHANCE_SCALE`."""
+    return np.rint(chances * CHANCE_SCALE).astype(np.int64)
 
 
 Interval = tuple[float, float]

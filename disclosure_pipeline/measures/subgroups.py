@@ -11,11 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.baselines import baseline_counts, guess_both, standard_error, sum_of_squares
-from disclosure_pipeline.measures.exact import ONE, IntArray, Mask, percent, total
+from disclosure_pipeline.measures.baselines import (
+    baseline_counts,
+    compare_guesses,
+    standard_error,
+    sum_of_squares,
+)
+from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import Guessing
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers, wilson
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances, wilson
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
@@ -89,15 +94,15 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
     records = int(d.sum())
     exposed_cells = (f.s > 0) & (f.s == f.s_q)
     exposed, everybody = total(d, exposed_cells), total(f.d, exposed_cells)
-    at_n, by_others = disclosed_of(f, d, sizes)
+    at_n, by_others = sum_disclosure(f, d, sizes)
     counts = baseline_counts(f, sizes, no_guess, d)
     guessed_beyond, error = math.nan, math.nan
     if records:
         d_t, s_t, people_t = (f.per_target(of_cells) for of_cells in (f.d, f.s, d))
         n = min(sizes.n, records)
         guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
-        right, right_others, error = guess_both(counts, guessing, records, n)
-        guessed_beyond = percent(right - right_others, records * ONE)
+        right, right_others, error = compare_guesses(counts, guessing, records, n)
+        guessed_beyond = percent(right - right_others, records * SCALE)
     squares = counts.squares.DiSCO
     return Subgroup(
         **_disclosure_of_group(records, exposed, at_n, by_others, squares, everybody, f.N_d),
@@ -111,7 +116,7 @@ def _disclosure_of_group(
 ) -> dict[str, Any]:
     """Return the figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts.
 
-    `squares`: of what the group's records of each q add to DiSCO_beyond, in 1 / `ONE_CHANCE`².
+    `squares`: of what the group's records of each q add to DiSCO_beyond, in 1 / `CHANCE_SCALE`².
     """
     low, high = wilson(exposed, records)
     share = records / N_d
@@ -157,21 +162,21 @@ class RecordDisclosure:
             own = own_q = own_tq = np.ones_like(exposed)
         else:
             own, own_q, own_tq = (
-                count_alike(unit, of_records) for of_records in (None, f.q[position], position)
+                count_records_of_unit(unit, of_records) for of_records in (None, f.q[position], position)
             )
         at_n, by_others = np.zeros_like(exposed), np.zeros_like(exposed)
         for number in np.unique(own).tolist():
             sizes, chosen = Sizes(f.N_d, f.N_s, number), own == number
             others, others_t = (d_q - own_q)[chosen], (d_tq - own_tq)[chosen]
-            at_n[chosen] = in_integers(sizes.q0((s_q - s_tq)[chosen]) - sizes.q0(s_q[chosen]))
-            by_others[chosen] = in_integers(sizes.p0(others - others_t) - sizes.p0(others))
+            at_n[chosen] = to_integer_chances(sizes.q0((s_q - s_tq)[chosen]) - sizes.q0(s_q[chosen]))
+            by_others[chosen] = to_integer_chances(sizes.p0(others - others_t) - sizes.p0(others))
         return cls(f.q[position], exposed, at_n, by_others)
 
     def only(self, members: Mask) -> RecordDisclosure:
         """Return the same with nothing added by any other record."""
         return RecordDisclosure(self.q, self.exposed * members, self.at_n * members, self.by_others * members)
 
-    def of_groups(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
+    def by_group(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
         """Return the figures of `Subgroup` but for guesses, of each group (shape: GT records)."""
         records = _add_up(np.ones_like(self.exposed), group, groups)
         sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
@@ -183,8 +188,8 @@ class RecordDisclosure:
             _disclosure_of_group(
                 int(of_group),
                 int(exposed),
-                int(at_n) / ONE_CHANCE,
-                int(by_others) / ONE_CHANCE,
+                int(at_n) / CHANCE_SCALE,
+                int(by_others) / CHANCE_SCALE,
                 of_squares,
                 everybody,
                 len(group),
@@ -193,7 +198,7 @@ class RecordDisclosure:
         ]
 
 
-def count_alike(unit: IntArray, place: IntArray | None) -> IntArray:
+def count_records_of_unit(unit: IntArray, place: IntArray | None) -> IntArray:
     """Return for each record how many records its unit has, or has in its place."""
     numbers = unit if place is None else unit * (int(place.max()) + 1) + place
     _, alike, counts = np.unique(numbers, return_inverse=True, return_counts=True)
@@ -207,7 +212,7 @@ def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:
     return sums
 
 
-def disclosed_of(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:
+def sum_disclosure(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:
     """Return DiSCO at n and DiSCO_others of some GT records, in records: see `baselines`."""
     occupied = np.flatnonzero(d)
     d_q, d_tq, s_q, s_tq = f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied]

@@ -24,7 +24,7 @@ from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, total
 from disclosure_pipeline.measures.frequency import Keys, first_of_run
 from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     COUNT,
@@ -44,9 +44,10 @@ from disclosure_pipeline.measures.words import (
 class TogetherTargetCounts:
     """The disclosure of one target by m syntheses together, in GT records that the exclusions leave.
 
-    any, agreed: see `Disclosed`. any_at_n, any_others: of the release at n records of each, and of draws of
-    the others, in units of 1 / `ONE_CHANCE`. squares: of what the records of each q add to their points,
-    in units of 1 / `ONE_CHANCE`².
+    any, agreed: see `DisclosingTables`.
+    any_at_n, any_others: expected records disclosed by the release at n records per table, and by draws of
+        the others, in units of 1 / `CHANCE_SCALE`.
+    squares: squares of what the records of each q add to their difference, in units of 1 / `CHANCE_SCALE`².
     """
 
     any: int = 0
@@ -138,11 +139,11 @@ def together(
 
     `comparisons`: the number of targets.
     """
-    one = N_d * ONE_CHANCE
+    one = N_d * CHANCE_SCALE
     any_others, beyond = percent(counts.any_others, one), percent(counts.any_at_n - counts.any_others, one)
     error = standard_error(counts.squares, N_d)
-    fresh = find_any_of_fresh(DiSCO_others)
-    by_chance = find_chance_of_any(fresh - any_others, error, comparisons)
+    fresh = any_of_fresh_samples(DiSCO_others)
+    by_chance = any_beyond_by_chance(fresh - any_others, error, comparisons)
     return Together(
         percent(counts.any, N_d),
         percent(counts.agreed, N_d),
@@ -155,38 +156,38 @@ def together(
     )
 
 
-def find_chance_of_any(fresh_beyond: float, error: float, comparisons: int = 1) -> float:
+def any_beyond_by_chance(fresh_beyond: float, error: float, comparisons: int = 1) -> float:
     """Return how far honest tables go beyond draws of the others: fresh samples do, and chance adds to it."""
     return max(fresh_beyond, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
 
 
-def find_any_of_fresh(DiSCO_others: Sequence[float]) -> float:
+def any_of_fresh_samples(DiSCO_others: Sequence[float]) -> float:
     """Return the percent of the GT records that at least one of some fresh samples discloses, at most.
 
-    >>> round(find_any_of_fresh([10.0, 20.0]), 1)
+    >>> round(any_of_fresh_samples([10.0, 20.0]), 1)
     28.0
     """
     return 100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others))
 
 
-def chance_by_rest(
+def chance_of_disclosure(
     others: IntArray, all_of_q: IntArray, none_drawn: Callable[[IntArray], Floats]
 ) -> IntArray:
-    """Return the chance that a draw discloses a person, in units of 1 / `ONE_CHANCE`.
+    """Return the chance that a draw discloses a person, in units of 1 / `CHANCE_SCALE`.
 
     `all_of_q` records to draw from have the person's q, `others` of them another level; the person's own is
     not among them. `none_drawn`: `Sizes.p0` of other people's records, `Sizes.q0` of SD's.
     """
-    return in_integers(none_drawn(others) - none_drawn(all_of_q))
+    return to_integer_chances(none_drawn(others) - none_drawn(all_of_q))
 
 
 def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
     """Return the chance that at least one of some independent tables discloses each entry.
 
-    `chances`: those of each table, in units of 1 / `ONE_CHANCE`, as the result.
+    `chances`: those of each table, in units of 1 / `CHANCE_SCALE`, as the result.
     """
-    none = reduce(np.multiply, (1 - of_table / ONE_CHANCE for of_table in chances))
-    return in_integers(1 - none)
+    none = reduce(np.multiply, (1 - of_table / CHANCE_SCALE for of_table in chances))
+    return to_integer_chances(1 - none)
 
 
 def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others: IntArray) -> int:
@@ -198,7 +199,7 @@ def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others
 
 
 @dataclass(frozen=True)
-class Disclosed:
+class DisclosingTables:
     """For each GT record, or cell: in how many tables its q has one target level, and that is its own.
 
     `tables` and `rightly` are of one shape, or can be brought to one.
@@ -244,18 +245,18 @@ def count_together(
     """
     q, t = np.nonzero(left)
     people, d_q = left[q, t], d.sum(axis=1)[q]
-    by_others = [chance_by_rest(d_q - d[q, t], d_q - 1, size.p0) for size in sizes]
+    by_others = [chance_of_disclosure(d_q - d[q, t], d_q - 1, size.p0) for size in sizes]
     at_n = []
     for s, size in zip(by_cell, sizes, strict=True):
         s_q = s.sum(axis=1)[q]
-        at_n.append(chance_by_rest(s_q - s[q, t], s_q, size.q0))
-    disclosed = _disclosed_of_tables(by_cell)
-    return Disclosed(np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.rightly[q, t]).count(
-        people, q, at_n, by_others
-    )
+        at_n.append(chance_of_disclosure(s_q - s[q, t], s_q, size.q0))
+    disclosed = _count_disclosing_tables(by_cell)
+    return DisclosingTables(
+        np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.rightly[q, t]
+    ).count(people, q, at_n, by_others)
 
 
-def _disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
+def _count_disclosing_tables(by_cell: Sequence[IntArray]) -> DisclosingTables:
     """Return what is disclosed, from the records of each synthesis in every cell (shape: q, t)."""
     tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
     rightly = np.zeros(by_cell[0].shape, dtype=np.int64)
@@ -264,7 +265,7 @@ def _disclosed_of_tables(by_cell: Sequence[IntArray]) -> Disclosed:
         one_level = occurs.sum(axis=1, keepdims=True) == 1
         tables += one_level
         rightly += occurs & one_level
-    return Disclosed(tables, rightly)
+    return DisclosingTables(tables, rightly)
 
 
 def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int:
@@ -275,7 +276,7 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
     return int(np.count_nonzero(in_any & (d_q == 1)))
 
 
-def disclosed(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> Disclosed:
+def count_disclosing_tables(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> DisclosingTables:
     """Return what is disclosed, from the cell and the key combination of each record (GT is 0)."""
     records = len(keys.q[0])
     tables, rightly = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
@@ -287,7 +288,7 @@ def disclosed(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> Disclosed:
         tables += one_level[keys.q[0]]
         own = s_tq[cells.q[0]]
         rightly += (own > 0) & (own == s_q[keys.q[0]])
-    return Disclosed(tables, rightly)
+    return DisclosingTables(tables, rightly)
 
 
 def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:

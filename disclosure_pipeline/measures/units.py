@@ -1,12 +1,11 @@
-"""People with several records: who is another person is told by units, not by records.
+"""Baselines for people with several records: other people's records are those of other units.
 
-A unit is whoever several records are of, such as a patient with many stays or a household. The other GT
-records of a person are those of other units: for one whose unit has N_u records, P0(m) is of the N_d - N_u
-others, and both sides are compared at n = min(N_s, N_d - N_u) records. Everybody has their own n; people with
-equal N_u are reckoned together. Guesses from fewer records than the others have are averages over all draws
-where tables are small, and over a few seeded ones where they are large.
+A unit is a person (or household) that several records belong to, such as a patient with many stays. For a
+person whose unit has N_u records, P0(m) draws from the N_d - N_u records of other units, and both sides are
+compared at n = min(N_s, N_d - N_u) records. People with equal N_u are computed together. Guesses from a draw
+are averaged over all draws in small tables, and over a few seeded draws in large ones.
 
-Where every unit has one record, these are the formulas of `baselines`.
+If every unit has one record, these are the formulas of `baselines`.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     chance_of_none,
     chances_to_be_named,
+    count_right_by_key_of_draw,
+    count_right_by_mode_of_draw,
     draw_of_others,
     draw_of_synthetic,
     drawn_guess_counts,
-    guessed_by_key_of_draw,
-    guessed_by_overall_mode_of_draw,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import ONE, Floats, Grouped, IntArray, Mask, percent, sum_of_quotients
-from disclosure_pipeline.measures.frequency import FrequencyTable, count_up, first_of_run, run_lengths
+from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent, sum_quotients
+from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
 from disclosure_pipeline.measures.guesses import (
+    count_right_by_mode,
+    count_right_guesses,
     guess_counts,
-    guessed,
     guessed_beyond_error,
-    guessed_by_overall_mode,
 )
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
-_AT_A_TIME = 1 << 21  # levels of the others of some people
-_MOST_LEVELS = 1 << 14  # of which every draw is averaged
+_LEVELS_AT_A_TIME = 1 << 21
+_MAX_LEVELS_OF_SMALL_TABLE = 1 << 14
 _DRAWS = 8
 
 
@@ -54,8 +53,8 @@ _DRAWS = 8
 class UnitCells:
     """GT's records of each unit in each cell, in order of q, unit and t.
 
-    `records` of a `unit` in a `cell`; `size`: of the unit in all. `pair` numbers each q with each unit, and
-    `in_q` are the unit's records with that q.
+    records: of the `unit` in the `cell`. size: records of the unit in all cells.
+    pair: number of the pair (q, unit). in_q: records of that pair.
     """
 
     cell: IntArray
@@ -67,7 +66,7 @@ class UnitCells:
 
     @classmethod
     def from_records(cls, q: IntArray, cell: IntArray, unit: IntArray, records: IntArray) -> UnitCells:
-        """Add up the `records` of each cell and unit; `q` is that of each cell (shape: all alike)."""
+        """Add up `records` by cell and unit; `q` belongs to `cell` (all arrays: one entry per record)."""
         order = np.lexsort((cell, unit, q))
         q, cell, unit = q[order], cell[order], unit[order]
         begins_pair = first_of_run(q) | first_of_run(unit)
@@ -91,10 +90,10 @@ def baselines_of_units(
     left: IntArray | None = None,
     left_s: IntArray | None = None,
 ) -> dict[str, float]:
-    """Return the figures of `Baselines`, by name, but for `guessed`: that is of all of SD, for everybody.
+    """Return the figures of `Baselines` by name, except `guessed`, which does not depend on units.
 
-    `left`, `left_s`: GT and SD records that the exclusions leave in each cell; None where nothing is
-    excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
+    `left`, `left_s`: GT and SD records that the exclusions leave in each cell; None if nothing is excluded.
+    `no_guess` marks the target levels that nobody guesses (shape: targets).
     """
     kept = np.ones(len(cells.cell), dtype=np.int64) if left is None else (left > 0)[cells.cell].astype(int)
     people = cells.records * kept
@@ -130,9 +129,9 @@ def baselines_of_units(
         add("DCAP_others", attributed, _share_if_drawn(attributed.groups, sizes.p0(attributed.groups)))
         attributed = Grouped.sum_by_group(s_q[at], c * s[at])
         add("DCAP", attributed, _share_if_drawn(attributed.groups, sizes.q0(attributed.groups)))
-        less = in_integers(sizes.p0(apart)) - in_integers(sizes.p0(others))
+        less = to_integer_chances(sizes.p0(apart)) - to_integer_chances(sizes.p0(others))
         np.add.at(added["iS"], f.q[at], c * found_beyond(others, f.s_q[at], sizes))
-        at_n = in_integers(sizes.q0(f.s_q[at] - f.s[at])) - in_integers(sizes.q0(f.s_q[at]))
+        at_n = to_integer_chances(sizes.q0(f.s_q[at] - f.s[at])) - to_integer_chances(sizes.q0(f.s_q[at]))
         np.add.at(added["DiSCO"], f.q[at], c * (at_n - less))
         alike = f.q[at] * (int(with_key.max()) + 1) + with_key
         _, first, number = np.unique(alike, return_index=True, return_inverse=True)
@@ -140,7 +139,7 @@ def baselines_of_units(
         by_guess = attributed_beyond(alike_GT, with_key[first], alike_SD, s_q[at][first], sizes)
         np.add.at(added["DCAP"], f.q[at][first], by_guess)
     sums = {figure: 100 * math.fsum(terms) / f.N_d for figure, terms in products.items()}
-    for suffix in ("", "_others"):  # without rounding between
+    for suffix in ("", "_others"):  # rounded once
         certain, absent = (math.fsum(products[f"{name}{suffix}"]) for name in ("certain", "absent"))
         sums[f"DiSCO{suffix}"] = 100 * (certain - absent) / f.N_d
     figures = {f"{name}_others": sums[f"{name}_others"] for name in added}
@@ -150,9 +149,9 @@ def baselines_of_units(
     guessed_at_n, guessed_others, error = _guess_both(f, cells, people, no_guess, with_others, f.N_d)
     return figures | {
         **{f"{name}_beyond_se": standard_error(sum_of_squares(by_q), f.N_d) for name, by_q in added.items()},
-        "guessed_at_n": percent(guessed_at_n, f.N_d * ONE),
-        "guessed_others": percent(guessed_others, f.N_d * ONE),
-        "guessed_beyond": percent(guessed_at_n - guessed_others, f.N_d * ONE),
+        "guessed_at_n": percent(guessed_at_n, f.N_d * SCALE),
+        "guessed_others": percent(guessed_others, f.N_d * SCALE),
+        "guessed_beyond": percent(guessed_at_n - guessed_others, f.N_d * SCALE),
         "guessed_beyond_se": error,
     }
 
@@ -160,7 +159,7 @@ def baselines_of_units(
 def guesses_of_units(
     f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask, whole: int
 ) -> tuple[int, int, float]:
-    """Return right guesses of some `people` from SD and from the others, and the error: as `_guess_both`."""
+    """Return right guesses of `people` from SD and from the others, and the error of their difference."""
     with_others = float(people[f.d_q[cells.cell] > cells.in_q].sum())
     return _guess_both(f, cells, people, no_guess, with_others, whole)
 
@@ -187,16 +186,16 @@ def _people_by_cell(f: FrequencyTable, cells: UnitCells, people: IntArray) -> In
 
 
 def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> tuple[int, int]:
-    """Return right guesses from SD at n records by the better way, and by its mode, in units of 1 / `ONE`.
+    """Return right guesses from SD at n records by key, and by SD's mode, in units of 1 / `SCALE`.
 
-    As without units, SD is taken as it is where it has at most as many records as GT.
+    If SD has at most as many records as GT, nothing is drawn and the first is of the better strategy.
     """
     s_t = f.per_target(f.s)
     if f.N_s <= f.N_d:
         d = _people_by_cell(f, cells, people)
         people_t = f.per_target(d)
-        by_mode = guessed_by_overall_mode(people_t, s_t, no_guess)
-        return guessed(guess_counts(f, d, f.s, no_guess), people_t, s_t, no_guess), by_mode
+        by_mode = count_right_by_mode(people_t, s_t, no_guess)
+        return count_right_guesses(guess_counts(f, d, f.s, no_guess), people_t, s_t, no_guess), by_mode
     by_key, always = 0, 0
     for own in np.unique(cells.size).tolist():
         draw = draw_of_synthetic(Sizes(f.N_d, f.N_s, own))
@@ -204,15 +203,15 @@ def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess:
         d = _people_by_cell(f, cells, people * (cells.size == own))
         counts = drawn_guess_counts(f, d, f.s, no_guess, draw)
         d_t, overall = f.per_target(d), overall_chances(s_t, no_guess, draw)
-        by_key += guessed_by_key_of_draw(counts, d_t, overall)
-        always += guessed_by_overall_mode_of_draw(d_t, overall)
+        by_key += count_right_by_key_of_draw(counts, d_t, overall)
+        always += count_right_by_mode_of_draw(d_t, overall)
     return by_key, always
 
 
 def _guess_from_others(
     f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask
 ) -> tuple[int, int]:
-    """Return right guesses of the mode of the others of one's q, and of the mode of all others."""
+    """Return right guesses by the mode of the others with one's q, and by the mode of all others."""
     t = f.t[cells.cell]
     r, r_t = f.d * ~no_guess[f.t], f.per_target(f.d) * ~no_guess
     own = cells.records * ~no_guess[t]
@@ -223,7 +222,7 @@ def _guess_from_others(
     drawn: dict[float, tuple[Draw, Mask]] = {}
     levels = np.bincount(f.q)[f.q[cells.cell]]
     units = len(np.unique(cells.unit))
-    is_small = int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MOST_LEVELS
+    is_small = int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MAX_LEVELS_OF_SMALL_TABLE
     for size in np.unique(cells.size).tolist():
         sizes, of_size = Sizes(f.N_d, f.N_s, size), cells.size == size
         draw = draw_of_others(sizes)
@@ -233,10 +232,10 @@ def _guess_from_others(
             d = _people_by_cell(f, cells, people * of_size)
             overall_of_level = overall_chances(f.per_target(f.d), no_guess, draw)
             counts = drawn_guess_counts(f, d, f.d, no_guess, draw)
-            by_key += guessed_by_key_of_draw(counts, f.per_target(d), overall_of_level)
-            always += guessed_by_overall_mode_of_draw(f.per_target(d), overall_of_level)
+            by_key += count_right_by_key_of_draw(counts, f.per_target(d), overall_of_level)
+            always += count_right_by_mode_of_draw(f.per_target(d), overall_of_level)
         else:
-            # Of large tables those whose records are drawn about as often are guessed from the same draws.
+            # In large tables, units whose records are drawn about equally often share their draws.
             alike = size if is_small else round(math.log(draw.chance), 2)
             known = drawn.get(alike, (draw, np.zeros(len(people), dtype=bool)))
             drawn[alike] = (known[0], known[1] | of_size)
@@ -251,26 +250,26 @@ def _guess_from_others(
             np.zeros(f.targets, dtype=np.int64), r_t, overall, overall.records
         )
         of_everybody, rest = overall_modes[place], people * undrawn
-        by_key += _right(modes, rest * matched, of_everybody, rest * ~matched)
-        always += _right(of_everybody, rest)
+        by_key += _count_right(modes, rest * matched, of_everybody, rest * ~matched)
+        always += _count_right(of_everybody, rest)
     return by_key, always
 
 
-def _right(*modes_and_people: IntArray) -> int:
-    """Return the expected number of right guesses, of pairs of numbers of modes (0: not named) and people."""
+def _count_right(*modes_and_people: IntArray) -> int:
+    """Return the expected right guesses for alternating arguments: number of modes (0: not named), people."""
     right = 0
     for modes, people in zip(modes_and_people[::2], modes_and_people[1::2], strict=True):
         named = np.flatnonzero(modes)
-        right += sum_of_quotients(people[named], modes[named])
+        right += sum_quotients(people[named], modes[named])
     return right
 
 
 def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray) -> tuple[IntArray, Mask]:
-    """Return for each entry among how many modes of the others its level is (0: it is none), and who has any.
+    """Return for each entry the number of modes of the others, 0 if its level is none, and who has others.
 
     `q` of the cells ascends, `r` are their records to guess from, `own` those of each entry.
     """
-    # The records of each level that the unit has none of stay as they are: the largest first.
+    # Levels that the unit has no record of keep their count: find the largest of them.
     descending = np.lexsort((-r, q))
     first_of_q = np.searchsorted(q, q)
     last_of_q = np.searchsorted(q, q, side="right")
@@ -306,7 +305,7 @@ def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray
 
 @dataclass(frozen=True)
 class _Others:
-    """The records that each entry leaves out, of those that may be guessed; by level; and its place there."""
+    """own: guessable records of each entry. overall: the same by level. place: the entry's place there."""
 
     own: IntArray
     overall: UnitCells
@@ -316,7 +315,7 @@ class _Others:
 def _guess_from_seeded_draws(
     f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
 ) -> tuple[int, int]:
-    """Return what `_guess_from_draw` does on average, from a few draws."""
+    """Estimate `_guess_from_draw` from a few seeded draws."""
     by_key, always, people = 0, 0, people * of_size
     for seed in range(_DRAWS):
         drawn = np.random.default_rng(seed).binomial(others.own, draw.chance)
@@ -327,45 +326,45 @@ def _guess_from_seeded_draws(
         modes, matched = _modes_without_own(f.q, r, cells, drawn)
         one_q = np.zeros(f.targets, dtype=np.int64)
         overall_modes, _ = _modes_without_own(one_q, f.per_target(r), others.overall, drawn_overall)
-        by_key += _right(modes, people * matched, overall_modes[others.place], people * ~matched)
-        always += _right(overall_modes[others.place], people)
+        by_key += _count_right(modes, people * matched, overall_modes[others.place], people * ~matched)
+        always += _count_right(overall_modes[others.place], people)
     return by_key // _DRAWS, always // _DRAWS
 
 
 def _guess_from_draw(
     f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
 ) -> tuple[int, int]:
-    """Return right guesses of some entries from a draw of the others: by their q, and always overall."""
+    """Return right guesses of some entries, averaged over all draws of the others: by key, and overall."""
     chosen = np.flatnonzero(of_size)
     r = np.zeros(len(f.q), dtype=np.int64)
     np.add.at(r, cells.cell, others.own)
-    named = in_integers(_chances_without_own(f.q, r, cells, others.own, chosen, draw))
+    named = to_integer_chances(_chances_without_own(f.q, r, cells, others.own, chosen, draw))
     of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
     own_in_q = _sum_by(cells.pair, others.own)[cells.pair[chosen]]
-    drawn = ONE_CHANCE - in_integers(chance_of_none(of_q - own_in_q, draw))
+    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(of_q - own_in_q, draw))
     of_units = np.unique(others.place[chosen])
     one_q = np.zeros(f.targets, dtype=np.int64)
     of_entries = np.zeros(len(others.overall.cell), dtype=np.int64)
-    of_entries[of_units] = in_integers(
+    of_entries[of_units] = to_integer_chances(
         _chances_without_own(one_q, f.per_target(r), others.overall, others.overall.records, of_units, draw)
     )
     by_all = of_entries[others.place[chosen]].tolist()
     weights = people[chosen].tolist()
-    by_key = int((people[chosen] * named).sum()) * ONE_CHANCE
+    by_key = int((people[chosen] * named).sum()) * CHANCE_SCALE
     by_key += sum(
-        weight * (ONE_CHANCE - matched) * chance
+        weight * (CHANCE_SCALE - matched) * chance
         for weight, matched, chance in zip(weights, drawn.tolist(), by_all, strict=True)
     )
     always = sum(weight * chance for weight, chance in zip(weights, by_all, strict=True))
-    return by_key * (ONE // ONE_CHANCE**2), always * (ONE // ONE_CHANCE)
+    return by_key * (SCALE // CHANCE_SCALE**2), always * (SCALE // CHANCE_SCALE)
 
 
 def _chances_without_own(
     q: IntArray, r: IntArray, cells: UnitCells, own: IntArray, chosen: IntArray, draw: Draw
 ) -> Floats:
-    """Return the chance of each chosen entry's level to be named by a draw of the others' records.
+    """Return the chance that a draw of the others' records names the level of each chosen entry.
 
-    All entries of a pair are chosen, or none; see `_modes_without_own`.
+    Either all entries of a pair are chosen or none; see `_modes_without_own`.
     """
     pair, cell = cells.pair[chosen], cells.cell[chosen]
     first = np.flatnonzero(first_of_run(pair))
@@ -376,7 +375,7 @@ def _chances_without_own(
     for pairs in _split(levels):
         number = levels[pairs]
         offset = np.cumsum(number) - number
-        rest = r[np.repeat(start[pairs], number) + count_up(number)]
+        rest = r[np.repeat(start[pairs], number) + aranges(number)]
         these = slice(int(first[pairs.start]), int(first[pairs.stop - 1] + entries[pairs.stop - 1]))
         at = np.repeat(offset - start[pairs], entries[pairs]) + cell[these]
         rest[at] -= own[chosen[these]]
@@ -388,8 +387,8 @@ def _chances_without_own(
 
 
 def _split(levels: IntArray) -> Iterator[slice]:
-    """Return the pairs in parts of not too many levels together, one at least in each."""
-    part = (np.cumsum(levels) - levels) // _AT_A_TIME
+    """Yield slices of the pairs with about `_LEVELS_AT_A_TIME` levels together, at least one pair in each."""
+    part = (np.cumsum(levels) - levels) // _LEVELS_AT_A_TIME
     ends = np.append(np.flatnonzero(np.diff(part)) + 1, len(levels))
     for start, end in zip(np.append(0, ends[:-1]).tolist(), ends.tolist(), strict=True):
         if end > start:

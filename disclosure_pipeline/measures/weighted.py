@@ -17,29 +17,29 @@ import numpy as np
 
 from disclosure_pipeline.measures.band_counts import Band, band_counts
 from disclosure_pipeline.measures.bands import bands
-from disclosure_pipeline.measures.baselines import baseline_counts, guess_both
-from disclosure_pipeline.measures.exact import ONE, Floats, IntArray, Mask, percent, sum_exactly
+from disclosure_pipeline.measures.baselines import baseline_counts, compare_guesses
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import Guessing
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, all_of_one_level
-from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_alike
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, chance_of_one_level
+from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_records_of_unit
 from disclosure_pipeline.measures.totals import DisclosureTables
 from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
 from disclosure_pipeline.measures.words import Words, standard_error_of
 
-OF_KEYS = ("UiO", "UiOiS", "repU")
-OF_TABLES = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
-OF_TARGETS = (*OF_TABLES, "DiSCO_chance", "DiSCO_excess")
-OF_OTHERS = ("iS_others", "iS_beyond", "DiSCO_others", "DiSCO_beyond")
-OF_GUESSES = ("CAPd", "DCAP", "DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
-OF_GROUPS = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
-OF_BANDS = (
+KEY_FIGURES = ("UiO", "UiOiS", "repU")
+TABLE_FIGURES = ("Dorig", "iS", "DiS", "DiSCO", "DiSDiO")
+TARGET_FIGURES = (*TABLE_FIGURES, "DiSCO_chance", "DiSCO_excess")
+OTHERS_FIGURES = ("iS_others", "iS_beyond", "DiSCO_others", "DiSCO_beyond")
+GUESS_FIGURES = ("CAPd", "DCAP", "DCAP_others", "DCAP_beyond", "guessed", "guessed_others", "guessed_beyond")
+GROUP_FIGURES = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
+BAND_FIGURES = (
     *("DiS_within", "DiS_within_others", "DiS_within_beyond"),
     *("DiSCO_within", "DiSCO_within_others", "DiSCO_within_beyond"),
     *("guessed_within", "guessed_within_others", "guessed_within_beyond"),
 )
-OF_COPIES = ("people_copied", "people_copied_expected", "people_copied_beyond")
-ENDING = "_weighted"
+COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
+WEIGHTED = "_weighted"
 _WHOLE = 1 << 31  # what integer weights add up to, but for rounding
 
 
@@ -48,14 +48,14 @@ def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str,
     weighed = {}
     for name in names:
         of_figure = words[name]
-        weighed[f"{name}{ENDING}"] = replace(
+        weighed[f"{name}{WEIGHTED}"] = replace(
             of_figure,
             title=f"{of_figure.title}, weighted",
             sentence=f"{of_figure.sentence} Each counts as the people whom the record stands for.",
             denominator="population",
             beside=f"{of_figure.beside}, weighted" if of_figure.beside else "",
         )
-        weighed[f"{name}{ENDING}_se"] = standard_error_of(f"{name}{ENDING}")
+        weighed[f"{name}{WEIGHTED}_se"] = standard_error_of(f"{name}{WEIGHTED}")
     return weighed
 
 
@@ -86,7 +86,7 @@ class PlacedWeights:
 
 
 def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str, float]:
-    """Return the weighted shares of `OF_KEYS`; `weights` by combination of keys."""
+    """Return the weighted shares of `KEY_FIGURES`; `weights` by combination of keys."""
     alone = d_q == 1
     return _name_shares(
         {"UiO": alone, "UiOiS": alone & (s_q > 0), "repU": alone & (s_q == 1)},
@@ -95,7 +95,7 @@ def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str
 
 
 def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight: Floats) -> dict[str, float]:
-    """Return the weighted shares of `OF_COPIES`.
+    """Return the weighted shares of `COPY_FIGURES`.
 
     Of the GT records that no other one equals (`alone`) some are `found` in SD. `expected`, `error`: percent
     of the GT records whom a fresh table finds, each of those alone with the same chance, and the standard
@@ -105,11 +105,11 @@ def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight
     of_alone, error_of_alone = weights.share(alone)
     chance = expected / 100 * len(alone) / max(int(alone.sum()), 1)
     copied = _name_shares({"people_copied": found}, weights)
-    by_fresh, beyond = (f"people_copied_{name}{ENDING}" for name in ("expected", "beyond"))
+    by_fresh, beyond = (f"people_copied_{name}{WEIGHTED}" for name in ("expected", "beyond"))
     return copied | {
         by_fresh: chance * of_alone,
         f"{by_fresh}_se": chance * error_of_alone,
-        beyond: copied[f"people_copied{ENDING}"] - chance * of_alone,
+        beyond: copied[f"people_copied{WEIGHTED}"] - chance * of_alone,
         f"{beyond}_se": error * math.sqrt(_inflate_variance(weight)),
     }
 
@@ -122,32 +122,32 @@ def _inflate_variance(weight: Floats) -> float:
 def weigh_target(
     f: FrequencyTable, tables: DisclosureTables, no_guess: Mask, weights: PlacedWeights
 ) -> dict[str, float]:
-    """Return the weighted shares of `OF_TARGETS`, and of guesses from all of SD.
+    """Return the weighted shares of `TARGET_FIGURES`, and of guesses from all of SD.
 
     `tables`: what the exclusions leave; `weights` by cell.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     left = d > 0
-    shares: dict[str, Floats | Mask] = {name: getattr(tables, name).values() > 0 for name in OF_TABLES}
+    shares: dict[str, Floats | Mask] = {name: getattr(tables, name).values() > 0 for name in TABLE_FIGURES}
     by_chance = np.zeros(len(f.q))
     s_t = f.per_target(f.s)
     for t in np.flatnonzero(s_t).tolist():
         at = np.flatnonzero(left & (f.t == t) & (f.s_q > 0))
         if len(at):
-            by_chance[at] = all_of_one_level(int(s_t[t]), f.N_s, f.s_q[at])
+            by_chance[at] = chance_of_one_level(int(s_t[t]), f.N_s, f.s_q[at])
     shares |= {"DiSCO_chance": by_chance, "DiSCO_excess": shares["DiSCO"] - by_chance}
     for name, counts in (("CAPd", d), ("DCAP", s)):
         of_key = f.per_key(counts)[f.q]
         shares[name] = np.divide(counts, of_key, out=np.zeros(len(of_key)), where=left & (of_key > 0))
     guesses = [_name_shares({"guessed": x * left}, weights) for x in _guess(f, no_guess)]
-    better = max(guesses, key=lambda of_way: of_way[f"guessed{ENDING}"])
+    better = max(guesses, key=lambda of_way: of_way[f"guessed{WEIGHTED}"])
     return _name_shares(shares, weights) | better
 
 
 def weigh_others(disclosed: RecordDisclosure, weight: Floats) -> dict[str, float]:
     """Return the weighted shares of DiSCO_others and DiSCO_beyond of GT records with these weights."""
     by_others, added = (
-        part / ONE_CHANCE for part in (disclosed.by_others, disclosed.at_n - disclosed.by_others)
+        part / CHANCE_SCALE for part in (disclosed.by_others, disclosed.at_n - disclosed.by_others)
     )
     return _weigh_beside("DiSCO", disclosed.q, by_others, added, weight)
 
@@ -164,7 +164,7 @@ def weigh_found(
     s_q, left_q, left_s_q = f.s_q[position], f.per_key(d)[q], f.per_key(s)[q]
     own, own_q, own_t, own_left = (np.ones_like(q) for _ in range(4))
     if unit is not None:
-        own, own_q, own_t = (count_alike(unit, place) for place in (None, q, position))
+        own, own_q, own_t = (count_records_of_unit(unit, place) for place in (None, q, position))
         _, pair = np.unique(np.stack((unit, q)), axis=1, return_inverse=True)
         own_left = np.bincount(pair.reshape(-1), weights=left).astype(np.int64)[pair.reshape(-1)]
     others, others_t, with_key = f.d_q[position] - own_q, f.d[position] - own_t, left_q - own_left
@@ -204,20 +204,21 @@ def weigh_guesses(
         counts = baseline_counts(f, sizes, no_guess, of_cells)
         d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, of_cells))
         guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
-        by_SD, by_others, error = guess_both(counts, guessing, whole, sizes.n)
+        by_SD, by_others, error = compare_guesses(counts, guessing, whole, sizes.n)
     else:
         of_records, of_people = (
             UnitCells.from_records(f.q[position], position, unit, numbers)
             for numbers in (np.ones_like(position), people)
         )
         by_SD, by_others, error = guesses_of_units(f, of_records, of_people.records, no_guess, whole)
-    others = by_others / (whole * ONE)
+    others = by_others / (whole * SCALE)
     inflated = _inflate_variance(weight)
     return {
-        f"guessed_others{ENDING}": 100 * others,
-        f"guessed_others{ENDING}_se": 100 * math.sqrt(inflated * max(others * (1 - others), 0) / len(weight)),
-        f"guessed_beyond{ENDING}": percent(by_SD - by_others, whole * ONE),
-        f"guessed_beyond{ENDING}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
+        f"guessed_others{WEIGHTED}": 100 * others,
+        f"guessed_others{WEIGHTED}_se": 100
+        * math.sqrt(inflated * max(others * (1 - others), 0) / len(weight)),
+        f"guessed_beyond{WEIGHTED}": percent(by_SD - by_others, whole * SCALE),
+        f"guessed_beyond{WEIGHTED}_se": max(error * math.sqrt(inflated), 100 / len(weight)),
     }
 
 
@@ -230,7 +231,7 @@ def _in_integers(weight: Floats, left: Mask) -> tuple[IntArray, int]:
 def weigh_bands(
     f: FrequencyTable, band: Band, position: IntArray, left: Mask, weight: Floats, found_by_others: float
 ) -> dict[str, float]:
-    """Return the weighted shares of `OF_BANDS`, of the GT records that are `left`: as `weigh_guesses`.
+    """Return the weighted shares of `BAND_FIGURES`, of the GT records that are `left`: as `weigh_guesses`.
 
     `found_by_others`: iS_others, weighted, in percent.
     """
@@ -243,14 +244,14 @@ def weigh_bands(
     figures = bands(counts, band, sizes, d_t, s_t, people_t, with_others, whole)
     inflated = _inflate_variance(weight)
     shares: dict[str, float] = {}
-    for name in OF_BANDS:
+    for name in BAND_FIGURES:
         share = getattr(figures, name)
         if name.endswith("_beyond"):
             error = getattr(figures, f"{name}_se") * math.sqrt(inflated if name.startswith("guessed") else 1)
             error = max(error, 100 / len(weight))
         else:
             error = math.sqrt(max(inflated * share * (100 - share) / len(weight), 0.0))
-        shares |= {f"{name}{ENDING}": share, f"{name}{ENDING}_se": error}
+        shares |= {f"{name}{WEIGHTED}": share, f"{name}{WEIGHTED}_se": error}
     return shares
 
 
@@ -265,10 +266,10 @@ def _weigh_beside(
     # One record at least, where nothing differs.
     error = max(math.sqrt(sum_exactly(of_keys**2)), total / len(weight)) / total
     return {
-        f"{name}_others{ENDING}": 100 * share,
-        f"{name}_others{ENDING}_se": 100 * spread,
-        f"{name}_beyond{ENDING}": 100 * sum_exactly(weight * added) / total,
-        f"{name}_beyond{ENDING}_se": 100 * error,
+        f"{name}_others{WEIGHTED}": 100 * share,
+        f"{name}_others{WEIGHTED}_se": 100 * spread,
+        f"{name}_beyond{WEIGHTED}": 100 * sum_exactly(weight * added) / total,
+        f"{name}_beyond{WEIGHTED}_se": 100 * error,
     }
 
 
@@ -296,7 +297,7 @@ def weigh_groups(
 def _name_shares(shares: Mapping[str, Floats | Mask], weights: PlacedWeights) -> dict[str, float]:
     named = {}
     for name, x in shares.items():
-        named[f"{name}{ENDING}"], named[f"{name}{ENDING}_se"] = weights.share(x)
+        named[f"{name}{WEIGHTED}"], named[f"{name}{WEIGHTED}_se"] = weights.share(x)
     return named
 
 

@@ -31,7 +31,7 @@ BY_SYNTHETIC = "synthetic table"
 BY_OTHERS = "other people's records"
 BY_CHANCE = "chance"
 BY_FRESH_SAMPLE = "a fresh sample"
-BY_COLUMNS_APART = "columns drawn apart"
+BY_INDEPENDENT_COLUMNS = "columns drawn apart"
 BEYOND_OTHERS = "beyond other people's records"
 BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
 

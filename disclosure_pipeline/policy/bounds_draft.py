@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.together import find_any_of_fresh
+from disclosure_pipeline.measures.together import any_of_fresh_samples
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import BEYOND_BOTH, SMALLER_OF, values
@@ -98,7 +98,7 @@ def _draft_beyond(
 def _draft_any(own: Disclosure, halves: Sequence[Disclosure], target: str, files: int) -> DraftedBound:
     [others] = values(own, "DiSCO_others", target)
     error = math.sqrt(files) * measure_chance(own, halves, "DiSCO_beyond", target)
-    chance = find_any_of_fresh([others] * files) - others + error
+    chance = any_of_fresh_samples([others] * files) - others + error
     bound = round_up(max(LEAST, chance))
     reason = (
         f"{files} fresh samples and chance go {chance:.2g} points beyond draws of other people's records, at "

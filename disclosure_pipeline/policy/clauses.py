@@ -11,13 +11,13 @@ from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, loosened_from
 from disclosure_pipeline.policy.registry import (
+    BAND_FIGURES,
     BANDS,
     BEYOND_BOTH,
     DOUBTS,
     GUARDS,
     JUDGED,
     MEASURES,
-    OF_BANDS,
     OF_CONFIDENTIAL,
     OF_IDENTITY,
     ORIGINALS,
@@ -214,7 +214,7 @@ def find_unbounded(
     has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
     exactly = ("DiSCO", BEYOND_BOTH["DiSCO"])
     # Of an amount with a band the exact value is hardly ever disclosed, and a bound on that says nothing.
-    needed = {target: OF_BANDS if target in banded else (*exactly, *OF_BANDS) for target in targets}
+    needed = {target: BAND_FIGURES if target in banded else (*exactly, *BAND_FIGURES) for target in targets}
     return [
         *([] if has_identity else [" or ".join(OF_IDENTITY)]),
         *(

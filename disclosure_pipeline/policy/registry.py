@@ -52,7 +52,7 @@ OF_IDENTITY = ("repU", "unique_hits_beyond")
 
 # The frame of what is told of an amount to within a band, and the bounds that keep the duty to bound that.
 BANDS = "bands"
-OF_BANDS = ("DiSCO_within", "DiSCO_within_beyond")
+BAND_FIGURES = ("DiSCO_within", "DiSCO_within_beyond")
 
 # A relative bound compares a measure with the same risk without any synthesis.
 ORIGINALS = {entry.name: entry.original for entry in CATALOGUE if entry.original is not None}

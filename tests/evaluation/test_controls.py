@@ -216,7 +216,7 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
     def of_itself(counts: BaselineCounts, sizes: Sizes) -> float:
         return float(counts.by_other_levels.sums[counts.by_other_levels.groups == 0].sum())
 
-    monkeypatch.setattr("disclosure_pipeline.measures.baselines._disclosed_by_others", of_itself)
+    monkeypatch.setattr("disclosure_pipeline.measures.baselines._count_disclosed_by_others", of_itself)
     _, controls_missed = verdict(gate, tables)
     assert "half_deviation" in {judgement.clause.measure for judgement in controls_missed}
 

@@ -21,7 +21,7 @@ from support.strategies import Case, cases, frames, measured, records_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning
-from disclosure_pipeline.measures.holdout import matched_keys, unique_at
+from disclosure_pipeline.measures.holdout import matched_keys, uniqueness_of_draw
 
 CERTAINTIES = (0.5, 1)
 
@@ -123,7 +123,7 @@ def test_uniqueness_is_the_average_over_all_draws(
         of_draw = [people[i] for i in draw]
         repU += sum(of_draw.count(q) == 1 and sd.count(q) == 1 for q in of_draw) / n
         hits += sum(of_draw.count(q) == 1 for q in sd) / len(sd)
-    shares = unique_at(matched_keys(d, s), len(people), n, len(sd))
+    shares = uniqueness_of_draw(matched_keys(d, s), len(people), n, len(sd))
     assert shares == pytest.approx((100 * repU / len(drawn), 100 * hits / len(drawn)))
 
 

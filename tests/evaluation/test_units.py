@@ -137,7 +137,7 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
     gt, sd = households()
     guessed = []
     for most in (1 << 30, 0):
-        monkeypatch.setattr(units, "_MOST_LEVELS", most)
+        monkeypatch.setattr(units, "_MAX_LEVELS_OF_SMALL_TABLE", most)
         monkeypatch.setattr(units, "_DRAWS", 100)
         result = dp.disclosure(gt, sd.head(records), ["place"], "diet", unit="household")
         guessed.append(figures_of(result, "diet")["guessed_others"])

@@ -18,7 +18,7 @@ from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import Sizes, none_drawn
+from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
 
 NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
@@ -134,7 +134,7 @@ def test_the_chance_that_none_is_drawn(of: int, data: st.DataObject) -> None:
     n = data.draw(st.integers(0, of))
     m = data.draw(st.lists(st.integers(0, of), min_size=1))
     expected = [float(reference.none_drawn(number, of, n)) for number in m]
-    assert none_drawn(np.array(m), of, n) == pytest.approx(expected, rel=1e-12)
+    assert chance_of_none_drawn(np.array(m), of, n) == pytest.approx(expected, rel=1e-12)
 
 
 def test_chances_are_exactly_0_and_1_where_they_are() -> None:

@@ -12,7 +12,7 @@ from reference.cap import Record
 from support.small_tables import sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.samples import all_of_one_level
+from disclosure_pipeline.measures.samples import chance_of_one_level
 
 KEYS_2011 = ["sex", "age", "region", "placesize"]
 
@@ -34,7 +34,7 @@ def test_all_of_one_level(records: int, data: st.DataObject) -> None:
     with_level = data.draw(st.integers(0, records))
     drawn = data.draw(st.lists(st.integers(0, records), min_size=1))
     expected = [Fraction(math.comb(with_level, n), math.comb(records, n)) for n in drawn]
-    assert all_of_one_level(with_level, records, np.array(drawn)) == pytest.approx(
+    assert chance_of_one_level(with_level, records, np.array(drawn)) == pytest.approx(
         [float(chance) for chance in expected], rel=1e-13
     )
 
@@ -49,12 +49,12 @@ def test_all_of_one_level_of_many_records(with_level: int, records: int, drawn: 
         exact *= Fraction(with_level - i, records - i)
         if i % 50 == 0:  # as exact as it needs to be
             exact = Fraction(round(exact * 2**2000), 2**2000)
-    [actual] = all_of_one_level(with_level, records, np.array([drawn]))
+    [actual] = chance_of_one_level(with_level, records, np.array([drawn]))
     assert actual == pytest.approx(float(exact), rel=1e-10)
 
 
 def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
-    chances = all_of_one_level(1_000_000, 10_000_000, np.array([1, 300, 400, 999_999, 1_000_001]))
+    chances = chance_of_one_level(1_000_000, 10_000_000, np.array([1, 300, 400, 999_999, 1_000_001]))
     assert chances[0] == 0.1
     assert 0 < chances[1] < 1e-299
     assert chances[2:].tolist() == [0, 0, 0]

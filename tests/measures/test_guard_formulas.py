@@ -29,17 +29,17 @@ from disclosure_pipeline.measures.chance import (
 )
 from disclosure_pipeline.measures.copies import (
     HitCounts,
-    chances_of_columns_apart,
+    chances_of_independent_columns,
     has_equal_content,
     hit_counts,
-    hits_of_columns_apart,
+    hits_of_independent_columns,
     unique_hits,
 )
 from disclosure_pipeline.measures.people import (
     ONCE_IN,
     PeopleCopied,
     PeopleCounts,
-    found_by_columns_apart,
+    found_by_independent_columns,
     people_copied,
 )
 from disclosure_pipeline.measures.resemblance import (
@@ -62,8 +62,8 @@ RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, 
 @given(RECORDS)
 def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
     columns = [np.array(column) for column in zip(*records, strict=True)]
-    chances, of_second = chances_of_columns_apart(columns, [4, 5], [[0, 1], [1]])
-    np.testing.assert_array_equal(of_second, chances_of_columns_apart(columns[1:], [5], [[0]])[0])
+    chances, of_second = chances_of_independent_columns(columns, [4, 5], [[0, 1], [1]])
+    np.testing.assert_array_equal(of_second, chances_of_independent_columns(columns[1:], [5], [[0]])[0])
     often = Counter(records)
     shares = [Counter(column) for column in zip(*records, strict=True)]
     expected = [
@@ -71,9 +71,9 @@ def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
         for record, number in often.items()
         if number == 1
     ]
-    assert hits_of_columns_apart(chances) == pytest.approx(100 * sum(expected))
+    assert hits_of_independent_columns(chances) == pytest.approx(100 * sum(expected))
     found = sum(1 - math.exp(-7 * chance) for chance in expected)
-    assert found_by_columns_apart(chances, 7, len(records)) == pytest.approx(100 * found / len(records))
+    assert found_by_independent_columns(chances, 7, len(records)) == pytest.approx(100 * found / len(records))
 
 
 def test_renamed_levels() -> None:

@@ -14,11 +14,11 @@ from disclosure_pipeline.measures import frequency
 from disclosure_pipeline.measures.exact import sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records
 from disclosure_pipeline.measures.holdout import (
-    Found,
-    find_by_distance,
+    MembershipClaims,
+    area_under_curve,
+    claim_by_distance,
+    find_ruled_out_epsilon,
     membership,
-    nearer_of_pairs,
-    rule_out,
 )
 from disclosure_pipeline.measures.samples import clopper_pearson, newcombe, wilson
 
@@ -112,11 +112,11 @@ def test_the_interval_covers_as_often_as_it_says(share: float) -> None:
 @examples(40)
 @given(DISTANCES, DISTANCES, st.sampled_from([Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)]))
 def test_distances_beside_the_reference(members: list[int], others: list[int], rate: Fraction) -> None:
-    found = find_by_distance(np.array(members), np.array(others), float(rate))
+    found = claim_by_distance(np.array(members), np.array(others), float(rate))
     expected = reference.found_at(members, others, rate)
     assert found.members / found.of_members == pytest.approx(float(expected))
     assert found.others / found.of_others == pytest.approx(float(rate))
-    area, error = nearer_of_pairs(np.array(members), np.array(others))
+    area, error = area_under_curve(np.array(members), np.array(others))
     assert area == pytest.approx(float(reference.nearer(members, others)))
     assert error > 0
 
@@ -124,7 +124,7 @@ def test_distances_beside_the_reference(members: list[int], others: list[int], r
 def test_the_error_of_an_area() -> None:
     """Over samples of two populations of known distances."""
     rng = np.random.default_rng(2)
-    drawn = [nearer_of_pairs(rng.poisson(3.0, 300), rng.poisson(3.5, 200)) for _ in range(400)]
+    drawn = [area_under_curve(rng.poisson(3.0, 300), rng.poisson(3.5, 200)) for _ in range(400)]
     areas, errors = np.array(drawn).T
     assert areas.std() == pytest.approx(errors.mean(), rel=0.1)
 
@@ -137,23 +137,27 @@ def test_randomised_response_keeps_its_epsilon(epsilon: float) -> None:
     ruled_out = []
     for _ in range(60):
         listed, others = rng.binomial(20_000, truly), rng.binomial(20_000, 1 - truly)
-        ruled_out.append(rule_out(Found(listed, 20_000, others, 20_000), 0.0))
+        ruled_out.append(find_ruled_out_epsilon(MembershipClaims(listed, 20_000, others, 20_000), 0.0))
     assert max(ruled_out) < epsilon
     assert np.mean(ruled_out) > 0.8 * epsilon
 
 
 def test_delta_is_taken_off() -> None:
-    found = Found(9_000, 10_000, 100, 10_000)
-    assert rule_out(found, 0.5) < rule_out(found, 1e-6) <= rule_out(found, 0.0)
-    assert rule_out(found, 0.95) == 0
-    assert rule_out(found, 0.0, attackers=4) < rule_out(found, 0.0)
-    assert rule_out(Found(0, 100, 0, 100), 0.0) == 0
+    found = MembershipClaims(9_000, 10_000, 100, 10_000)
+    assert (
+        find_ruled_out_epsilon(found, 0.5)
+        < find_ruled_out_epsilon(found, 1e-6)
+        <= find_ruled_out_epsilon(found, 0.0)
+    )
+    assert find_ruled_out_epsilon(found, 0.95) == 0
+    assert find_ruled_out_epsilon(found, 0.0, attackers=4) < find_ruled_out_epsilon(found, 0.0)
+    assert find_ruled_out_epsilon(MembershipClaims(0, 100, 0, 100), 0.0) == 0
 
 
 def test_a_claim_that_is_ruled_out() -> None:
     rng = np.random.default_rng(1)
     near, far = np.zeros(3_000, dtype=int), rng.integers(1, 9, 3_000)
-    found = Found(2_900, 3_000, 30, 3_000)
+    found = MembershipClaims(2_900, 3_000, 30, 3_000)
     for claim, beyond in ((None, 0), ((9.0, 0.0), 0), ((1.0, 1e-6), None)):
         figures = membership(found, found, near, far, claim=claim)
         assert figures.epsilon_ruled_out > 3
@@ -167,7 +171,7 @@ def test_a_claim_that_is_ruled_out() -> None:
 def test_people_with_several_records_are_counted_once() -> None:
     rng = np.random.default_rng(1)
     distances = rng.integers(0, 9, 400), rng.integers(0, 9, 400)
-    found = Found(200, 400, 100, 400)
+    found = MembershipClaims(200, 400, 100, 400)
     by_record, by_person = (membership(found, found, *distances, of) for of in ((1, 1), (4, 4)))
     assert by_person.advantage_keys == by_record.advantage_keys == 25
     assert by_person.advantage_keys_low < by_record.advantage_keys_low

@@ -18,14 +18,14 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbered, Reader, add
-from disclosure_pipeline.measures.checks import are_left
+from disclosure_pipeline.measures.checks import mark_remaining
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths
 from disclosure_pipeline.measures.together import (
-    Disclosed,
+    DisclosingTables,
     TogetherCounts,
     TogetherTargetCounts,
-    chance_by_rest,
+    chance_of_disclosure,
     count_together,
     count_unique_in_any,
 )
@@ -42,7 +42,7 @@ def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArr
     left = d
     if target.exclusions:
         t = np.broadcast_to(np.arange(d.shape[1]), d.shape)
-        left = d * are_left(target.exclusions, t, d, lambda k: key_levels[k][:, None])
+        left = d * mark_remaining(target.exclusions, t, d, lambda k: key_levels[k][:, None])
     return count_together(d, of_syntheses, left, target.all_sizes)
 
 
@@ -70,15 +70,19 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
             one_level = np.repeat(present & ~has_several[place], number)
             disclosing[i] += one_level
             rightly[i] += one_level & (packed.t(words, i) == packed.t(example, i))
-            s_tq = cells[i].count_alike(_CellsOfRecords.from_packed(packed, i, records, synthesis), place)
+            s_tq = cells[i].count_records_of_unit(
+                _CellsOfRecords.from_packed(packed, i, records, synthesis), place
+            )
             s_q, sizes = np.repeat(s_q_of_tables[-1], number), packed.targets[i].sizes(number_of_table)
-            at_n[i].append(chance_by_rest(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
+            at_n[i].append(chance_of_disclosure(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
     counted, of_record = [], np.repeat(np.arange(len(number)), number)
     for i, (target, of_target) in enumerate(zip(packed.targets, cells, strict=True)):
         left = _count_left(packed, i, tables[0], of_target, ground_truth)
         d_q = np.repeat(number, number)
-        by_others = [chance_by_rest(d_q - of_target.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes]
-        counted.append(Disclosed(disclosing[i], rightly[i]).count(left, of_record, at_n[i], by_others))
+        by_others = [
+            chance_of_disclosure(d_q - of_target.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes
+        ]
+        counted.append(DisclosingTables(disclosing[i], rightly[i]).count(left, of_record, at_n[i], by_others))
     return TogetherCounts(count_unique_in_any(number, s_q_of_tables), tuple(counted))
 
 
@@ -130,7 +134,7 @@ class _CellsOfRecords:
         cells, cell, counts = np.unique(q * size + t, return_inverse=True, return_counts=True)
         return cls(q, t, size, counts[cell.reshape(-1)], cells, counts)
 
-    def count_alike(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
+    def count_records_of_unit(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
         """Return how many records of another table each has with its level, and the q at its `place`."""
         wanted = place[self.q] * self.size + self.t
         found = np.minimum(np.searchsorted(other.cells, wanted), len(other.cells) - 1)
@@ -145,7 +149,9 @@ def _count_left(
     if not exclusions:
         return np.ones(len(records), dtype=np.int64)
     key_levels = packed.keys.levels_of(table.q)
-    return are_left(exclusions, cells.t, cells.counts, lambda k: key_levels[k][cells.q]).astype(np.int64)
+    return mark_remaining(exclusions, cells.t, cells.counts, lambda k: key_levels[k][cells.q]).astype(
+        np.int64
+    )
 
 
 _LARGEST = 1 << 22  # cells that are counted by their position

@@ -24,7 +24,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
-from disclosure_pipeline.measures.frequency import combine_keys, count_up
+from disclosure_pipeline.measures.frequency import aranges, combine_keys
 from disclosure_pipeline.measures.nearest import twice_mid_ranks
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
@@ -357,7 +357,7 @@ def _find_candidates(
             part = slice(start, stop)
             repeats = number[position[part]]
             yield (
-                order[np.repeat(first[position[part]], repeats) + count_up(repeats)],
+                order[np.repeat(first[position[part]], repeats) + aranges(repeats)],
                 np.repeat(records[part], repeats),
             )
             start = stop

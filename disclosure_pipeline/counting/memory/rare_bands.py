@@ -11,7 +11,7 @@ from disclosure_pipeline.measures.band_counts import Band, BandCounts, ClaimCoun
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray
-from disclosure_pipeline.measures.samples import ONE_CHANCE, Sizes, in_integers
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 _RANGE = 8  # the numbers of records of a q, and 0
 
@@ -23,7 +23,7 @@ def count_rare_bands(of_SD: Bytes, t: Codes, band: Band, sizes: Sizes) -> BandCo
     """
     near = _NearRecords.among(of_SD, t, band)
     n, d_q, s_q = len(t), near.d_q, near.s_q
-    q0 = in_integers(sizes.q0(np.arange(n + 2)))
+    q0 = to_integer_chances(sizes.q0(np.arange(n + 2)))
     people = near.of_GT > 0
     # A fresh sample is all of the others: one record elsewhere, and nothing is disclosed.
     by_others = ((near.d == d_q) & people).sum(axis=0, dtype=np.uint8) * (d_q > 1)
@@ -44,12 +44,12 @@ def count_rare_bands(of_SD: Bytes, t: Codes, band: Band, sizes: Sizes) -> BandCo
             int((e0 * of_d * in_keys).sum()),
             right,
             int((at_n * keys).sum()),
-            int((others * keys).sum()) * ONE_CHANCE,
-            sum_of_squares(at_n - others * ONE_CHANCE, keys),
+            int((others * keys).sum()) * CHANCE_SCALE,
+            sum_of_squares(at_n - others * CHANCE_SCALE, keys),
         ),
         int((claimed_at_n * of_d * in_keys).sum()),
-        int((without * in_keys).sum()) * ONE_CHANCE,
-        sum_of_squares(claimed_at_n * of_d - without * ONE_CHANCE, in_keys),
+        int((without * in_keys).sum()) * CHANCE_SCALE,
+        sum_of_squares(claimed_at_n * of_d - without * CHANCE_SCALE, in_keys),
         (),
         guessed,
         guessed,
@@ -143,8 +143,8 @@ class _NearRecords:
             for middle in ((records - 1) // 2, records // 2)
         )
         found = self.t[people & (records > 0)]
-        people_t = np.bincount(found, minlength=self.band.size) * ONE_CHANCE
-        return DrawnGuessCounts(hits * (ONE_CHANCE // 2), Grouped.from_positions(people_t))
+        people_t = np.bincount(found, minlength=self.band.size) * CHANCE_SCALE
+        return DrawnGuessCounts(hits * (CHANCE_SCALE // 2), Grouped.from_positions(people_t))
 
 
 def _fits_after(t: Codes, reach: Codes, of_SD: Bytes, i: int, j: int) -> Bytes:

@@ -28,7 +28,7 @@ from disclosure_pipeline.measures.baselines import (
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.guesses import GuessCounts
-from disclosure_pipeline.measures.samples import Sizes, in_integers
+from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.totals import CellTotals, KeySums, totals_of_keys
 
 _RANGE = 8  # the numbers of records of a q, and 0
@@ -96,7 +96,7 @@ def _count_baselines(
         occurring, (_RANGE, _RANGE, 2, _RANGE)
     )
     keys, d_q = counts[occurring], n - s_q
-    q0, p0 = in_integers(sizes.q0(np.arange(n + 1))), in_integers(sizes.p0(np.arange(n + 1)))
+    q0, p0 = to_integer_chances(sizes.q0(np.arange(n + 1))), to_integer_chances(sizes.p0(np.arange(n + 1)))
     added = of_DiSCO * (q0[0] - q0[s_q]) + of_one_other_level * (q0[1] - q0[s_q])
     added -= has_one_level * d_q * (p0[0] - p0[np.maximum(d_q - 1, 0)])
     in_SD = s_q > 0
@@ -139,7 +139,8 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
     if may_be is not None:
         matched -= cells.count_original(np.flatnonzero((largest == 0) & (cells.s_q > 0)))
     return GuessCounts(
-        Grouped.sum_by_group(levels, (GT_top * counts[occurring])[named]), Grouped.from_positions(matched)
+        Grouped.sum_by_group(levels, (GT_top * counts[occurring])[named]),
+        Grouped.from_positions(matched),
     )
 
 
@@ -165,7 +166,8 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess
         )
         matched[no_guess] = 0
     return GuessCounts(
-        Grouped.sum_by_group(levels, (most * counts[occurring])[alone]), Grouped.from_positions(matched)
+        Grouped.sum_by_group(levels, (most * counts[occurring])[alone]),
+        Grouped.from_positions(matched),
     )
 
 
@@ -337,10 +339,10 @@ def _large_cells(
 ) -> tuple[Grouped, ...]:
     """Return the records of DiSCO cells of more than so many, as `pairs_in_large_cells`."""
     if len(t) <= list_cells_above + 1:  # one record at least is of SD
-        return (Grouped.nothing(),) * keys
+        return (Grouped.empty(),) * keys
     large = disclosed & (d > list_cells_above)
     q = np.flatnonzero(np.bitwise_or.reduce(large, axis=0))
     if not len(q):
-        return (Grouped.nothing(),) * keys
+        return (Grouped.empty(),) * keys
     i = large[:, q].argmax(axis=0)  # a q has one DiSCO cell
     return sum_by_pair(key_levels_of(q), t[i, q].astype(np.int64), d[i, q].astype(np.int64), targets)

@@ -35,10 +35,10 @@ from disclosure_pipeline.counting.memory.rare_keys import (
 from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
-    count_up,
+    aranges,
     first_of_run,
     run_lengths,
-    summands,
+    undo_cumsum,
 )
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.runtime.machine import run_in_threads
@@ -78,7 +78,7 @@ class Runs:
         longer = self.by_length[self.ends[-2] :]
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins
-        return np.repeat(begins, lengths) + count_up(lengths)
+        return np.repeat(begins, lengths) + aranges(lengths)
 
 
 _ROOMY = 2  # to count takes less than to sort, in a table of at most so many cells for each record
@@ -298,4 +298,4 @@ def _tabulate_cells(
 
 def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
     """Return the sums of runs of values, each of so many from its first one on."""
-    return summands(np.cumsum(values, dtype=np.int64)[first + number - 1])
+    return undo_cumsum(np.cumsum(values, dtype=np.int64)[first + number - 1])

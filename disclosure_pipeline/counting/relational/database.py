@@ -58,8 +58,8 @@ from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
     TogetherCounts,
     TogetherTargetCounts,
-    chance_by_rest,
     chance_of_any,
+    chance_of_disclosure,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
@@ -196,9 +196,11 @@ def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables:
     counted = fetch_integers(kinds.group_by(*of_kind).aggregate(d=as_int64(kinds["d"].sum())))
     d = counted["d"]
     any_at_n = chance_of_any(
-        [chance_by_rest(counted[f"o{i}"], counted[f"a{i}"], size.q0) for i, size in enumerate(sizes, 1)]
+        [chance_of_disclosure(counted[f"o{i}"], counted[f"a{i}"], size.q0) for i, size in enumerate(sizes, 1)]
     )
-    any_others = chance_of_any([chance_by_rest(counted["o0"], counted["a0"], size.p0) for size in sizes])
+    any_others = chance_of_any(
+        [chance_of_disclosure(counted["o0"], counted["a0"], size.p0) for size in sizes]
+    )
     beyond = {name: counted[name] for name in records} | {"beyond": any_at_n - any_others}
     return TogetherTargetCounts(
         total(d, counted["any"] == 1),
