@@ -1,4 +1,4 @@
-"""The public names of the library, and where they stand."""
+"""The public names of the library and the modules that define them."""
 
 from .analyses.exposure import Exposure, exposure
 from .analyses.guesses import NearestGuess, anonymity_loss, nearest_guess

@@ -9,41 +9,41 @@ _FRAMES = 4
 
 
 class DisclosurePipelineError(Exception):
-    """Base of every error that this package raises by itself."""
+    """Base of every error that this package raises."""
 
 
 class ComparabilityWarning(UserWarning):
-    """The tables may not be coded alike, so that risks read too low: the message says in which column."""
+    """The tables may be coded differently, so that risks read too low; the message names the column."""
 
 
 class HoldoutWarning(UserWarning):
-    """The holdout shares records with the ground truth, so that it hides what the synthetic table leaks."""
+    """The holdout shares records with the ground truth and so hides what the synthetic table leaks."""
 
 
 class UnitWarning(UserWarning):
-    """Records of the ground truth repeat: people may have several, and no unit says whose each one is."""
+    """Records of the ground truth repeat: people may have several, and no `unit` column tells them apart."""
 
 
 class InputError(DisclosurePipelineError, ValueError):
-    """The tables or arguments cannot be measured as asked: the message says what, where and what to do."""
+    """The tables or arguments cannot be measured; the message says what is wrong, where, and what to do."""
 
 
 class StoreError(DisclosurePipelineError):
-    """Something in the store is missing, changed, or not what it was when it was measured."""
+    """A file of the store is missing, damaged, or changed since it was measured."""
 
 
 class RefusedError(DisclosurePipelineError):
-    """The policy does not let the candidate pass; the message lists the reasons."""
+    """The policy refuses the candidate; the message lists the reasons."""
 
 
 class UndeterminedError(DisclosurePipelineError):
-    """It could not be determined whether the candidate may be released; the message lists the reasons."""
+    """Whether the candidate may be released could not be determined; the message lists the reasons."""
 
 
 def describe_unexpected(error: BaseException) -> str:
-    """Describe an error that is not ours: its type and the last lines of code it came through.
+    """Describe an error of another library by its type and the last lines of code that it passed.
 
-    Its message is withheld, for it may quote a record.
+    Its message is withheld because it may quote a record.
 
     >>> describe_unexpected(KeyError("a value"))
     'Unexpected KeyError. Its message is withheld.'

@@ -48,8 +48,8 @@ def test_the_line_says_how_long_a_step_still_takes(
 def test_the_line_moves_while_nothing_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "_SECONDS_ALIKE", 0.01)
-    monkeypatch.setattr(progress, "_LONG", 0.0)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_REDRAWS", 0.01)
+    monkeypatch.setattr(progress, "_SECONDS_WITHOUT_TIME", 0.0)
     with show_progress():
         report_progress("Judging", 0, 0)
         deadline = time.monotonic() + 10
@@ -79,7 +79,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(clock: list[float]) -> None:
 
 
 def test_a_run_logs_its_progress(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_LOGGED_EVERY", 0.0)
+    monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LOG_LINES", 0.0)
     home.prepare({HONEST: gates.honest()})
     run = home.run_gate(HONEST)
     logged = [entry.user_message for entry in home.instance.all_logs(run.run_id) if not entry.dagster_event]

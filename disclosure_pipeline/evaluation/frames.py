@@ -266,9 +266,9 @@ def explain(measure: str) -> str:
     Example:
         >>> print(explain("iS"))
         iS: found in the synthetic table
-        This many people have a combination of keys that some synthetic record has.
+        People whose combination of keys some synthetic record has.
         Unit: % of the confidential records.
-        It is no risk by itself.
+        It is not a risk in itself.
         Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.
     """
     words = find_words(measure) if isinstance(measure, str) else None

@@ -90,7 +90,7 @@ def measure_groups(
                 if figures.people_copied_beyond > figures.people_copied_by_chance:
                     place = next(k for k, other in enumerate(columns) if other is column)
                     value = None if level == column.missing else column.levels[level]
-                    figures = measure(apart=_find_apart_in_group(sample(), place, value, sizes.N_s))
+                    figures = measure(independent=_find_apart_in_group(sample(), place, value, sizes.N_s))
                 beyond, by_chance = figures.people_copied_beyond, figures.people_copied_by_chance
                 bounded = beyond_chance(beyond, by_chance)
                 if (bounded, beyond) > (worst["group_copied_beyond_chance"], worst["group_copied_beyond"]):
@@ -155,7 +155,7 @@ def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: On
         measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
         found = measure()
         if _is_beyond(row_of(found)):
-            found = measure(apart=find_apart(opened, columns, n))
+            found = measure(independent=find_apart(opened, columns, n))
         alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
         rows.append({"alike": alike, **row_of(found)})
     people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"

@@ -248,7 +248,7 @@ def _measure_by_units(
     disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
     return (
         baselines_of_units(cells.f, of_units, target.no_guess, *reduced),
-        disclosed.only((original > 0)[cells.position]),
+        disclosed.restrict_to((original > 0)[cells.position]),
     )
 
 
@@ -387,7 +387,7 @@ def _measure_target(
         return figures, {}
     of_cells = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
     is_left = (left.original.values() > 0)[cells.position]
-    disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).only(is_left)
+    disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).restrict_to(is_left)
     found = weigh_found(cells.f, left, cells.position, records.unit, records.weight)
     figures |= weigh_target(cells.f, left, target.no_guess, of_cells) | found
     figures |= weigh_others(disclosed, records.weight)

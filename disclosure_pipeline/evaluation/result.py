@@ -218,8 +218,8 @@ class Disclosure:
             >>> result = dp.disclosure(patients, patients, ["age"], "illness")
             >>> print(result.explain("DiSCO"))  # doctest: +NORMALIZE_WHITESPACE
             DiSCO: disclosed in the synthetic table and correct
-            This many people can be told their target by somebody who knows their keys: all synthetic records
-            like them say the same, and it is right.
+            People whose target is disclosed to somebody who knows their keys: all synthetic records with
+            these keys have the same target value, and it is theirs.
             Unit: % of the confidential records.
             A high value is a high risk.
             Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.

@@ -1,10 +1,9 @@
-"""Identity and attribute disclosure: who is unique and found in SD, and what SD says about a target. [R].
+"""Identity disclosure, attribute disclosure, and correct attribution probability (CAP).
 
-Attribute disclosure is of a person whose keys are in SD [R 3.3], identity of who is unique [R 3.2]; [R] App.
-1. Correct attribution probability (CAP) is how often a guess drawn from a record's key is right: of all
-records, and record by record. Sources: [R] App. 2; [B] Baillargeon & Charest 2020, "A closer look at
-the CAP risk measure"; [T] Taub, Elliot et al. 2018; [L] Little, Allmendinger & Elliot 2025. Several of them
-use one name for several measures: here every measure has a name of its own.
+Sources: [R] Raab, Nowok & Dibben 2024: identity disclosure in 3.2, attribute disclosure in 3.3, definitions
+in App. 1, CAP in App. 2. [B] Baillargeon & Charest 2020, "A closer look at the CAP risk measure". [T] Taub,
+Elliot et al. 2018. [L] Little, Allmendinger & Elliot 2025. These sources use some names for several measures;
+here every measure has its own name. `frequency` explains the notation.
 """
 
 from __future__ import annotations
@@ -50,29 +49,28 @@ class Identity:
 
     UiO: float = neutral(
         "unique in the confidential table",
-        "This many confidential records are the only ones with their combination of keys.",
+        "People who are the only ones with their combination of keys.",
         source=RAAB,
         finding="{value} of the people are the only ones with their keys",
     )
     UiS: float = figure(
         "unique in the synthetic table",
-        "This many synthetic records are the only ones with their combination of keys.",
+        "Synthetic records that are the only ones with their combination of keys.",
         denominator=SYNTHETIC,
         source=RAAB,
         finding="{value} of the synthetic records are the only ones with their keys",
     )
     UiOiS: float = figure(
         "unique in the confidential table and found in the synthetic one",
-        "This many people are the only ones with their combination of keys, and some "
-        "synthetic record has it too.",
+        "People who are the only ones with their combination of keys, which some synthetic record has, too.",
         source=RAAB,
-        finding="{value} of the people are the only ones with their keys, and are found in the "
+        finding="{value} of the people are the only ones with their keys and are found in the "
         "synthetic table",
     )
     repU: float = figure(
         "replicated uniques",
-        "This many people are the only ones with their combination of keys, and exactly one "
-        "synthetic record has it: it looks like them.",
+        "People who are the only ones with their combination of keys, which exactly one synthetic record "
+        "has, too: it looks like them.",
         source=RAAB,
         finding="{value} of the people are singled out by their keys in both tables",
         subject="people singled out in both tables",
@@ -80,9 +78,9 @@ class Identity:
 
 
 def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
-    """Compute UiO, UiS, UiOiS and repU.
+    """Compute UiO, UiS, UiOiS and repU [R 3.2].
 
-    The printed equations 2 and 3 of [R] have slips; these are the definitions that its text states.
+    Equations 2 and 3 of [R] have misprints; these are the definitions that its text states.
     """
     return Identity(
         UiO=percent(counts.in_GT, N_d),
@@ -93,9 +91,10 @@ def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
 
 
 def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
-    """Return two masks over the records of a synthesis (1…m) whose q is unique in it.
+    """Return two masks over the records of a synthesis (1…m): replicated uniques, and uniques that GT has.
 
-    First: its q is unique in GT too (a replicated unique). Second: its q occurs in GT, unique or not.
+    In both, the record's q is unique in the synthesis. In the first it is also unique in GT; in the second it
+    occurs in GT, unique or not.
     """
     d_q, s_q = keys.counts[0], keys.counts[synthesis]
     q = keys.q[synthesis]
@@ -108,44 +107,42 @@ class Attribute:
 
     Dorig: float = neutral(
         "disclosive in the confidential table",
-        "This many people share their combination of keys only with people of the same "
-        "target: the confidential table itself gives them away.",
+        "People who share their combination of keys only with people of the same target: the confidential "
+        "table itself discloses it.",
         source=RAAB,
-        finding="{value} of the people would be told their {column} by the confidential table itself",
+        finding="the confidential table itself would disclose the {column} of {value} of the people",
         beside=BY_ITSELF,
     )
     Dsyn: float = figure(
         "disclosive in the synthetic table",
-        "This many synthetic records share their keys only with records of the same target.",
+        "Synthetic records that share their keys only with records of the same target.",
         denominator=SYNTHETIC,
         source=RAAB,
     )
     iS: float = neutral(
         "found in the synthetic table",
-        "This many people have a combination of keys that some synthetic record has.",
+        "People whose combination of keys some synthetic record has.",
         source=RAAB,
         finding="the keys of {value} of the people are in the synthetic table",
     )
     DiS: float = figure(
-        "told something in the synthetic table",
-        "Of so many people the synthetic table claims one target value with certainty, right or wrong.",
+        "disclosed in the synthetic table, right or wrong",
+        "People whose synthetic records, those with their keys, all have one target value: right or wrong.",
         source=RAAB,
-        finding="of {value} of the people the synthetic table claims a {column} with certainty, "
-        "right or wrong",
+        finding="the synthetic table states one {column}, right or wrong, for {value} of the people",
     )
     DiSCO: float = figure(
         "disclosed in the synthetic table and correct",
-        "This many people can be told their target by somebody who knows their keys: all "
-        "synthetic records like them say the same, and it is right.",
+        "People whose target is disclosed to somebody who knows their keys: all synthetic records with "
+        "these keys have the same target value, and it is theirs.",
         source=RAAB,
-        finding="{value} of the people can be told their {column}",
+        finding="{value} of the people have their {column} disclosed",
         beside=BY_SYNTHETIC,
-        subject="people who can be told their {column}",
+        subject="people whose {column} is disclosed",
     )
     DiSDiO: float = figure(
         "disclosed in both tables",
-        "This many people can be told their target from the synthetic table, and the "
-        "confidential table would say it with the same certainty.",
+        "People whose target is disclosed by the synthetic table and would be by the confidential table.",
         source=RAAB,
     )
     max_denom: int = neutral(
@@ -163,9 +160,9 @@ class Attribute:
 
 
 def attribute(totals: Totals, N_d: int, N_s: int) -> Attribute:
-    """Return the percentages, and the largest and the mean number of records behind a DiSCO cell.
+    """Compute the measures of [R 3.3], and the maximum and mean number of GT records in a DiSCO cell.
 
-    Where no cell counts towards DiSCO, max_denom is 0 and mean_denom NaN.
+    If no cell counts towards DiSCO, max_denom is 0 and mean_denom is NaN.
     """
     records = totals.records
     return Attribute(
@@ -180,44 +177,42 @@ def attribute(totals: Totals, N_d: int, N_s: int) -> Attribute:
     )
 
 
-# Scaled figures are rounded at this binary digit, so that what is exactly 0 does not come out as -1e-46.
+# Scaled figures are rounded to 128 binary digits, so that an exact 0 does not come out as -1e-46.
 _SCALED_ONE = 2**128
 
 
 @dataclass(frozen=True)
 class CAP:
-    """All in percent, but for one count. A high value is a high risk, but for the two minima.
+    """In percent, except one count.
 
-    baseCAPd: chance of a right guess without any key: two GT records drawn at random share their level.
-    CAPd, CAPs: mean chance of a right guess for a GT (SD) record, guessing from the GT (SD) records with
-        its q; of all GT (SD) records.
-    DCAP: mean chance of a right guess for a GT record, guessing from the SD records with its q; 0 where
-        there is none. Of all GT records. [R; average CAP, version 1, of B]
-    CAP_matched: the same over the GT records whose q is in SD, DCAP / iS. [average CAP, version 2, of B]
-    TCAP: DiSCO / iS, as synthpop 1.9-2 prints it: of the GT records whose q is in SD.
-    TCAP_disclosive: DiSCO / DiS: of the GT records whose q has one target level in SD. [L; synthpop 1.9-3]
+    baseCAPd: sum of (d_t / N_d)², the chance of a right guess without any key. [R App. 2]
+    CAPd, CAPs: sum of pd·d / N_d, and of ps·s / N_s: the mean chance of a right guess about a GT (SD) record
+        that is drawn from the GT (SD) records with its q. [R]
+    DCAP: sum of ps·d / N_d: the mean chance of a right guess about a GT record that is drawn from the SD
+        records with its q; 0 if there are none. [R; average CAP, version 1, of B]
+    CAP_matched: the same sum / iS, over the GT records whose q is in SD. [average CAP, version 2, of B]
+    TCAP: DiSCO / iS, as synthpop 1.9-2 prints it.
+    TCAP_disclosive: DiSCO / DiS. [L; synthpop 1.9-3]
     TCAP_taub: mean of pd over the SD records with ps = 1 (WEAP of 1) whose q is in GT. [T]
-    DCAP_scaled, TCAP_scaled: (x - baseCAPd) / (1 - baseCAPd): 100 is certainty, 0 as good as no key;
-        negative where guessing without the key is better. [R App. 2]
-    n_predicted_correctly, pct_predicted_correctly: GT records whose level is the most frequent one of their
-        q in SD; of k that are equally frequent each counts 1/k, what a guess among them gets on average. The
-        number of records, which need not be whole, and percent of all GT records. [B, without a word on ties]
-    min_DCAP, min_CAP_matched: the least that any synthetic table with these levels could reach in DCAP and
-        in CAP_matched. [theorems 2 and 3 of B]
+    DCAP_scaled, TCAP_scaled: (x - baseCAPd) / (1 - baseCAPd). 100 is certainty; 0 is as good as no key, and
+        negative worse. [R App. 2]
+    n_predicted_correctly, pct_predicted_correctly: GT records whose level is the most frequent of their q in
+        SD; one of k equally frequent levels counts 1/k, so the number need not be whole. [B, silent on ties]
+    min_DCAP, min_CAP_matched: the minimum of DCAP and CAP_matched over all synthetic tables with these
+        levels. [theorems 2 and 3 of B]
 
-    A figure whose denominator is 0 is NaN: CAP_matched, TCAP, TCAP_scaled where iS is 0; TCAP_disclosive
-    where DiS is 0; TCAP_taub where no SD record with ps = 1 has its q in GT; DCAP_scaled, TCAP_scaled where
-    baseCAPd is 100.
+    A figure whose denominator is 0 is NaN: CAP_matched, TCAP, TCAP_scaled if iS is 0; TCAP_disclosive if DiS
+    is 0; TCAP_taub if no SD record with ps = 1 has its q in GT; DCAP_scaled, TCAP_scaled if baseCAPd is 100.
     """
 
     baseCAPd: float = neutral(
         "chance of a right guess without keys",
-        "How often a guess is right that is drawn from all confidential records.",
+        "How often a guess drawn from all confidential records is right.",
         source=RAAB,
     )
     CAPd: float = neutral(
         "chance of a right guess from the confidential table",
-        "How often a guess is right that is drawn from the confidential records with the same keys.",
+        "How often a guess drawn from the confidential records with the same keys is right.",
         source=RAAB,
     )
     CAPs: float = neutral(
@@ -228,73 +223,73 @@ class CAP:
     )
     DCAP: float = figure(
         "differential correct attribution probability",
-        "How often a guess is right that is drawn from the synthetic records with a "
-        "person's keys; wrong where there are none.",
+        "How often a guess drawn from the synthetic records with a person's keys is right; wrong if there "
+        "are none.",
         source=RAAB,
     )
     CAP_matched: float = figure(
         "correct attribution probability of those found",
-        "The same as DCAP, of the people whose keys are in the synthetic table.",
+        "The same as DCAP, among people whose keys are in the synthetic table.",
         denominator="confidential records whose keys are in the synthetic table",
         source=BAILLARGEON,
     )
     TCAP: float = figure(
         "targeted correct attribution probability",
-        "Of the people whose keys are in the synthetic table, so many can be told their "
-        "target with certainty.",
+        "People whose target is disclosed, among those whose keys are in the synthetic table.",
         denominator="confidential records whose keys are in the synthetic table",
         source=RAAB,
     )
     TCAP_disclosive: float = figure(
         "certain claims that are right",
-        "Of the people about whom the synthetic table is certain, so many are told rightly.",
-        denominator="confidential records of whom the synthetic table is certain",
+        "People for whom the synthetic table states the right target, among those for whom it states one.",
+        denominator="confidential records for which the synthetic table states one target",
         source=LITTLE,
     )
     TCAP_taub: float = figure(
         "targeted correct attribution probability after Taub",
-        "How often the certain synthetic records are right about people with their keys.",
+        "How often synthetic records that share their keys only with the same target are right about people "
+        "with these keys.",
         denominator="certain synthetic records whose keys are in the confidential table",
         source=TAUB,
     )
     DCAP_scaled: float = figure(
         "DCAP, scaled",
-        "How far DCAP goes from a guess without keys, 0, to certainty, 100.",
+        "DCAP on a scale from a guess without keys (0) to certainty (100).",
         denominator="way from baseCAPd to 100",
         source=RAAB,
     )
     TCAP_scaled: float = figure(
         "TCAP, scaled",
-        "How far TCAP goes from a guess without keys, 0, to certainty, 100.",
+        "TCAP on a scale from a guess without keys (0) to certainty (100).",
         denominator="way from baseCAPd to 100",
         source=RAAB,
     )
     n_predicted_correctly: float = figure(
         "number predicted correctly",
-        "This many people have the target that is most frequent among the synthetic records with their keys.",
+        "People whose target is the most frequent one among the synthetic records with their keys.",
         RECORDS,
         source=BAILLARGEON,
     )
     pct_predicted_correctly: float = figure(
         "share predicted correctly",
-        "This many people have the target that is most frequent among the synthetic records with their keys.",
+        "People whose target is the most frequent one among the synthetic records with their keys.",
         source=BAILLARGEON,
     )
     min_DCAP: float = neutral(
         "least possible DCAP",
-        "No synthetic table with these values could have a lower DCAP.",
+        "No synthetic table with these values can have a lower DCAP.",
         source=BAILLARGEON,
     )
     min_CAP_matched: float = neutral(
         "least possible CAP of those found",
-        "No synthetic table with these values could have a lower CAP_matched.",
+        "No synthetic table with these values can have a lower CAP_matched.",
         denominator="confidential records whose keys are in the synthetic table",
         source=BAILLARGEON,
     )
 
 
 def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> CAP:
-    """Return the CAP figures of what the exclusions leave."""
+    """Compute the CAP figures of the records that the exclusions leave; `d_t`: GT records by target level."""
     base, base_of = total(d_t * d_t), N_d * N_d
     right = _sum(totals.DCAP)  # expected number of right guesses
     guessed = _sum(cells.guessed)
@@ -322,7 +317,7 @@ def _sum(by_denominator: Grouped) -> int:
 
 
 def _scaled(part: int, whole: int, base: int, base_of: int) -> float:
-    """Return (x - b) / (1 - b) in percent, x = part / whole, b = base / base_of; NaN where undefined."""
+    """Return (x - b) / (1 - b) in percent, with x = part / whole and b = base / base_of; NaN if undefined."""
     if not whole or base == base_of:
         return math.nan
     b = Fraction(base, base_of)
@@ -331,9 +326,9 @@ def _scaled(part: int, whole: int, base: int, base_of: int) -> float:
 
 @dataclass(frozen=True)
 class Individual:
-    """One synthesis, one entry per GT record. CAP is a chance from 0 to 1, the rest are masks.
+    """One entry per GT record: CAP is a chance from 0 to 1, the others are masks.
 
-    100 times the mean of CAP is DCAP; the shares of the three masks are DiSCO, DiSDiO and repU.
+    The means of CAP and of the masks are DCAP, DiSCO, DiSDiO and repU as shares of 1.
     """
 
     CAP: Floats = figure(
@@ -344,13 +339,13 @@ class Individual:
     )
     DiSCO: Mask = figure(
         "disclosed and correct",
-        "Whether this person can be told the target with certainty.",
+        "Whether the synthetic table discloses this person's target.",
         YESNO,
         source=RAAB,
     )
     DiSDiO: Mask = figure(
         "disclosed in both tables",
-        "Whether this person can be told the target with certainty from either table.",
+        "Whether both tables disclose this person's target.",
         YESNO,
         source=RAAB,
     )
@@ -363,15 +358,15 @@ class Individual:
 
 
 def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
-    """Return the cells (q, t), numbered over GT and all syntheses: `q[i]` holds the cell of each record."""
+    """Number the cells (q, t) of GT and all syntheses: `q[i]` of the result holds the cell of each record."""
     return combine_keys([list(keys.q), list(target)], [keys.size, levels])
 
 
 def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> Floats:
-    """Return the share of its own cell in its q in table `counted_in`, for each record of table `records_of`.
+    """Return, for each record of table `records_of`, the share of its cell among its q in table `counted_in`.
 
-    pd for the GT records (0, 0), the individual CAP of the GT records (i, 0), WEAP of the SD records (i, i).
-    0 where the q of the record is not in that table. [B; T]
+    That is pd of the GT records for (0, 0), individual CAP for (i, 0), and WEAP of the SD records for (i, i).
+    0 if the q of the record is not in table `counted_in`. [B; T]
     """
     count = cells.counts[counted_in][cells.q[records_of]]
     key_count = keys.counts[counted_in][keys.q[records_of]]
@@ -379,7 +374,7 @@ def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> F
 
 
 def individual(cells: Keys, keys: Keys, synthesis: int) -> Individual:
-    """Return what each GT record is exposed to in one synthesis, on the untouched tables."""
+    """Compute the figures of each GT record in one synthesis, before any exclusion."""
     cell, q = cells.q[0], keys.q[0]
     d, s = cells.counts[0][cell], cells.counts[synthesis][cell]
     d_q, s_q = keys.counts[0][q], keys.counts[synthesis][q]

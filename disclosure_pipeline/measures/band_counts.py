@@ -1,7 +1,4 @@
-"""Counts for figures within a band: integers of one target that add up over keys, whoever counts them.
-
-`bands` has the formulas.
-"""
+"""Counts for the figures of `bands`: integers of one target that add up over keys."""
 
 from __future__ import annotations
 
@@ -32,11 +29,12 @@ _NARROW = 2**31
 
 @dataclass(frozen=True)
 class Band:
-    """The levels of a target that lie in the band of each of them.
+    """The levels of a target that lie in the band of each level, by place.
 
-    `order`: the codes by place: special values, `amounts`, which ascend, special values, missing. Of the
-    level at each place: `low`, `high`: the place of the first level within its band, and that after the last;
-    `reach`: the place after the last level that fits into a band with it. All three ascend.
+    order: the code at each place: special values, ascending `amounts`, special values, missing.
+    low, high: for each place, the first place within its band, and the place after the last.
+    reach: for each place, the place after the last level that fits into one band with it.
+    low, high and reach ascend.
     """
 
     order: IntArray
@@ -52,11 +50,11 @@ class Band:
 
     @cached_property
     def is_ordered(self) -> bool:
-        """True if places are codes, as where no special value lies among the amounts."""
+        """True if places equal codes: no special value lies among the amounts."""
         return not (np.diff(self.order) < 0).any()
 
     def is_amount(self, place: IntArray) -> Mask:
-        """Mark places of amounts."""
+        """Mark the places of amounts."""
         return (place >= self.amounts.start) & (place < self.amounts.stop)
 
     @property
@@ -72,9 +70,12 @@ class Band:
 
 @dataclass(frozen=True)
 class ClaimCounts:
-    """GT records of whom something is claimed, and rightly; and in units of 1 / `CHANCE_SCALE` rightly at n.
+    """Numbers of GT records that add up over keys.
 
-    Integers that add up over keys. `squares`: of what each q adds to the difference (`sum_of_squares`).
+    claimed: records about which something is claimed from SD. right: records about which it is right.
+    right_at_n, right_by_others: the expected number of right claims from n records of SD, of the others, in
+        units of 1 / `CHANCE_SCALE`.
+    squares: squares of what each q adds to the difference of both (`sum_of_squares`).
     """
 
     claimed: int = 0
@@ -88,8 +89,8 @@ class ClaimCounts:
 class BandCounts:
     """Counts of one target in one synthesis: integers that add up over keys.
 
-    `disclosed`: DiS and DiSCO. `claimed_at_n`, `claimed_by_others`, `claimed_squares`: the same of DiS as
-    `ClaimCounts` has of DiSCO. `certainty` has an entry for each certainty. `guessed`: from all of SD, by
+    disclosed: DiS (claimed) and DiSCO (right). claimed_at_n, claimed_by_others, claimed_squares: for DiS what
+    `ClaimCounts` holds for DiSCO. certainty: one entry per certainty. guessed: from all of SD; guesses are by
     place instead of level.
     """
 
@@ -104,7 +105,7 @@ class BandCounts:
 
     @classmethod
     def empty(cls, certainties: int) -> BandCounts:
-        """Return the counts of q that one record has, and of none."""
+        """Return the counts of no q, which are also those of q with a single record."""
         nobody = DrawnGuessCounts.empty()
         return cls(ClaimCounts(), 0, 0, 0, (ClaimCounts(),) * certainties, nobody, nobody, nobody)
 
@@ -112,12 +113,14 @@ class BandCounts:
 def band_counts(
     f: FrequencyTable, d: IntArray, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
 ) -> BandCounts:
-    """Count some or all q."""
+    """Count some or all q; `d`: GT records of each cell that the exclusions leave."""
     if not len(f.q):
         return BandCounts.empty(len(certainties))
     w = _Windows.over(f, d, band, sizes)
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
-    claimed = _claim(w.only(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left)))
+    claimed = _count_common_claims(
+        w.select_keys(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left))
+    )
     guessed = _guess(w, w.f.s, None, without_self=False)
     d_q, s_q = w.f.d_q[w.occupied], w.f.s_q[w.occupied]
     rest = s_q - w.within(w.f.s)
@@ -129,7 +132,7 @@ def band_counts(
         claimed_at_n=claimed.right_at_n,
         claimed_by_others=claimed.right_by_others,
         claimed_squares=claimed.squares,
-        certainty=tuple(_be_certain(w, c, of_SD, of_GT) for c in certainties),
+        certainty=tuple(_count_certain_claims(w, c, of_SD, of_GT) for c in certainties),
         guessed=guessed,
         guessed_at_n=_guess(w, w.f.s, of_SD, without_self=False) if of_SD else guessed,
         guessed_others=_guess(w, w.f.d, of_GT, without_self=True),
@@ -138,10 +141,10 @@ def band_counts(
 
 @dataclass(frozen=True)
 class _Windows:
-    """The cells of some q by place, and the positions at which the band of each begins and ends.
+    """The cells of some q in order of place, and the positions at which the band of each begins and ends.
 
-    `people`: the GT records to be told of in each cell. `p0`, `q0`: P0 and Q0 of each number of records, in
-    units of 1 / `CHANCE_SCALE`.
+    people: GT records of each cell that are counted. p0, q0: P0(m) and Q0(m) for m = 0, 1, …, in units of
+    1 / `CHANCE_SCALE`.
     """
 
     f: FrequencyTable
@@ -162,46 +165,46 @@ class _Windows:
         by_place = np.lexsort((t, f.q))
         return cls(_select(replace(f, t=t), by_place), people[by_place], band, p0, q0)
 
-    def only(self, of_q: Mask) -> _Windows:
-        """Return the windows of some of the q that have cells."""
+    def select_keys(self, of_q: Mask) -> _Windows:
+        """Return the windows of the marked q (shape: q with cells)."""
         cells = np.flatnonzero(self.f.at_cells(of_q))
         return replace(self, f=_select(self.f, cells), people=self.people[cells])
 
     @cached_property
     def occupied(self) -> IntArray:
-        """The cells with people to be told of."""
+        """The cells with people."""
         return np.flatnonzero(self.people)
 
     @cached_property
     def low(self) -> IntArray:
-        """The position at which the band of each cell of `occupied` begins."""
-        return self._find(self.occupied, self.band.low)
+        """The first position in the band of each cell of `occupied`."""
+        return self._locate(self.occupied, self.band.low)
 
     @cached_property
     def high(self) -> IntArray:
-        """The position at which the band of each cell of `occupied` ends."""
-        return self._find(self.occupied, self.band.high)
+        """The position after the band of each cell of `occupied`."""
+        return self._locate(self.occupied, self.band.high)
 
     @cached_property
     def reach(self) -> IntArray:
-        """The position after the last cell that fits into a band with each one."""
-        return self._find(np.arange(len(self.f.q)), self.band.reach)
+        """The position after the last cell that fits into one band with each cell."""
+        return self._locate(np.arange(len(self.f.q)), self.band.reach)
 
     @cached_property
     def _places(self) -> IntArray:
-        """The cells as numbers that ascend; narrow ones are found faster."""
+        """The cells as ascending numbers, in 32 bits if these suffice: they are found faster."""
         dtype = np.int32 if self.f.keys * (self.band.size + 1) < _NARROW else np.int64
         return self.f.q.astype(dtype) * dtype(self.band.size) + self.f.t.astype(dtype)
 
-    def _find(self, cells: IntArray, ends: IntArray) -> IntArray:
-        """Return where the place that `ends` has for the place of each cell is, or would be, in its q."""
+    def _locate(self, cells: IntArray, ends: IntArray) -> IntArray:
+        """Return the position in its q of the place that `ends` gives for the place of each cell."""
         t = self.f.t[cells]
         return np.searchsorted(self._places, self._places[cells] + (ends[t] - t).astype(self._places.dtype))
 
     def may_fit(self, records: IntArray, left: int) -> Mask:
-        """Mark the q of which all but one more than `left` of the records may fit into one band.
+        """Mark the q whose records, except `left` + 1 of them, may fit into one band.
 
-        More than half of them lie around the middle one, if so: only what reaches that has to be looked at.
+        If they do, the band holds the middle record, so only records within reach of that are counted.
         """
         f, up_to = self.f, cumulative_sums(records)
         first, end = up_to[f.first], up_to[np.append(f.first[1:], len(f.q))]
@@ -209,11 +212,11 @@ class _Windows:
         middle = np.searchsorted(up_to, first + number // 2, side="right") - 1
         middle = np.minimum(middle, len(f.q) - 1)
         back = np.searchsorted(self.band.reach, np.arange(self.band.size), side="right")
-        around = up_to[self._find(middle, self.band.reach)] - up_to[self._find(middle, back)]
+        around = up_to[self._locate(middle, self.band.reach)] - up_to[self._locate(middle, back)]
         return (around >= number - left - 1) | (number <= 2 * (left + 1))
 
     def within(self, records: IntArray) -> IntArray:
-        """Return the records of its q within the band of each cell of `occupied`."""
+        """Return, for each cell of `occupied`, the records of its q within its band."""
         up_to = cumulative_sums(records)
         return up_to[self.high] - up_to[self.low]
 
@@ -228,30 +231,30 @@ def _select(f: FrequencyTable, cells: IntArray) -> FrequencyTable:
 
 
 def cumulative_sums(values: IntArray) -> IntArray:
-    """Return the sum of all values before each position, and of all."""
+    """Return the sums of the values before each position, and of all values."""
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
 def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:
-    """Return the counts; `at_n`, `by_others`: chances of a record of each cell of `occupied`."""
+    """Return the counts; `at_n`, `by_others`: the chance of a right claim for each cell of `occupied`."""
     people, added = w.people[w.occupied], np.zeros(len(w.f.q), dtype=np.int64)
     added[w.occupied] = people * (at_n - by_others)
     squares = sum_of_squares(w.f.sum_by_q(added)) if len(w.occupied) else 0
     return ClaimCounts(claimed, right, int((people * at_n).sum()), int((people * by_others).sum()), squares)
 
 
-def _claim(w: _Windows) -> ClaimCounts:
-    """Count DiS, which is claimed of all people of a q alike."""
+def _count_common_claims(w: _Windows) -> ClaimCounts:
+    """Count DiS, whose claim is the same for all people of a q."""
     f = w.f
     if not len(f.q):
         return ClaimCounts()
     outside = f.s_q - w.from_smallest(f.s)
     claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
     at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.occupied)
-    return _count_claims(w, total(f.sum_by_q(w.people), claimed_q), 0, at_n, _claim_by_others(w))
+    return _count_claims(w, total(f.sum_by_q(w.people), claimed_q), 0, at_n, _chances_of_common_claim(w))
 
 
-def _claim_by_others(w: _Windows) -> IntArray:
+def _chances_of_common_claim(w: _Windows) -> IntArray:
     """Return the sum over v of the table in `bands`, for one person of each cell k of `occupied`.
 
     The person is left out of d_q and of every W_v that holds k. The windows that hold k begin at neighbouring
@@ -270,12 +273,12 @@ def _claim_by_others(w: _Windows) -> IntArray:
     return by_others
 
 
-def _be_certain(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
+def _count_certain_claims(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
     f = w.f
     has_value = f.t != w.band.missing
-    s, d, told = f.s * has_value, f.d * has_value, has_value[w.occupied]
-    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.occupied) - told
-    near, near_others = w.within(s), w.within(d) - told
+    s, d, own = f.s * has_value, f.d * has_value, has_value[w.occupied]
+    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.occupied) - own
+    near, near_others = w.within(s), w.within(d) - own
     claimed_q = f.sum_by_q(reaches_share(w.from_smallest(s), f.at_cells(in_q), c)) > 0
 
     def chances(part: IntArray, whole: IntArray, draw: Draw | None) -> IntArray:
@@ -312,10 +315,10 @@ def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -
 
 
 def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Draw | None) -> IntArray:
-    """Return the chance that the median of a draw is within, in units of 1 / `CHANCE_SCALE`.
+    """Return the chance that the median of a draw lies within the band, in units of 1 / `CHANCE_SCALE`.
 
-    Of the lower middle value it is that of fewer drawn below than all others and of no more above, of the
-    upper one the other way round.
+    Of an even number of drawn values, each middle one counts half. It lies outside if more records are drawn
+    from below (or above) the band than from all others, and half if equally many.
     """
     if draw is None:
         records = below + within + above
@@ -323,19 +326,21 @@ def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Dra
         hits = sum((below <= place) & (place < below + within) for place in middle)
         return np.asarray(hits, dtype=np.int64) * (CHANCE_SCALE // 2)
     drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(below + within + above, draw))
-    missed = _outnumber(below, within + above, draw) + _outnumber(above, below + within, draw)
+    missed = _chance_to_outnumber(below, within + above, draw) + _chance_to_outnumber(
+        above, below + within, draw
+    )
     return np.maximum(drawn - missed, 0)
 
 
-def _outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
-    """Return the chance that more of `own` are drawn than of the others, as many counting by half."""
+def _chance_to_outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
+    """Return the chance that more of `own` are drawn than of `others`, ties half."""
     surely = lowest_likely(own, draw.chance) > highest_likely(others, draw.chance)
     chances = surely * CHANCE_SCALE
     near = np.flatnonzero(
         ~surely & (highest_likely(own, draw.chance) >= lowest_likely(others, draw.chance)) & (own > 0)
     )
     if len(near):
-        more = Fraction(int(others.max()) + 2, 2 * int(others.max()) + 3)  # the next share above a half
+        more = Fraction(int(others.max()) + 2, 2 * int(others.max()) + 3)  # the smallest share above a half
 
         def outnumber(own: IntArray, others: IntArray) -> Floats:
             as_many = chances_to_be_claimed(own, others, Fraction(1, 2), draw.chance)
@@ -349,7 +354,7 @@ def _outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
 def _chances_of_pairs(
     own: IntArray, others: IntArray, chances: Callable[[IntArray, IntArray], Floats]
 ) -> IntArray:
-    """Return the chances of pairs in units of 1 / `CHANCE_SCALE`, each pair asked for once; 0 of no own."""
+    """Compute each distinct pair once; return chances in units of 1 / `CHANCE_SCALE`, 0 if `own` is 0."""
     result = np.zeros(len(own), dtype=np.int64)
     present = np.flatnonzero(own > 0)
     if len(present):

@@ -1,15 +1,15 @@
-"""Numbers that are nearly told: DiSCO, DiS, certainty and guesses of an amount to within a band.
+"""Numeric targets disclosed approximately: DiSCO, DiS, certainty and guesses to within a band.
 
-This project's own. A salary that is told to within 2 % is told. The band of v holds every x with
-|x - v| <= w |v|, for a share w below 1, or |x - v| <= w, for an amount w, both ends included. Numbers are
-compared exactly, as they are written: 1.2 lies within 0.1 of 1.1.
+This project's own. A salary known to within 2 % is disclosed. The band of v holds every x with
+|x - v| <= w |v| if w is a share (below 1), or |x - v| <= w if w is an amount; both ends are included. Numbers
+are compared exactly as written: 1.2 lies within 0.1 of 1.1.
 
-- The share is of |v|: -98 lies within 2 % of -100, and 0 alone within any share of 0.
-- Missing, and each special value, is a level of its own: its band holds nothing else, no other band holds it.
-- The band is the person's: around the true value, so no record is lost at an edge.
+- A share refers to |v|: -98 lies within 2 % of -100, and only 0 lies within any share of 0.
+- Missing and every special value is a level, whose band holds only itself and which no other band holds.
+- The band is centred on the person's true value, so no record is lost at the edge of a group.
 
-D and S: the GT and SD records of a person's q within the band of the person's own value. W_v: of a table's
-records of q, those from v up to the largest number that fits into one band with v. P0, Q0: see `baselines`.
+D and S are the GT and SD records of a person's q within the band of the person's value. W_v are the records
+of q from v up to the largest number that fits into one band with v. P0 and Q0: see `baselines`.
 
 | figure | SD | at n records of SD | the others at n |
 |---|---|---|---|
@@ -18,11 +18,11 @@ records of q, those from v up to the largest number that fits into one band with
 | certainty c | S >= c s_q > 0 | of a draw | D - 1 >= c (d_q - 1) > 0, of a draw |
 | guessed | the median of q | of a draw | the median of the others in q |
 
-DiS: all SD records of q fit into the band of some number, had by anybody or not: so DiSCO <= DiS <= iS, and
-with w = 0 all are those of exact values. In the sum v is the smallest value drawn. Certainty leaves missing
-values out of s_q and d_q; guesses special values, too, since they guess an amount. Of an even number of
-values both middle ones are guessed, each by half. Where q has no amount the median of the whole table is
-guessed, or it always is: the better of both ways, as `guesses`.
+DiS: all SD records of q fit into the band of some number, whether a record has it or not. So DiSCO <= DiS <=
+iS, and w = 0 gives the exact figures. In the sum, v is the smallest value drawn. Certainty leaves missing
+values out of s_q and d_q. Guesses also leave out special values, because they guess an amount. Of an even
+number of values, each middle one counts half. As in `guesses`, the better of two strategies is used: guess
+the median of q (if q has no amount, that of the whole table), or always the median of the whole table.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _others_of(title: str) -> Words:
 def _beyond_of(title: str) -> Words:
     return Words(
         f"{title}, beyond other people's records",
-        "This many more people than from as many of other people's records.",
+        "How many more people than from equally many records of other people.",
         POINTS,
         finding=f"the share of people whose {{column}} is {title} is {{value}} higher than from other "
         "people's records",
@@ -93,13 +93,13 @@ _DISCLOSED, _CLAIMED, _GUESSED = (
 
 @dataclass(frozen=True)
 class Bands:
-    """Figures of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+    """Figures of one target in one synthesis: percent of all GT records; `beyond` in percentage points.
 
-    `DiSCO_within`, `DiS_within` and `guessed_within` are of all of SD, each difference of n records.
+    `DiSCO_within`, `DiS_within` and `guessed_within` use all of SD, the differences n records.
     """
 
     DiS_within: float = described(
-        _words(_CLAIMED, "All synthetic records with the keys of so many people say nearly the same amount.")
+        _words(_CLAIMED, "People for whom all synthetic records with their keys have nearly the same amount.")
     )
     DiS_within_others: float = described(_others_of(_CLAIMED))
     DiS_within_beyond: float = described(_beyond_of(_CLAIMED))
@@ -107,7 +107,7 @@ class Bands:
     DiSCO_within: float = described(
         _words(
             _DISCLOSED,
-            "This many people can nearly be told their amount: all synthetic records with their keys lie "
+            "People whose amount is disclosed approximately: all synthetic records with their keys lie "
             "within the band around it.",
         )
     )
@@ -117,8 +117,8 @@ class Bands:
     guessed_within: float = described(
         _words(
             _GUESSED,
-            "The amount of so many people is guessed to within the band: as the median of the synthetic "
-            "records with their keys.",
+            "People whose amount is guessed to within the band, as the median of the synthetic records with "
+            "their keys.",
         )
     )
     guessed_within_others: float = described(_others_of(_GUESSED))
@@ -132,18 +132,18 @@ class BandCertainty:
 
     DiS_within: float = figure(
         "claimed within the band with that certainty",
-        "Of so many people at least that share of the synthetic records with their keys say nearly the "
-        "same amount.",
+        "People for whom at least that share of the synthetic records with their keys have nearly the same "
+        "amount.",
     )
     DiSCO_within: float = figure(
         "disclosed within the band with that certainty",
-        "Of so many people at least that share of the synthetic records with their keys lie within the "
-        "band around their amount.",
+        "People for whom at least that share of the synthetic records with their keys lie within the band "
+        "around their amount.",
     )
     precision: float = figure(
         "right among the claims",
-        "This many of these claims are right.",
-        denominator="confidential records of whom something is claimed",
+        "Claims that are right.",
+        denominator="confidential records about which something is claimed",
     )
     DiSCO_within_others: float = described(_others_of(_DISCLOSED))
     DiSCO_within_beyond: float = described(_beyond_of(_DISCLOSED))
@@ -160,10 +160,10 @@ def bands(
     with_others: float,
     whole: int | None = None,
 ) -> Bands:
-    """Return the figures of what the exclusions leave.
+    """Compute the figures of the records that the exclusions leave.
 
-    `d_t`, `s_t`, `left_t`: all GT and SD records by level, and the GT records that the exclusions leave;
-    `with_others`: iS_others, in GT records. `whole`: what people are a share of; by default the GT records.
+    `d_t`, `s_t`, `left_t`: all GT records, all SD records, and the GT records that the exclusions leave, by
+    level. `with_others`: iS_others in GT records. `whole`: denominator of the percentages, by default N_d.
     """
     N_d, by_place = whole or sizes.N_d, left_t[band.order]
     of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
@@ -176,11 +176,11 @@ def bands(
         count_right_guesses_of_draw(counts.guessed_others, by_place, others),
     )
     by_median = tuple(count_right_by_mode_of_draw(by_place, chances) for chances in (at_n, others))
-    disclosed = _share(counts.disclosed, N_d)
+    disclosed = _compare_with_others(counts.disclosed, N_d)
     claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
     return Bands(
         percent(counts.disclosed.claimed, N_d),
-        *_share(claimed, N_d),
+        *_compare_with_others(claimed, N_d),
         percent(counts.disclosed.right, N_d),
         *disclosed,
         guessed_within=percent(guessed, N_d * SCALE),
@@ -193,23 +193,23 @@ def bands(
 
 
 def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
-    """Return the percentages."""
+    """Compute the percentages."""
     return BandCertainty(
         percent(counts.claimed, N_d),
         percent(counts.right, N_d),
         percent(counts.right, counts.claimed),
-        *_share(counts, N_d),
+        *_compare_with_others(counts, N_d),
     )
 
 
-def _share(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
-    """Return what others show, what SD does beyond that, and its standard error, in percent."""
+def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
+    """Return the others' figure, the difference of SD's, and its standard error, in percent."""
     at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * CHANCE_SCALE
     return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
 
 
 def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return the chance that the median of the whole table is within the band of each place."""
+    """Return, by place, the chance that the median of the whole table lies in the band of its level."""
     amounts = np.array(band.amounts, dtype=np.int64)
     up_to = cumulative_sums(np.where(band.is_amount(np.arange(band.size)), r, 0))
     low, high = band.low[amounts], band.high[amounts]

@@ -61,9 +61,9 @@ _HALF = 15  # bits of the halves of a fraction in units of 1 / `CHANCE_SCALE`
 
 
 def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
-    """Return the sum of x², in units of 1 / `CHANCE_SCALE`² as x is in 1 / `CHANCE_SCALE`.
+    """Return the sum of x², in units of 1 / `CHANCE_SCALE`² for x in units of 1 / `CHANCE_SCALE`.
 
-    An entry can stand for several `keys`. Up to 10^9 records the sums of the parts of x fit into 64 bits.
+    An entry can stand for several `keys`. Up to 10^9 records, the sums of the parts of x fit into 64 bits.
     """
     whole, fraction = x >> 2 * _HALF, x & (CHANCE_SCALE - 1)
     parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
@@ -75,7 +75,7 @@ def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares of what the records of each q add to the `…_beyond` of a figure: see `sum_of_squares`."""
+    """Sums over q of the square of what its records add to a `…_beyond` figure: see `sum_of_squares`."""
 
     iS: int
     DiSCO: int
@@ -86,15 +86,15 @@ class Squares:
 class BaselineCounts:
     """Counts of one target in one synthesis: integers that add up over keys.
 
-    Numbers of GT records that the exclusions leave, by what was counted before the exclusions:
-    by_d_q, by_s_q: by the GT records of their q, and by its SD records (of those q that SD has).
-    by_other_levels: by d_q - d_tq, up to `Sizes.others_left`: of more than that, one is always drawn.
-    by_other_levels_in_SD: by s_q - s_tq of those q that SD has, up to `Sizes.synthetic_left`.
-    left_by_d_q: by the GT records of their q that the exclusions leave; None where nothing is excluded.
+    The first four are numbers of GT records that the exclusions leave, by a number before the exclusions:
+    by_d_q, by_s_q: by d_q, and by s_q if SD has the q.
+    by_other_levels: by d_q - d_tq, up to `Sizes.others_left`; with more, one of them is always drawn.
+    by_other_levels_in_SD: by s_q - s_tq if SD has the q, up to `Sizes.synthetic_left`.
 
-    squares: of the differences from others.
-    guessed: from all of SD. guessed_others: from GT, each record without itself.
-    drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None where nothing is drawn (`Sizes`).
+    left_by_d_q: the same records by the d_q that the exclusions leave; None if nothing is excluded.
+    squares: for the standard errors.
+    guessed: guesses from all of SD. guessed_others: guesses from GT, each record without itself.
+    drawn_from_SD, drawn_from_GT: from a draw of SD, of the others; None if nothing is drawn (`Sizes`).
     """
 
     by_d_q: Grouped
@@ -116,10 +116,10 @@ def baseline_counts(
     left: IntArray | None = None,
     left_s: IntArray | None = None,
 ) -> BaselineCounts:
-    """Count what the baselines need, from the cells of some or all q.
+    """Count from the cells of some or all q.
 
-    `left`, `left_s`: the GT and SD records that the exclusions leave in each cell of `f`; None where nothing
-    is excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
+    `left`, `left_s`: the GT and SD records that the exclusions leave in each cell; None if nothing is
+    excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
     """
     d = f.d if left is None else left
     drawn_from_SD, drawn_from_GT = count_drawn_guesses(f, d, no_guess, sizes)
@@ -142,7 +142,7 @@ def baseline_counts(
 
 
 def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
-    """Count the same for `GT` q that one GT record has, and any number that none has; nothing is excluded."""
+    """Count the same for `GT` q with one GT record and no SD record, without exclusions."""
     nothing, nobody = Grouped.empty(), GuessCounts(Grouped.empty(), Grouped.empty())
     return BaselineCounts(
         by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
@@ -159,13 +159,13 @@ def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
 
 
 def disclosed_beyond(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, sizes: Sizes) -> IntArray:
-    """Return what a GT record of each cell adds to DiSCO at n less DiSCO_others, in 1 / `CHANCE_SCALE`."""
+    """Return what a GT record of each cell adds to DiSCO_beyond, in units of 1 / `CHANCE_SCALE`."""
     at_n = to_integer_chances(sizes.q0(s_q - s)) - to_integer_chances(sizes.q0(s_q))
     return at_n - to_integer_chances(sizes.p0(d_q - d)) + to_integer_chances(sizes.p0(d_q - 1))
 
 
 def _disclosed_beyond_by_key(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
-    """Return what the records of each q add to DiSCO at n less DiSCO_others, in 1 / `CHANCE_SCALE`."""
+    """Return what the records of each q add to DiSCO_beyond, in units of 1 / `CHANCE_SCALE`."""
     if not len(occupied):
         return np.empty(0, dtype=np.int64)
     added = disclosed_beyond(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
@@ -177,7 +177,7 @@ def _disclosed_beyond_by_key(f: FrequencyTable, d: IntArray, occupied: IntArray,
 def _square_differences(
     f: FrequencyTable, sizes: Sizes, left: IntArray | None, left_s: IntArray | None, DiSCO: IntArray
 ) -> Squares:
-    """Return the squares; `DiSCO` is what each q adds to that."""
+    """Return the squares; `DiSCO` is what each q adds to DiSCO_beyond."""
     d_q, s_q = f.d_q[f.first], f.s_q[f.first]
     people, synthetic, dd, ds = d_q, s_q, f.dd, f.ds
     if left is not None:
@@ -193,9 +193,9 @@ def _square_differences(
 
 
 def found_beyond(others: IntArray, s_q: IntArray, sizes: Sizes) -> IntArray:
-    """Return the chance that a person's q is in SD less that it is in the others' draw.
+    """Return what a GT record of each q adds to iS_beyond, in units of 1 / `CHANCE_SCALE`.
 
-    `others`: other GT records of the q (negative where nobody has it); in units of 1 / `CHANCE_SCALE`.
+    `others`: d_q - 1, which may be -1.
     """
     return to_integer_chances(sizes.p0(np.maximum(others, 0))) - to_integer_chances(sizes.q0(s_q))
 
@@ -203,10 +203,9 @@ def found_beyond(others: IntArray, s_q: IntArray, sizes: Sizes) -> IntArray:
 def attributed_beyond(
     from_others: IntArray, others: IntArray, from_SD: IntArray, s_q: IntArray, sizes: Sizes
 ) -> IntArray:
-    """Return what the records of each q add to DCAP at n less DCAP_others, in 1 / `CHANCE_SCALE`.
+    """Return what the records of each q add to DCAP_beyond, in units of 1 / `CHANCE_SCALE`.
 
-    `from_SD`: pairs of a GT and an SD record with one level, of `s_q` SD records; `from_others`: pairs of GT
-    records, of so many `others` (negative where there is nobody).
+    `from_SD`: sum of d·s. `from_others`: sum of d (d - 1); `others`: d_q - 1, which may be -1.
     """
 
     def guess(pairs: IntArray, records: IntArray, none_drawn: Floats) -> IntArray:
@@ -219,41 +218,40 @@ def attributed_beyond(
 def _of_as_many_records(title: str) -> Words:
     return Words(
         f"{title}, of as many records",
-        "The same of as many synthetic records as there are other people's, where there are more.",
+        "The same from as many synthetic records as there are records of other people, if there are more.",
         beside=f"{BY_SYNTHETIC}, of as many records",
     )
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """Figures of one target in one synthesis: percent of all GT records; each `beyond` in percentage points.
+    """Figures of one target in one synthesis: percent of all GT records; `…_beyond` in percentage points.
 
-    `guessed` is of all of SD, every `…_at_n` and `…_beyond` of n records. `…_beyond_se`: the standard error
-    (`standard_error`, `error_of_guesses`), which is never below one record. A high value of a `beyond` is a
-    high risk; a fresh sample of other people has 0 on average.
+    `guessed` uses all of SD, `…_at_n` and `…_beyond` use n records. `…_beyond_se` is the standard error
+    (`standard_error`, `error_of_guesses`), at least one record. A fresh sample of other people has a
+    `…_beyond` of 0 on average.
     """
 
     iS_at_n: float = described(_of_as_many_records("found"))
     iS_others: float = neutral(
         "found among other people",
-        "This many people have a combination of keys that a fresh sample of other people would have.",
+        "People whose combination of keys a fresh sample of other people would have.",
     )
     iS_beyond: float = points(
         "found beyond other people",
-        "This many more people are found in the synthetic table than in a fresh sample of other people.",
+        "How many more people are found in the synthetic table than in a fresh sample of other people.",
     )
     iS_beyond_se: float = described(standard_error_of("iS_beyond"))
     DiSCO_at_n: float = described(_of_as_many_records("disclosed in the synthetic table and correct"))
     DiSCO_others: float = neutral(
         "DiSCO by other people's records",
-        "This many people could be told their target from other people's confidential "
-        "records, without their own.",
+        "People whose target other people's confidential records, without their own, would disclose.",
         beside=BY_OTHERS,
     )
     DiSCO_beyond: float = points(
         "DiSCO beyond other people's records",
-        "This many more people can be told their target from the synthetic table than from "
-        "other people's records.",
+        "How many more people have their target disclosed by the synthetic table than by other people's "
+        "records.",
         finding="the share of people whose {column} is disclosed is {value} higher than from other "
         "people's records",
         beside=BEYOND_OTHERS,
@@ -267,26 +265,26 @@ class Baselines:
     )
     DCAP_beyond: float = points(
         "DCAP beyond other people's records",
-        "How much more often a guess drawn from the synthetic table is right than one from "
-        "other people's records.",
+        "How much more often a guess drawn from the synthetic table is right than one from other people's "
+        "records.",
     )
     DCAP_beyond_se: float = described(standard_error_of("DCAP_beyond"))
     guessed: float = figure(
         "guessed from the keys",
-        "Of so many people the target is guessed rightly: as the most frequent one among "
-        "synthetic records with their keys.",
-        finding="the {column} of {value} of the people is guessed rightly",
+        "People whose target is guessed correctly, as the most frequent one among the synthetic records "
+        "with their keys.",
+        finding="the {column} of {value} of the people is guessed correctly",
     )
     guessed_at_n: float = described(_of_as_many_records("guessed from the keys"))
     guessed_others: float = neutral(
         "guessed from other people's records",
-        "Of so many people the target is guessed rightly from other people's records, or by"
-        " always guessing the most frequent value.",
+        "People whose target is guessed correctly from other people's records, or by always guessing the "
+        "most frequent value.",
     )
     guessed_beyond: float = points(
         "guessed beyond other people's records",
-        "The targets of so many more people are guessed rightly from the synthetic table "
-        "than from other people's records.",
+        "How many more people's target is guessed correctly from the synthetic table than from other "
+        "people's records.",
         finding="correct guesses of {column} rise by {value}",
         subject="correct guesses of {column}",
     )
@@ -302,7 +300,7 @@ def baselines(
     left_t: IntArray,
     no_guess: Mask,
 ) -> Baselines:
-    """Return the figures of what the exclusions leave."""
+    """Compute the figures of the records that the exclusions leave."""
 
     def share(records: float) -> float:
         return 100 * records / sizes.N_d
@@ -345,52 +343,53 @@ def baselines(
 def standard_error(squares: int, N_d: int) -> float:
     """Return the standard error of a difference that is a sum over q, in percent of the GT records.
 
-    `squares`: of what the records of each q add to it (`Squares`). For a fresh sample that is
-    0 on average in every q, of which SD and GT both draw the records: so the squares have the variance of
-    both. One record at least, where nothing differs.
+    100 · sqrt(sum of x_q²) / N_d, with x_q the records that q adds to the difference (`squares`: their sum,
+    see `Squares`), and at least one record. For a fresh sample, x_q is 0 on average and both SD and GT are
+    random, so the squares hold the variance of both.
     """
     return 100 * max(math.sqrt(squares) / CHANCE_SCALE, 1) / N_d
 
 
-def _weighted(grouped: Grouped, chances: Floats) -> float:
-    """Return the sums, each times a chance, added up exactly."""
+def _sum_products(grouped: Grouped, chances: Floats) -> float:
     return math.fsum((grouped.sums * chances).tolist())
 
 
 def _count_found_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
-    return _weighted(by_s_q, 1 - sizes.q0(by_s_q.groups))
+    return _sum_products(by_s_q, 1 - sizes.q0(by_s_q.groups))
 
 
 def count_found_by_others(by_d_q: Grouped, sizes: Sizes) -> float:
-    """Return iS_others, in GT records."""
-    return _weighted(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
+    """Return iS_others in GT records."""
+    return _sum_products(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
 
 
 def _count_disclosed_at_n(counts: BaselineCounts, sizes: Sizes) -> float:
     by_rest, by_s_q = counts.by_other_levels_in_SD, counts.by_s_q
-    return _weighted(by_rest, sizes.q0(by_rest.groups)) - _weighted(by_s_q, sizes.q0(by_s_q.groups))
+    return _sum_products(by_rest, sizes.q0(by_rest.groups)) - _sum_products(by_s_q, sizes.q0(by_s_q.groups))
 
 
 def _count_disclosed_by_others(counts: BaselineCounts, sizes: Sizes) -> float:
     by_rest, by_d_q = counts.by_other_levels, counts.by_d_q
-    return _weighted(by_rest, sizes.p0(by_rest.groups)) - _weighted(by_d_q, sizes.p0(by_d_q.groups - 1))
+    return _sum_products(by_rest, sizes.p0(by_rest.groups)) - _sum_products(
+        by_d_q, sizes.p0(by_d_q.groups - 1)
+    )
 
 
 def _count_attributed_at_n(ds_by_s_q: Grouped, sizes: Sizes) -> float:
     chance_of_match = 1 - sizes.q0(ds_by_s_q.groups)
-    return _weighted(ds_by_s_q, chance_of_match / np.maximum(ds_by_s_q.groups, 1))
+    return _sum_products(ds_by_s_q, chance_of_match / np.maximum(ds_by_s_q.groups, 1))
 
 
 def _count_attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Sizes) -> float:
-    """Return DCAP_others; `dd_by_d_q`, `by_d_q`: d² and d added up by d_q, of what the exclusions leave."""
+    """Return DCAP_others in GT records; `dd_by_d_q`, `by_d_q`: d² and d by d_q, after the exclusions."""
     assert np.array_equal(dd_by_d_q.groups, by_d_q.groups)
     others = by_d_q.groups - 1
     pairs = Grouped(others, dd_by_d_q.sums - by_d_q.sums)
-    return _weighted(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
+    return _sum_products(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
 def compare_guesses(counts: BaselineCounts, guessing: Guessing, whole: int, n: int) -> tuple[int, int, float]:
-    """Return right guesses from SD and from the other GT records, and the error: see `Guessing`."""
+    """Return right guesses from SD and from the others, and their error: see `Guessing.compare_guesses`."""
     return guessing.compare_guesses(
         counts.drawn_from_SD or counts.guessed,
         counts.drawn_from_GT or counts.guessed_others,

@@ -1,11 +1,11 @@
-"""An intruder who acts on less than certainty: DiS and DiSCO where one level has at least a share c.
+"""Certainty: DiS and DiSCO for an intruder who acts if a level has at least a share c of the records of q.
 
-This project's own: one decoy among ten records of a person hides them from DiSCO, and not from this. Missing
-target values are no guess: they are left out of the records to guess from. Shares are compared as integers,
-for c = a / b.
+This project's own. One decoy among ten records hides a person from DiSCO, but not from DiSCO at certainty
+0.9. Records without a target value are left out of the records to guess from. With c = a / b, ps >= c is
+tested on integers: s_tq · b >= a · s_q. c = 1 gives DiS and DiSCO.
 
-The anonymity loss coefficient is what such an attack gains over one that knows other people's records only.
-Source: Francis & Wagner 2025, "Towards better attribute inference vulnerability measures" (arXiv:2507.01710).
+The anonymity loss coefficient compares such an attack with one on other people's records. Source: Francis &
+Wagner 2025, "Towards better attribute inference vulnerability measures" (arXiv:2507.01710).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from disclosure_pipeline.measures.words import NONE, SHARE, figure, neutral
 
 @dataclass(frozen=True)
 class CertaintyCounts:
-    """GT records in whose q some level has at least the share, and those whose own level has it.
+    """Numbers of GT records that add up over keys.
 
-    Integers that add up over keys. With a share of at most 1/2 several levels of a q can have it.
+    claimed: records for whose q some level has at least the share c. right: records whose own level has it.
+    If c is at most 1/2, several levels of a q can have it.
     """
 
     claimed: int
     right: int
 
     def times(self, units: int) -> CertaintyCounts:
-        """Return the same in units of 1 / `units`, in which averages over draws are counted."""
+        """Return the counts in units of 1 / `units`."""
         return CertaintyCounts(self.claimed * units, self.right * units)
 
 
@@ -44,22 +45,22 @@ class Certainty:
 
     DiS: float = figure(
         "claimed with that certainty",
-        "Of so many people one target value has at least that share among the synthetic "
-        "records with their keys.",
+        "People for whom one target value has at least that share among the synthetic records with their "
+        "keys.",
     )
     DiSCO: float = figure(
         "claimed with that certainty and correct",
-        "This many people are claimed to have a target value with at least that certainty, and have it.",
+        "People whose own target value has at least that share among the synthetic records with their keys.",
     )
     precision: float = figure(
         "right among the claims",
-        "This many of these claims are right.",
-        denominator="confidential records of whom something is claimed",
+        "Claims that are right.",
+        denominator="confidential records about which something is claimed",
     )
 
 
 def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
-    """Return the percentages."""
+    """Compute the percentages."""
     return Certainty(
         DiS=percent(counts.claimed, N_d),
         DiSCO=percent(counts.right, N_d),
@@ -68,7 +69,7 @@ def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
 
 
 def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask) -> CertaintyCounts:
-    """Return the GT records whose level is claimed from SD, and claimed rightly."""
+    """Count claims from SD about the GT records `d` of each cell."""
     if not len(f.q):
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]
@@ -79,12 +80,12 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
 def certainty_counts_of_others(
     f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
 ) -> CertaintyCounts:
-    """Return the same, where each person's level is claimed from the other GT records."""
+    """Count claims about the same records from the other GT records."""
     if not len(f.q):
         return CertaintyCounts(0, 0)
     may_be = ~no_guess[f.t]
     r = f.d * may_be
-    own = r > 0  # the person's record is among those that are guessed from, and left out
+    own = r > 0  # the person's own record is left out
     others = f.at_cells(f.sum_by_q(r)) - own
     right = reaches_share(r - own, others, c)
     largest = f.at_cells(f.largest_by_q(r))
@@ -97,27 +98,27 @@ def certainty_counts_of_others(
 
 
 def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
-    """Return whether a part is not 0, and at least the share c of the whole."""
+    """Mark the parts that are not 0 and at least the share c of the whole."""
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
 
 
 _BITS = SCALE.bit_length() - 1
-_AT_A_TIME = 1 << 19  # numbers of drawn records, of some pairs of counts
+_AT_A_TIME = 1 << 19  # chances in one array
 
 
 def drawn_certainty_counts(
     f: FrequencyTable, r: IntArray, c: Fraction, no_guess: Mask, draw: Draw
 ) -> CertaintyCounts:
-    """Return the GT records whose level is claimed, and claimed rightly, in units of 1 / `SCALE`.
+    """Return the expected counts of claims from a draw of the records `r`, in units of 1 / `SCALE`.
 
-    Claimed from a draw of the records `r` of each cell (shape: cells); where the draw leaves persons out,
-    `r` are GT's. `no_guess` marks target levels (shape: targets); c is above 1/2 and at most 1.
+    `r` are the records of each cell (shape: cells): GT's if the draw leaves each person out. `no_guess` marks
+    target levels (shape: targets). c is above 1/2 and at most 1.
     """
     may_be = ~no_guess[f.t]
     r = r * may_be
     rest = f.per_key(r)[f.q] - r
     people = f.per_key(f.d)[f.q]
-    # Of each person's q: a level, its records, those of other levels; who is claimed to have it, who has it.
+    # For a level of each q: its records, those of other levels, people it is claimed of, people who have it.
     nobody = np.zeros_like(f.d)
     if draw.without_self:
         in_records = f.per_key(f.d * may_be)[f.q]
@@ -139,7 +140,7 @@ def drawn_certainty_counts(
 
 
 def _sum_products(people: IntArray, pair: IntArray, chances: Floats) -> int:
-    """Return the sum of people times chances, in units of 1 / `SCALE`; the order of records is irrelevant."""
+    """Return the sum of people times the chance of their pair, in units of 1 / `SCALE`."""
     sums = np.zeros(len(chances), dtype=np.int64)
     np.add.at(sums, pair, people)
     of_pairs = zip(sums.tolist(), chances.tolist(), strict=True)
@@ -147,11 +148,14 @@ def _sum_products(people: IntArray, pair: IntArray, chances: Floats) -> int:
 
 
 def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
-    """Return the chances of `own` records with a level and `others` without, drawn alike (shape: pairs)."""
+    """Return the chance that a level has at least the share c of a draw (shape: pairs).
+
+    Each of its `own` records, and of the `others` of other levels, is drawn with `chance`.
+    """
     binomials = Binomials.tabulate(np.unique(np.concatenate((own, others))), chance)
     start = np.maximum(lowest_likely(own, chance), 1)
     steps = np.maximum(highest_likely(own, chance) - start + 1, 1)
-    # Rounded up to powers of two, so that pairs of nearly the same width are worked on together.
+    # Widths are rounded up to powers of two, so that similar pairs are computed together.
     widths = 1 << np.ceil(np.log2(steps)).astype(np.int64)
     chances = np.empty(len(own))
     for width in np.unique(widths).tolist():
@@ -173,74 +177,74 @@ _ALPHA = 3
 
 @dataclass(frozen=True)
 class AnonymityLoss:
-    """ALC and the PRC are coefficients of at most 1; precision and recall are in percent.
+    """ALC and PRC are coefficients of at most 1; precision and recall are in percent.
 
-    ALC: 1 where the attack tells all that other people's records do not, 0 or less where it tells no more.
-    Precision (of the GT records of whom something is claimed), recall (of all GT records: those of whom
-    something is claimed) and certainty are those of the attack with the largest PRC, and of the others' one.
-    Where nothing is claimed, precision is NaN and PRC 0.
+    ALC: 1 if the attack discloses all that other people's records do not, 0 or less if it discloses no more.
+    precision, recall, certainty: those of the attack with the largest PRC. Precision is in percent of the GT
+    records about which something is claimed; recall is these records in percent of all GT records. If nothing
+    is claimed, precision is NaN and PRC 0.
     """
 
     ALC: float = figure(
         "anonymity loss coefficient",
-        "What the synthetic table adds to other people's records, of what could be added: 1"
-        " is all, 0 nothing.",
+        "What the synthetic table discloses beyond other people's records, as a share of what these leave "
+        "undisclosed: 1 is all of it, 0 none.",
         NONE,
         source="Anonymeter",
     )
     PRC: float = figure(
         "privacy risk coefficient",
-        "Precision and recall of the intruder who reads the synthetic table, as one number.",
+        "Precision and recall of an intruder with the synthetic table, as one number.",
         NONE,
         source="Anonymeter",
     )
     PRC_others: float = neutral(
         "privacy risk coefficient of other people's records",
-        "Precision and recall of the intruder who reads other people's records, as one number.",
+        "Precision and recall of an intruder with other people's records, as one number.",
         NONE,
         source="Anonymeter",
     )
     precision: float = figure(
         "right among the claims",
-        "This many of the intruder's claims are right.",
-        denominator="confidential records of whom something is claimed",
+        "The intruder's claims that are right.",
+        denominator="confidential records about which something is claimed",
     )
-    recall: float = figure("people claimed", "Of so many people something is claimed.")
+    recall: float = figure("people claimed", "People about whom the intruder claims something.")
     certainty: float = neutral(
         "certainty of the intruder",
-        "The share of agreeing records from which on the intruder claims something.",
+        "The share of agreeing records from which the intruder claims something.",
         SHARE,
     )
     precision_others: float = neutral(
         "right among the claims from other people's records",
-        "This many of the claims from other people's records are right.",
-        denominator="confidential records of whom something is claimed",
+        "Claims from other people's records that are right.",
+        denominator="confidential records about which something is claimed",
     )
     recall_others: float = neutral(
         "people claimed from other people's records",
-        "Of so many people something is claimed from other people's records.",
+        "People about whom something is claimed from other people's records.",
     )
     certainty_others: float = neutral(
         "certainty of the intruder with other people's records",
-        "The share of agreeing records from which on that intruder claims something.",
+        "The share of agreeing records from which that intruder claims something.",
         SHARE,
     )
 
 
 def precision_recall_coefficient(precision: float, recall: float) -> float:
-    """Return PRC of two shares: precision, reduced where recall is low; recall alone where that is tiny."""
+    """Return PRC of two shares: precision, reduced for low recall; recall itself if that is tiny."""
     if recall <= _LEAST_RECALL:
         return recall
     return (1 - _discount(math.log10(recall))) * precision
 
 
 def _discount(log10_recall: float) -> float:
-    """Return how much less precision counts where recall is low."""
+    """Return the share by which a low recall reduces precision."""
     return (log10_recall / math.log10(_LEAST_RECALL)) ** _ALPHA
 
 
 def _shortfall(counts: CertaintyCounts, records: int) -> float:
-    """Return 1 - PRC from the integers: where nearly all is told rightly, PRC has few digits left for it."""
+    """Return 1 - PRC from the integers, because the subtraction loses digits if PRC is close to 1."""
     if counts.claimed / records <= _LEAST_RECALL:
         return 1 - counts.claimed / records
     lost = _discount(math.log1p((counts.claimed - records) / records) / math.log(10))
@@ -250,9 +254,9 @@ def _shortfall(counts: CertaintyCounts, records: int) -> float:
 def anonymity_loss(
     attack: Mapping[Fraction, CertaintyCounts], others: Mapping[Fraction, CertaintyCounts], records: int
 ) -> AnonymityLoss:
-    """Compute the coefficient from the counts at each certainty, of so many GT records, in equal units.
+    """Compute from the counts at each certainty; they and `records` (GT's) are in the same unit.
 
-    What others tell for certain is no loss.
+    ALC is 0 if the others' PRC is 1.
     """
     PRC, c = _best(attack, records)
     PRC_others, c_others = _best(others, records)
@@ -272,7 +276,7 @@ def anonymity_loss(
 
 
 def _best(counts: Mapping[Fraction, CertaintyCounts], records: int) -> tuple[float, Fraction]:
-    """Return the largest PRC and its certainty; of several the largest certainty."""
+    """Return the largest PRC and its certainty; of ties, the largest certainty."""
     return max(
         (
             precision_recall_coefficient(at.right / at.claimed, at.claimed / records) if at.claimed else 0.0,

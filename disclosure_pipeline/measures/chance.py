@@ -1,12 +1,11 @@
-"""Chance alone: the DiSCO of keys that tell nothing, and how far the guards' figures go by it.
+"""Chance: the DiSCO that chance alone would give, and how far chance alone takes the guards' figures.
 
-This project's own. [R section 4] flags one target level that is behind most of DiSCO; DiSCO by chance says
-with one number how much of it comes from levels being common.
+This project's own. [R section 4] flags one target level that accounts for most of DiSCO; DiSCO by chance
+states in one number how much of DiSCO comes from levels being common.
 
-Each guard is a share of a sample, held against what is to be expected of it. A table that is as safe as it
-can be exceeds that half of the time, by the more the smaller it is. So a figure counts only where it is
-beyond what such a table shows once in `ONCE_IN` tables; then it counts as a whole, since what is suspected is
-a leak of a whole record and not of a fraction of one.
+A guard compares a share of a sample with its expected value. A perfectly safe table exceeds that half of the
+time, and a small table by more. So a figure counts only if a safe table reaches it less than once in
+`ONCE_IN` tables. Then all of it counts, because whole records may have leaked.
 """
 
 from __future__ import annotations
@@ -31,39 +30,36 @@ from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points
 class Chance:
     """Percent of all GT records.
 
-    DiSCO_chance is the DiSCO to be expected if the keys told nothing about the target in SD, DiSCO_excess
-    what DiSCO is above it: negative where the keys tell less than chance.
+    DiSCO_chance: the expected DiSCO if SD's target values are permuted at random. DiSCO_excess: DiSCO minus
+    DiSCO_chance, negative if the keys say less about the target than chance.
     """
 
     DiSCO_chance: float = neutral(
         "DiSCO by chance",
-        "This many people could be told their target if the synthetic targets were dealt out at random.",
+        "People whose target would be disclosed if the synthetic targets were permuted at random.",
         beside=BY_CHANCE,
     )
     DiSCO_excess: float = points(
         "DiSCO beyond chance",
-        "This many more people can be told their target than by chance.",
+        "How many more people have their target disclosed than by chance.",
         finding="the share of people whose {column} is disclosed is {value} higher than by chance",
         subject="people whose {column} is disclosed",
     )
 
 
 def chance(DiSCO: int, drawn: Grouped, s_t: IntArray, N_d: int, N_s: int) -> Chance:
-    """Compute DiSCO by chance of the GT records that the exclusions leave; SD is permuted before them."""
+    """Compute from the GT records that the exclusions leave; see `disclosed_by_chance` for `drawn`, `s_t`."""
     by_chance = 100 * disclosed_by_chance(drawn, s_t, N_s) / N_d
     return Chance(by_chance, percent(DiSCO, N_d) - by_chance)
 
 
 def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
-    """Return the expected GT records in DiSCO when SD's target values are permuted.
+    """Return the expected number of GT records in DiSCO if SD's target values are permuted.
 
-    `drawn` are the GT records to be counted whose q is in SD, by s_q * targets + t; `s_t` is the number of
-    SD records with each target level (shape: targets):
+        sum of  d_tq * C(s_t, s_q) / C(N_s, s_q)  over the q with s_q > 0
 
-        sum over s_q and t of  records * C(s_t, s_q) / C(N_s, s_q)
-
-    C(s_t, s_q) / C(N_s, s_q) is the chance that s_q records drawn from SD all have level t. It depends on
-    s_t and s_q only, so it is computed once for each pair of them that occurs.
+    `drawn` holds the d_tq, added up by s_q * targets + t; `s_t` are the SD records by target level. The
+    quotient is the chance that s_q records drawn from SD all have level t.
     """
     s_q, t = np.divmod(drawn.groups, len(s_t))
     expected = []
@@ -73,24 +69,26 @@ def disclosed_by_chance(drawn: Grouped, s_t: IntArray, N_s: int) -> float:
     for with_level, selected in zip(levels.tolist(), np.split(by_level, first)[1:], strict=True):
         by_s_q = Grouped.sum_by_group(s_q[selected], drawn.sums[selected])
         expected += (by_s_q.sums * chance_of_one_level(with_level, N_s, by_s_q.groups)).tolist()
-    return math.fsum(expected)  # exact, so that the order of the records makes no difference
+    return math.fsum(expected)
 
 
 @dataclass(frozen=True)
 class PermutedDCAP:
-    """In GT records: the mean of DCAP over all permutations, its variance, and the largest a(q, t)."""
+    """The mean and variance of DCAP over all permutations of SD's target values, in GT records.
+
+    largest: the largest a(q, t) = d_tq / s_q, what one SD record of q with level t adds.
+    """
 
     mean: float
     variance: float
     largest: float
 
 
-# Sums of floats: less than this, in records or of what was added up, is rounding.
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # a smaller difference, in records or as a share, comes from rounding
 
 
 def permuted_DCAP(f: FrequencyTable) -> PermutedDCAP:  # noqa: N802 (a name of the field)
-    """Compute the expected DCAP from all cells of a target; q that SD does not have contribute nothing."""
+    """Compute from all cells of a target; a q that SD does not have contributes nothing."""
     in_both = np.flatnonzero((f.s_q > 0) & (f.d > 0))
     s_t = f.per_target(f.s).astype(np.float64)
     d, s_q, t, q = f.d[in_both], f.s_q[in_both].astype(np.float64), f.t[in_both], f.q[in_both]
@@ -108,11 +106,11 @@ def permuted_DCAP(f: FrequencyTable) -> PermutedDCAP:  # noqa: N802 (a name of t
 
 
 def standard_errors(difference: float, variance: float, largest: float) -> float:
-    """Return how far a sum of terms of at most `largest` is from its mean: the z of Bernstein's inequality.
+    """Return how many standard errors a sum of terms of at most `largest` is from its mean.
 
-    z solves difference = z error + z² largest / 3: standard errors where it is small, and fewer where single
-    terms are large, so that a sum is farther away with a chance of about exp(-z²/2), however skewed they are.
-    Infinite where the sum cannot differ from its mean, and does.
+    This is the z of Bernstein's inequality, which solves difference = z · error + z² · largest / 3: a sum is
+    farther away with a chance of about exp(-z²/2), however skewed its terms are. Infinite if the sum differs
+    from its mean although its variance is 0.
     """
     difference = abs(difference)
     if difference <= _ROUNDING:
@@ -130,7 +128,7 @@ _HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
 
 
 def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> float:
-    """Return what is bounded: a figure that goes further than chance, otherwise what is expected, or less.
+    """Return the figure to be bounded: `figure` if it exceeds `by_chance`, otherwise at most `expected`.
 
     >>> beyond_chance(3.1, 4.2), beyond_chance(5.0, 4.2), beyond_chance(-0.7, 4.2)
     (0.0, 5.0, -0.7)
@@ -139,11 +137,9 @@ def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> flo
 
 
 def difference_beyond_chance(figure: float, error: float, comparisons: int = 1) -> float:
-    """Return what is bounded of a difference from others, whose standard error is known.
+    """Return the difference to be bounded: `figure` if beyond `difference_by_chance`, otherwise at most 0.
 
-    It counts where it is as many errors away from 0 as once in `ONCE_IN` tables by chance, if errors are
-    normal. NaN where the error is not finite, so that nothing is kept by it. `comparisons`: the number of
-    targets.
+    NaN, which passes no bound, if the standard error is not finite. `comparisons`: number of targets.
 
     >>> [difference_beyond_chance(*pair) for pair in [(4.0, 1.5), (6.0, 1.5), (-2.0, 1.5), (0.0, math.inf)]]
     [0.0, 6.0, -2.0, nan]
@@ -154,12 +150,12 @@ def difference_beyond_chance(figure: float, error: float, comparisons: int = 1) 
 
 
 def difference_by_chance(error: float, comparisons: int = 1) -> float:
-    """Return how far chance alone takes a difference of this standard error, once in `ONCE_IN` tables."""
+    """Return the difference that chance alone exceeds once in `ONCE_IN` tables, for a normal error."""
     return NormalDist().inv_cdf(1 - 1 / (ONCE_IN * max(comparisons, 1))) * error
 
 
 def errors_of_largest(comparisons: int) -> float:
-    """Return how many standard errors the largest of several differences is from 0 as seldom as one is two.
+    """Return the z that the largest of several differences exceeds as rarely as a single one exceeds 2.
 
     >>> [round(errors_of_largest(number), 2) for number in (1, 5, 20)]
     [2.0, 2.61, 3.05]
@@ -169,19 +165,19 @@ def errors_of_largest(comparisons: int) -> float:
     return NormalDist().inv_cdf(1 - NormalDist().cdf(-_TWO_ERRORS) / max(comparisons, 1))
 
 
-def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: int = 1) -> float:
-    """Return the percent of SD records that chance alone lets hit a lone GT record, at most.
+def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparisons: int = 1) -> float:
+    """Return the percent of hits on lone GT records that chance alone exceeds once in `ONCE_IN` tables.
 
-    `apart`: percent that hit one if columns are drawn apart. `comparisons`: so many sets of columns are
-    looked at, of which the worst counts.
+    `independent`: percent that hit one if columns are drawn independently. `comparisons`: number of sets of
+    columns, of which the worst counts.
 
-    Of new people the share is estimated, p = 2 f2 / N_d, with the variance (4 f2 + 6 f3) / N_d²: f2, f3 are
-    the combinations that two and three GT records have. Of columns drawn apart it is known. The observed
-    share varies by p (1 - p) / N_s. Both are compared as arcsines of roots, whose variance does not depend on
-    p: 1 / (4 N_s + 2), and (1 + 1.5 f3 / f2) / (2 N_d). The larger of both limits is returned; it is never
-    below what is expected.
+    For new people the expected share is estimated: p = 2 f2 / N_d with variance (4 f2 + 6 f3) / N_d², where
+    f2 and f3 combinations have two and three GT records. For independent columns it is known. The observed
+    share has variance p (1 - p) / N_s. Both are compared as arcsines of square roots, whose variances do not
+    depend on p: 1 / (4 N_s + 2) and (1 + 1.5 f3 / f2) / (2 N_d). The larger limit is returned, at least the
+    expected share.
 
-    >>> round(hits_by_chance(HitCounts(hits=9, pairs=1, triples=0), Sizes(300, 300), apart=0.1), 2)
+    >>> round(hits_by_chance(HitCounts(hits=9, pairs=1, triples=0), Sizes(300, 300), independent=0.1), 2)
     7.63
 
     Source: Good 1953, "The population frequencies of species and the estimation of population parameters",
@@ -194,21 +190,21 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, apart: float, comparisons: i
     new_people = (2 * counts.pairs + _THREE_QUARTERS) / sizes.N_d
     return max(
         _limit(new_people, z * math.sqrt((of_SD + of_GT) / 2), sizes.N_s),
-        _limit(apart / 100, z * math.sqrt(of_SD / 2), sizes.N_s),
+        _limit(independent / 100, z * math.sqrt(of_SD / 2), sizes.N_s),
     )
 
 
 def guesses_by_chance(
     guessed: float, guessed_others: float, most_frequent: float, sizes: Sizes, comparisons: int = 1
 ) -> float:
-    """Return the points by which chance alone lets more be guessed than from other people, at most.
+    """Return the guessed_beyond, in percentage points, that chance alone exceeds once in `ONCE_IN` tables.
 
-    `guessed`, `guessed_others`, at n records, and `most_frequent`, those that have the most frequent level of
-    the target: percent of GT records. `comparisons`: the number of targets.
+    `guessed`, `guessed_others` (at n records) and `most_frequent` (records with the most frequent target
+    level) are in percent of GT records. `comparisons`: number of targets.
 
-    Guessing the most frequent level of all is not held against a table, though the others' records tell it
-    no more where two levels are about as frequent: each person that is left out decides between them then.
-    Beyond that, see `error_of_guesses`.
+    Guessing the most frequent level is always allowed. The others' records may not reveal it: if two levels
+    are about equally frequent, leaving a person out makes the other level the mode. Beyond that, see
+    `error_of_guesses`.
 
     >>> round(guesses_by_chance(30.0, 28.0, 25.0, Sizes(1000, 1000)), 1)
     7.6
@@ -221,11 +217,11 @@ def guesses_by_chance(
 
 
 def nearness_by_chance(persons: int, sizes: Sizes, comparisons: int = 1) -> float:
-    """Return the percent of GT records that chance alone lets be nearer to SD than to others, at most.
+    """Return the percentage `nearer` that chance alone exceeds once in `ONCE_IN` tables.
 
-    50, and what the labels of the 2 n records that persons are compared with add by chance. Each is the
-    nearest of some persons; the numbers of these differ about as much as they are large, which makes
-    1 / (4 n), and 1 / (4 persons) for the persons drawn. `comparisons`: the number of distances.
+    The share varies around 50 % with the variance 1 / (4 n) of the 2 n records that people are compared with
+    (each is the nearest of several people), and 1 / (4 persons) of the people drawn. `comparisons`: number of
+    distances.
 
     >>> round(nearness_by_chance(100, Sizes(100, 100)), 1)
     76.4
@@ -236,10 +232,10 @@ def nearness_by_chance(persons: int, sizes: Sizes, comparisons: int = 1) -> floa
 
 
 def much_nearer_by_chance(either_way: float, persons: int, sizes: Sizes, comparisons: int = 1) -> float:
-    """Return the points by which chance alone makes SD much nearer than others to more people, at most.
+    """Return the `much_nearer`, in percentage points, that chance alone exceeds once in `ONCE_IN` tables.
 
-    As `nearness_by_chance`: `either_way` percent of the persons have a sign that the labels decide, and one
-    more, so that nobody is certain.
+    As `nearness_by_chance`, for the `either_way` percent of the people for whom either side is much nearer,
+    plus one person.
 
     >>> round(much_nearer_by_chance(20.0, 100, Sizes(100, 100)), 1)
     24.2
@@ -252,9 +248,9 @@ def much_nearer_by_chance(either_way: float, persons: int, sizes: Sizes, compari
 
 
 def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
-    """Return how far (a share of 1) chance alone takes a column's TVD over the expected one, at most.
+    """Return the TVD minus the expected one (a share of 1) that chance exceeds once in `ONCE_IN` tables.
 
-    One record changes TVD by 1 / N_s, or 1 / N_d, at most. `comparisons`: the number of columns.
+    One record changes TVD by at most 1 / N_s or 1 / N_d. `comparisons`: number of columns.
 
     >>> round(distance_by_chance(Sizes(1000, 1000)), 3)
     0.096
@@ -265,26 +261,26 @@ def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
 
 
 def _limit(expected: float, further: float, records: int) -> float:
-    """Return the percent that is `further` than an expected share, both as arcsines of roots."""
+    """Return, in percent, the share that is `further` than `expected` on the scale of arcsines of roots."""
     angle = math.asin(math.sqrt(min(expected, 1.0))) + further
     share = math.sin(min(angle, math.pi / 2)) ** 2
     hits = share * (records + _THREE_QUARTERS) - _HALF_OF_THREE_QUARTERS
     return 100 * min(max(hits / records, expected), 1.0)
 
 
-_OF_ONE = float(np.exp(-1))  # at most so often does a Poisson variable equal 1
+_LARGEST_CHANCE_OF_ONE = float(np.exp(-1))  # that a Poisson variable equals 1
 _RATES = np.geomspace(0.01, 6, 80)
 
 
 def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
-    """Bound the probability that a table drawn anew differs in no more records than that.
+    """Bound the probability that a newly drawn table differs from a table in at most `difference` records.
 
-    `counts` are the numbers of a table's records with each combination of values, or with several that are
-    counted together. The other table has as many records of the same distribution; the difference of a count
-    is that of two Poisson variables, whose most probable value is 0, and a combination of one record comes
-    back as often as Good and Turing estimate, plus one deviation of that. The probability that the absolute
-    differences sum up to no more than 2 x `difference` is bounded as Chernoff (1952) does. The most frequent
-    combination is left out, for its count follows from the others.
+    `counts` are the table's records by combination of values; several combinations may be counted together.
+    The new table has as many records from the same distribution. The difference of a count is that of two
+    Poisson variables, whose most probable value is 0; a combination of one record recurs with the Good-Turing
+    estimate plus one standard deviation. The probability that the absolute differences add up to at most
+    2 · `difference` is bounded as in Chernoff (1952). The most frequent combination is left out because its
+    count follows from the others.
 
     >>> round(bound_chance_of_nearness(np.array([1000, 1000]), 7), 2)
     0.96
@@ -299,11 +295,13 @@ def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
     has_one_other = others == 1
     coverage = min(1.0, (records - float(has_one_other.sum()) + np.sqrt(records)) / records)
     variance = others * (1 - others / records)
-    # Above exp(-2v) I0(2v), the probability that two Poisson variables of mean v are equal.
+    # An upper bound of exp(-2v) I0(2v), the probability that two Poisson variables of mean v are equal.
     equal = np.where(
-        has_one_other, coverage * _OF_ONE, (1 + 1 / (8 * variance)) / np.sqrt(4 * np.pi * variance)
+        has_one_other,
+        coverage * _LARGEST_CHANCE_OF_ONE,
+        (1 + 1 / (8 * variance)) / np.sqrt(4 * np.pi * variance),
     )
-    # The mean of exp(-rate |X|), where no value of X is more probable than 0.
+    # An upper bound of the mean of exp(-rate |X|), if no value of X is more probable than 0.
     means = np.minimum(equal / np.tanh(_RATES[:, np.newaxis] / 2), 1)
     exponents = 2 * difference * _RATES + np.log(means).sum(axis=1)
     return float(np.exp(min(0.0, float(exponents.min()))))

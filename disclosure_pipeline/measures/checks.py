@@ -1,4 +1,4 @@
-"""The level, or pair of levels, that is behind most of DiSCO, and taking cells out. [R section 4, 5]."""
+"""One-way and two-way checks of DiSCO [R section 4], and exclusions of cells [R section 5]."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disclosure_pipeline.measures.totals import Cells, DisclosureTables
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure, neutral
 
 _LEVEL = Words.neutral(
-    "target level", "The value of the target that is flagged.", NONE, source=SYNTHPOP, beside="value"
+    "target level", "The target value that is flagged.", NONE, source=SYNTHPOP, beside="value"
 )
 
 
@@ -28,27 +28,27 @@ class OneWay:
 
     level: int = described(_LEVEL)
     level_records: int = neutral(
-        "records of all levels", "This many confidential records are looked at.", RECORDS, source=SYNTHPOP
+        "records of all levels", "Confidential records that are looked at.", RECORDS, source=SYNTHPOP
     )
     pct_level_all: float = neutral(
         "share of the level",
-        "This many of the records looked at have the level.",
+        "Records looked at that have the level.",
         source=SYNTHPOP,
         beside="share of all people",
     )
     total_disclosive: int = figure(
-        "disclosed records", "This many people can be told the target.", RECORDS, source=SYNTHPOP
+        "disclosed records", "People whose target is disclosed.", RECORDS, source=SYNTHPOP
     )
     n_level_disclosive: int = figure(
         "disclosed records with the level",
-        "This many people can be told that they have this level.",
+        "People who are disclosed to have this level.",
         RECORDS,
         source=SYNTHPOP,
         beside="people disclosed with it",
     )
     pct_level_disclosive: float = neutral(
         "share of the level among the disclosed",
-        "Of the people who can be told their target, so many have this level.",
+        "People with this level, among those whose target is disclosed.",
         denominator="disclosed records",
         source=SYNTHPOP,
         beside="share of those disclosed",
@@ -64,32 +64,32 @@ class TwoWay:
     key_level: int = neutral("key level", "The value of the key that goes with it.", NONE, source=SYNTHPOP)
     npairs: int = figure(
         "disclosed records with the pair",
-        "This many people with both values can be told their target.",
+        "People with both values whose target is disclosed.",
         RECORDS,
         source=SYNTHPOP,
     )
     key_target_total: int = neutral(
-        "records with the pair", "This many confidential records have both values.", RECORDS, source=SYNTHPOP
+        "records with the pair", "Confidential records that have both values.", RECORDS, source=SYNTHPOP
     )
     key_total: int = neutral(
         "records with the key level",
-        "This many confidential records have the value of the key.",
+        "Confidential records that have the value of the key.",
         RECORDS,
         source=SYNTHPOP,
     )
     pct_target_key_level: float = neutral(
         "share of the target level",
-        "This many of the records with the key's value have the target's.",
+        "Records with the key's value that have the target's.",
         denominator="confidential records with the key level",
         source=SYNTHPOP,
     )
 
 
 def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float]) -> list[OneWay]:
-    """Return the level with the most DiSCO records, if they are more than so many, and so many percent.
+    """Return the level with the most DiSCO records if it exceeds both limits. [R section 4].
 
-    Of several levels with equally many the first is named. `DiSCO_t` and `original_t` are the DiSCO records
-    and the GT records by target level, as the exclusions leave them.
+    `DiSCO_t` and `original_t` are the DiSCO records and the GT records by target level, after the exclusions.
+    `more_than`: the limits, in records and in percent of all DiSCO records. Of ties, the first level counts.
     """
     records, share = more_than
     disclosed = int(DiSCO_t.sums.sum())
@@ -114,12 +114,17 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
 def two_way(
     large_pairs: Sequence[Grouped], pairs_of_key: Sequence[Grouped], targets: int, more_than: float
 ) -> dict[str, list[Any]]:
-    """Return the pairs behind DiSCO cells of many records, where the key level nearly tells the target.
+    """Return the pairs of a key level and a target level that account for large DiSCO cells. [R section 4].
 
-    `large_pairs[k]` are the GT records of these cells, of what the exclusions leave, by level of key k *
-    `targets` + target level; `pairs_of_key[k]` are all GT records so, whatever is excluded. A pair is flagged
-    where more than so many percent of the GT records with the key level have the target level. Returns the
-    columns of `TwoWay`, an entry a flag, in order of npairs, largest first.
+    A pair is flagged if more than `more_than` percent of the GT records with the key level have the target
+    level. Returns the columns of `TwoWay` with one entry per flag, in descending order of npairs.
+
+    Args:
+        large_pairs: For each key k, the GT records of large DiSCO cells after the exclusions, by level of k *
+            `targets` + target level.
+        pairs_of_key: The same for all GT records, before the exclusions.
+        targets: Number of target levels.
+        more_than: Limit in percent.
 
     >>> pairs = Grouped(np.array([0, 1, 2]), np.array([9, 1, 5]))
     >>> flags = two_way([Grouped(np.array([0, 2]), np.array([3, 5]))], [pairs], 2, 50)
@@ -143,13 +148,13 @@ def two_way(
 def pairs_in_large_cells(
     f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
 ) -> tuple[Grouped, ...]:
-    """Return the records of DiSCO cells of more than so many, by the level of each key and of the target."""
+    """Return the records of DiSCO cells larger than `more_than`, for each key as `sum_by_pair`."""
     cells = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
     return sum_by_pair(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells], f.targets)
 
 
 def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
-    """Return, for each key, `d` by level of the key (shape: keys, cells) * targets + target level."""
+    """Add up `d` for each key by key level * targets + target level (shape of key_levels: keys, cells)."""
     return tuple(Grouped.sum_by_group(levels * targets + t, d) for levels in key_levels)
 
 
@@ -158,10 +163,10 @@ STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over"
 
 @dataclass(frozen=True)
 class CodedExclusions:
-    """The exclusions of one target, as codes.
+    """The exclusions of one target, as codes. [R section 5].
 
-    `missing_keys` lists (key, its code for missing), `pairs` lists (key, key level, target level);
-    cells of more than `count_over` records are taken out of each table by that table's own count.
+    `missing_keys` lists (key, its code for missing), `pairs` lists (key, key level, target level). Cells of
+    more than `count_over` records are excluded from each table by that table's own count.
     """
 
     target_levels: Sequence[int] = ()
@@ -171,7 +176,7 @@ class CodedExclusions:
     count_over: int | None = None
 
     def __bool__(self) -> bool:
-        """Return whether anything at all is to be excluded."""
+        """Return whether anything is excluded."""
         return bool(
             self.target_levels
             or self.missing_target is not None
@@ -184,14 +189,13 @@ class CodedExclusions:
 def exclude(
     f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, exclusions: CodedExclusions
 ) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
-    """Return the reduced tables, and for each table the records that each step took out and what remains.
+    """Return the reduced tables, and for each table the records excluded by each step and those remaining.
 
-    Whether a cell is disclosive was decided on the untouched tables and stays as it is. A record that one
-    step took out is not counted again by a later one. `key_levels` is the level of each key in each q
-    (shape: keys, q).
+    Cells keep being disclosive as decided before the exclusions. A record is counted by the first step that
+    excludes it. `key_levels` is the level of each key in each q (shape: keys, q).
     """
     masks = _exclusion_masks(f, key_levels, exclusions)
-    reduced, taken_out = {}, {}
+    reduced, excluded = {}, {}
     for field in fields(DisclosureTables):
         cells: Cells = getattr(tables, field.name)
         counts = {}
@@ -202,14 +206,14 @@ def exclude(
         counts["count_over"] = total(cells.counts, cells.where & over)
         cells = cells.without(over)
         reduced[field.name] = cells
-        taken_out[field.name] = counts | {"remaining": cells.total()}
-    return DisclosureTables(**reduced), taken_out
+        excluded[field.name] = counts | {"remaining": cells.total()}
+    return DisclosureTables(**reduced), excluded
 
 
 def mark_remaining(
     exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
 ) -> Mask:
-    """Return whether the exclusions leave each cell, or each GT record."""
+    """Mark the cells, or GT records, that the exclusions leave; `level_of(k)`: their levels of key k."""
     left = ~np.isin(t, list(exclusions.target_levels))
     if exclusions.missing_target is not None:
         left &= t != exclusions.missing_target
@@ -227,7 +231,7 @@ def _cells_over(cells: Cells, limit: int | None) -> Mask:
 
 
 def _exclusion_masks(f: FrequencyTable, key_levels: IntArray, exclusions: CodedExclusions) -> dict[str, Mask]:
-    """Return the cells that each of the first four steps names, in the order of the steps."""
+    """Mark the cells that each of the first four steps excludes."""
     missing_key = np.zeros(len(f.q), dtype=bool)
     for k, missing in exclusions.missing_keys:
         missing_key |= (key_levels[k] == missing)[f.q]

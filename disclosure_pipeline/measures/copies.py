@@ -1,14 +1,14 @@
-"""SD records that equal a record of GT, beside what other people's records and columns drawn apart show.
+"""SD records that equal a GT record, compared with other people's records and independently drawn columns.
 
-Of people with several records copies and hits are of units:
+If people have several records, copies and hits refer to units (people) instead of records:
 
-- unique_hits: SD records whose q exactly one unit has. The others': GT records whose q exactly one other unit
-  has, too, as each is a new record to the other units.
-- people_copied: f1 are GT records whose combination one unit has, and instead of 2 f2 stands the sum of
-  2 d d' over the combinations of two units, which have d and d' records: so often would the others' records
-  hit one of the f1, counted once for each record that is hit.
+- unique_hits: SD records whose q exactly one unit has. For the others: GT records whose q exactly one other
+  unit has, since each is a new record to the other units.
+- people_copied: f1 is the number of GT records whose combination only one unit has. 2 f2 is replaced by the
+  sum of 2 d d' over the combinations of two units with d and d' records: the number of hits on the f1 by
+  others' records, counted once for each record that is hit.
 
-Where every unit has one record, these are the formulas of single records.
+If every unit has one record, these are the formulas for records.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _PAIR, _TRIPLE = 2, 3
 class HitCounts:
     """hits: SD records whose q exactly one GT record has.
 
-    pairs, triples: q that exactly two, and exactly three, GT records have (f2, f3). Of units with several
-    records (`units`) they are numbers of records, over two and three.
+    pairs, triples: numbers of q that exactly two and exactly three GT records have (f2, f3); for units with
+    several records, the numbers of their records divided by two and three.
     """
 
     hits: int
@@ -58,7 +58,7 @@ class HitCounts:
 
 
 def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
-    """Count from the counts of each q; an entry can stand for several `keys` with equal counts."""
+    """Count from d_q and s_q of each q; an entry can stand for several `keys` with equal counts."""
     return HitCounts(
         int(((d_q == 1) * s_q * keys).sum()),
         int(((d_q == _PAIR) * keys).sum()),
@@ -68,11 +68,11 @@ def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCou
 
 @dataclass(frozen=True)
 class UniqueHits:
-    """unique_hits: percent of SD records. The others': percent of GT records; beyond: percentage points."""
+    """unique_hits: percent of SD records. The others': percent of GT records. beyond: percentage points."""
 
     unique_hits: float = figure(
         "hits on one person",
-        "This many synthetic records have a combination of keys that exactly one person has.",
+        "Synthetic records whose combination of keys exactly one person has.",
         denominator=SYNTHETIC,
         source=GOOD,
         finding="{value} of the synthetic records point at exactly one person",
@@ -80,15 +80,14 @@ class UniqueHits:
     )
     unique_hits_others: float = neutral(
         "hits on one person, by other people",
-        "This many records of a fresh sample of other people would have a combination of keys"
-        " that exactly one person has.",
+        "Records of a fresh sample of other people whose combination of keys exactly one person would have.",
         denominator="records of a fresh sample",
         source=GOOD,
     )
     unique_hits_beyond: float = points(
         "hits on one person beyond other people",
-        "So much more often does a synthetic record point at exactly one person than other "
-        "people's records would.",
+        "How much more often a synthetic record points at exactly one person than other people's records "
+        "would.",
         finding="the share of records pointing at one person is {value} higher than with other people's "
         "records",
         subject="records pointing at one person",
@@ -97,11 +96,11 @@ class UniqueHits:
 
 
 def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
-    """Return how often an SD record has a q that exactly one GT record has, and how often a new record would.
+    """Compare how often SD records, and new records of the population, have the q of exactly one GT record.
 
-    A record drawn from the population after N_d others has a q that exactly one of them has with chance
-    p = 2 f2 / N_d, about. The variance of the difference is p (1 - p) / N_s, of SD, and
-    (4 f2 + 6 f3) / N_d², of GT; its root is at least one record. Source: Good 1953, "The population
+    A record drawn from the population after N_d others has a q that exactly one of them has with a chance of
+    about p = 2 f2 / N_d (Good-Turing). The variance of the difference is p (1 - p) / N_s (SD) plus
+    (4 f2 + 6 f3) / N_d² (GT); the standard error is at least one record. Source: Good 1953, "The population
     frequencies of species and the estimation of population parameters".
     """
     hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
@@ -112,10 +111,10 @@ def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
 
 @dataclass(frozen=True)
 class CopyCounts:
-    """Integers that add up over whole records.
+    """Integers that add up over combinations of all columns.
 
-    copies: SD records that equal a GT record. repeated: GT records that equal another one. unique: SD records
-    that equal a GT record which no other one equals. people: those GT records, and how many of them SD holds.
+    copies: SD records that equal a GT record. repeated: GT records that equal another GT record. unique: SD
+    records that equal exactly one GT record. people: those GT records, and how many of them SD holds.
     """
 
     copies: int
@@ -124,19 +123,19 @@ class CopyCounts:
     people: PeopleCounts
 
     def as_found(self) -> FoundCopies:
-        """Return the hits, and the people who are found."""
+        """Return the hits and the people found."""
         return FoundCopies(self.unique, self.people)
 
 
 @dataclass(frozen=True)
 class FoundCopies:
-    """Copies by some columns: SD records that hit one GT record, and GT records that are found."""
+    """Copies in some columns: SD records that hit one GT record, and GT records that are found."""
 
     hits: HitCounts
     people: PeopleCounts
 
     def hit_once(self) -> HitCounts:
-        """Return the hits of which each GT record has one at most, however often SD repeats it."""
+        """Return the hits with each GT record counted at most once, however often SD repeats it."""
         return replace(self.hits, hits=min(self.hits.hits, self.people.found))
 
 
@@ -146,22 +145,21 @@ class Copies:
 
     copies: float = figure(
         "copies",
-        "This many synthetic records equal a confidential record in every column.",
+        "Synthetic records that equal a confidential record in every column.",
         denominator=SYNTHETIC,
         finding="{value} of the synthetic records equal a confidential record",
     )
     copies_others: float = neutral(
-        "copies among people", "This many confidential records equal another person's record in every column."
+        "copies among people", "Confidential records that equal another person's record in every column."
     )
     copies_beyond: float = points(
         "copies beyond people",
-        "This many more synthetic records equal a confidential record than people's records "
-        "equal each other.",
+        "How many more synthetic records equal a confidential record than people's records equal each other.",
     )
     copies_beyond_se: float = described(standard_error_of("copies_beyond"))
     unique_copies: float = figure(
         "copies of one person",
-        "This many synthetic records equal the record of exactly one person in every column.",
+        "Synthetic records that equal the record of exactly one person in every column.",
         denominator=SYNTHETIC,
         source=GOOD,
         finding="{value} of the synthetic records equal the record of exactly one person",
@@ -169,15 +167,15 @@ class Copies:
     )
     unique_copies_others: float = neutral(
         "copies of one person in a fresh sample",
-        "This many records of a fresh sample of other people would equal exactly one person's record.",
+        "Records of a fresh sample of other people that would equal exactly one person's record.",
         denominator="records of a fresh sample",
         source=GOOD,
         beside=BY_FRESH_SAMPLE,
     )
     unique_copies_beyond: float = points(
         "copies of one person beyond a fresh sample",
-        "This many more synthetic records equal the record of exactly one person than a fresh"
-        " sample of other people would show.",
+        "How many more synthetic records equal the record of exactly one person than records of a fresh "
+        "sample of other people would.",
         finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
         "sample",
         beside=BEYOND_FRESH_SAMPLE,
@@ -187,17 +185,17 @@ class Copies:
 
 
 def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
-    """Count from the number of GT and of SD records with each combination of values."""
+    """Count from the GT and SD records with each combination; `single`: see `PeopleCounts`."""
     people = PeopleCounts.from_combinations(d, s, single)
     return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s), people)
 
 
 def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Copies:
-    """Compute copies and unique copies beside what other people's records would show: see `unique_hits`.
+    """Compare copies and unique copies with other people's records: see `unique_hits`.
 
-    A new record equals one of GT's with GT's coverage, which 1 - f1/N_d estimates with the variance
-    (f1 (1 - f1/N_d) + 2 f2) / N_d²; f1 GT records equal no other one. Where people have several records, they
-    are drawn together: the variances are that many times as large.
+    The chance that a new record equals one of GT's is GT's coverage, estimated as 1 - f1/N_d with the
+    variance (f1 (1 - f1/N_d) + 2 f2) / N_d²; f1 GT records equal no other one. If people have several
+    records, these are drawn together, and the variances are multiplied by `records_per_unit`.
 
     Source: Esty 1983, "A normal limit law for a nonparametric estimator of the coverage of a random sample".
     """
@@ -219,16 +217,16 @@ def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Cop
 
 
 def error_of_share(p: float, records: int, of_expected: float = 0.0) -> float:
-    """Return the standard error of a share of `records` less an expected share p with a variance of its own.
+    """Return the standard error of a share of `records` minus its expected share p, at least one record.
 
-    That of one record at least.
+    `of_expected`: variance of p itself.
     """
     p = min(p, 1.0)
     return max(math.sqrt(p * (1 - p) / max(records, 1) + of_expected), 1 / max(records, 1))
 
 
 EXPECTED_MISSES = 10.0
-"""A fresh sample that would miss so many records, misses none with a chance of about exp(-10)."""
+"""A fresh sample that misses 10 records on average misses none with a chance of about exp(-10)."""
 
 
 class WholeRecordCounts(Protocol):
@@ -236,27 +234,26 @@ class WholeRecordCounts(Protocol):
 
     @property
     def uniques(self) -> Uniques:
-        """Return the counts of single records."""
+        """Combinations of one record."""
 
     @property
     def shared(self) -> SharedCounts:
-        """Return the counts of records in both tables."""
+        """Records whose combination is in both tables."""
 
     @property
     def unique_hits(self) -> HitCounts:
-        """Return the counts of SD records that equal a single GT record."""
+        """SD records that equal exactly one GT record."""
 
     @property
     def people(self) -> PeopleCounts:
-        """Return the counts of GT records that equal no other one."""
+        """GT records that equal no other GT record."""
 
 
 def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:
-    """Return whether one table holds all records of the other, where a fresh sample would miss ten at least.
+    """Return whether one table holds all records of the other, where a fresh sample would miss ten or more.
 
-    `counts` are those of whole records. A new record of the population is unlike all GT records with chance
-    f1 / N_d (Good-Turing: f1 GT records equal no other one), and equals a given one of these f1 with chance
-    2 f2 / (f1 N_d), about.
+    By Good-Turing, a new record of the population differs from all GT records with chance f1 / N_d, and
+    equals a given one of the f1 lone GT records with a chance of about 2 f2 / (f1 N_d).
     """
     unlike = sizes.N_s * counts.uniques.in_GT / sizes.N_d
     if counts.shared.SD_in_GT == sizes.N_s and unlike >= EXPECTED_MISSES:
@@ -265,7 +262,7 @@ def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:
 
 
 def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
-    """Return how many of the GT records that equal no other one a fresh sample of SD's size would miss."""
+    """Return the expected number of lone GT records that a fresh sample of SD's size misses."""
     alone = counts.uniques.in_GT
     if not alone:
         return 0.0
@@ -279,12 +276,16 @@ def chances_of_independent_columns(
     sets: Sequence[Sequence[int]],
     alone: Sequence[IntArray] | None = None,
 ) -> list[npt.NDArray[np.float64]]:
-    """Return the chances that a record with columns drawn apart from GT's hits a certain GT record.
+    """Return the chances that a record whose columns are drawn independently from GT's hits a lone GT record.
 
-    For each set of columns (by their places), of each GT record whose combination no other one has, in any
-    order, or of the records of `alone` (positions for each set): Π p_j, p_j the share of the records with its
-    level of column j. `codes`: of each column the level of every GT record (or of a sample), below its entry
-    of `levels`.
+    For each set of columns, one chance per GT record whose combination no other record has, in any order:
+    Π p_j, where p_j is the share of records with its level of column j.
+
+    Args:
+        codes: For each column the levels of all GT records (or of a sample), below its entry of `levels`.
+        levels: Number of levels of each column.
+        sets: Sets of columns, by position.
+        alone: For each set the positions of the lone records, by default found here.
 
     >>> codes = [np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
     >>> [chances.tolist() for chances in chances_of_independent_columns(codes, [2, 2], [[0, 1], [1]])]
@@ -304,13 +305,13 @@ def chances_of_independent_columns(
 
 
 def hits_of_independent_columns(chances: npt.NDArray[np.float64]) -> float:
-    """Return the percent of records with columns drawn apart that hit one of these GT records."""
+    """Return the percent of records with independently drawn columns that hit one of these GT records."""
     return 100 * sum_exactly(chances)
 
 
 @dataclass(frozen=True)
 class UnitCombinations:
-    """For each combination the GT records, the units that have some, and the sum of their squares."""
+    """For each combination: GT records, units that have any, and the sum over units of records²."""
 
     d: IntArray
     units: IntArray
@@ -318,7 +319,7 @@ class UnitCombinations:
 
     @classmethod
     def from_records(cls, q: IntArray, unit: IntArray, keys: int) -> UnitCombinations:
-        """Count the GT records with each of `keys` combinations."""
+        """Count from the combination (below `keys`) and the unit of each GT record."""
         order = np.lexsort((unit, q))
         q, unit = q[order], unit[order]
         first = np.flatnonzero(first_of_run(q) | first_of_run(unit))
@@ -329,16 +330,16 @@ class UnitCombinations:
         return cls(d, units, squares)
 
     def count_hits(self, s: IntArray) -> HitCounts:
-        """Count the SD records that hit a lone unit; pairs and triples are records over 2 and 3."""
+        """Count the SD records that hit exactly one unit."""
         pairs, triples = (int(self.d[self.units == n].sum()) / n for n in (_PAIR, _TRIPLE))
         return HitCounts(int(s[self.units == 1].sum()), pairs, triples)
 
     def count_people(self, s: IntArray) -> PeopleCounts:
-        """Count the GT records whose combination one unit has, and those of them that are in SD."""
+        """Count the GT records whose combination only one unit has, and those of them that are in SD."""
         return self.count_people_in(s, np.zeros(len(s), dtype=np.int64), 1)[0]
 
     def count_people_in(self, s: IntArray, groups: IntArray, number: int) -> list[PeopleCounts]:
-        """Count as `count_people` among the combinations of each of so many groups."""
+        """Count as `count_people` for each group of combinations (0 to `number` - 1)."""
         alone = self.units == 1
         counted = (
             (alone, self.d),
@@ -367,20 +368,20 @@ def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:
 
 
 ENOUGH_RECORDS = 20_000
-"""The number of records that tells how often records would repeat by chance."""
+"""Number of records from which the rate of repeats by chance is estimated."""
 
 MANY_REPEATS = 20.0
-"""Percent of the records that repeat, over those by chance: then it is asked whose they are."""
+"""Percent of records that repeat beyond chance from which on people may have several records."""
 
 
 def repeats_beyond_independence(repeated: int, shares: Sequence[Floats], records: int) -> float:
-    """Return the percent of `records` that equal another one, beyond those where columns are drawn apart.
+    """Return the percent of `records` that equal another one, minus that of independently drawn columns.
 
-    `shares`: of each column the share of the records that have its level, for every record or for some.
+    `shares`: for each column the share of records with the level of each record (of all or of a sample).
 
     >>> round(repeats_beyond_independence(80, [np.full(100, 0.01)], 100), 1)
     17.0
     """
     chance = np.multiply.reduce(shares)
-    apart = -np.expm1((records - 1) * np.log1p(-np.minimum(chance, 1 - 1e-12)))
-    return 100 * (repeated / records - float(apart.mean()))
+    independent = -np.expm1((records - 1) * np.log1p(-np.minimum(chance, 1 - 1e-12)))
+    return 100 * (repeated / records - float(independent.mean()))

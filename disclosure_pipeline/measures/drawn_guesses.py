@@ -1,4 +1,4 @@
-"""Guessing the most frequent level of a draw of records, on average over all draws."""
+"""Guessing the most frequent level of a random draw of records, averaged over all draws."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ from disclosure_pipeline.measures.frequency import (
 )
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
-# By Bernstein's inequality a binomial is farther from its mean than so much in less than one of 10^9 draws.
+# By Bernstein's inequality, fewer than one of 10^9 draws is farther from the mean than this.
 _DEVIATIONS = 7
 _RECORDS = 15
 
 
 def lowest_likely(records: IntArray, chance: float) -> IntArray:
-    """Return a number of records below which hardly ever as few are drawn."""
-    return np.maximum(np.floor(records * chance - _reach(records, chance)), 0).astype(np.int64)
+    """Return the smallest number of drawn records that is at all likely."""
+    return np.maximum(np.floor(records * chance - _likely_deviation(records, chance)), 0).astype(np.int64)
 
 
 def highest_likely(records: IntArray, chance: float) -> IntArray:
-    """Return a number of records above which hardly ever as many are drawn."""
-    reached = np.ceil(records * chance + _reach(records, chance)).astype(np.int64)
+    """Return the largest number of drawn records that is at all likely."""
+    reached = np.ceil(records * chance + _likely_deviation(records, chance)).astype(np.int64)
     return np.minimum(reached, records).astype(np.int64)
 
 
-def _reach(records: IntArray, chance: float) -> Floats:
-    reach: Floats = _DEVIATIONS * np.sqrt(records * (chance * (1 - chance))) + _RECORDS
-    return reach
+def _likely_deviation(records: IntArray, chance: float) -> Floats:
+    deviation: Floats = _DEVIATIONS * np.sqrt(records * (chance * (1 - chance))) + _RECORDS
+    return deviation
 
 
 @dataclass(frozen=True)
 class Binomials:
-    """For each of some numbers of `records`, which ascend, the chances from its `lowest` to its `highest`.
+    """Tabulated binomial distributions of the records drawn of some ascending numbers of `records`.
 
-    Each has an entry before its lowest and one after its highest. `exactly` and `fewer`: the chance that so
-    many records are drawn, and that fewer are.
+    exactly, fewer: the chance that exactly j and fewer than j records are drawn, for j from `lowest_likely` -
+        1 to `highest_likely` + 1, for one number of records after the other.
+    low: `lowest_likely` of each number. first: where the entries of each number begin.
     """
 
     records: IntArray
@@ -55,7 +56,7 @@ class Binomials:
 
     @classmethod
     def tabulate(cls, records: IntArray, chance: float) -> Binomials:
-        """Tabulate for ascending numbers of records, and a chance above 0 and below 1."""
+        """Tabulate for ascending numbers of records and a chance between 0 and 1, exclusive."""
         low, high = lowest_likely(records, chance), highest_likely(records, chance)
         lengths = high - low + 3
         exactly, fewer = np.zeros(int(lengths.sum())), np.zeros(int(lengths.sum()))
@@ -71,7 +72,7 @@ class Binomials:
         return cls(records, low, first, exactly, fewer)
 
     def chances(self, records: IntArray, j: IntArray) -> tuple[Floats, Floats]:
-        """Return the chances that exactly j, and that fewer of so many are drawn (shape: records, j)."""
+        """Return the chances that exactly j and fewer than j of `records` are drawn (shape: records, j)."""
         position = np.searchsorted(self.records, records)
         length = run_lengths(self.first, len(self.exactly))[position]
         within = np.clip(j - self.low[position][:, None] + 1, 0, length[:, None] - 1)
@@ -80,7 +81,10 @@ class Binomials:
 
 
 def _chances(records: int, low: int, high: int, chance: float) -> Floats:
-    """Compute from the most likely number by ratios of neighbours, so that large factors cost no digits."""
+    """Return the chances of `low` to `high` drawn records.
+
+    Ratios of neighbours are multiplied, beginning at the most likely number, so that no digits are lost.
+    """
     odds = chance / (1 - chance)
     likely = min(max(int((records + 1) * chance), low), high)
     up, down = np.arange(likely, high), np.arange(likely, low, -1)
@@ -91,14 +95,14 @@ def _chances(records: int, low: int, high: int, chance: float) -> Floats:
     return chances
 
 
-_AT_A_TIME = 1 << 19  # numbers of drawn records, of all levels of some key combinations
+_AT_A_TIME = 1 << 19  # chances in one array
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Each of `records` is drawn with chance n / records. `without_self`: the person's own one is not there.
+    """A draw of each of `records` with chance n / records.
 
-    Then `records` are those of the others.
+    `without_self`: the person's own record is left out, and `records` are those of the others.
     """
 
     n: int
@@ -112,22 +116,22 @@ class Draw:
 
 
 def draw_of_synthetic(sizes: Sizes) -> Draw | None:
-    """Return the draw of SD, where it has more records than GT."""
+    """Return the draw of SD; None if SD has no more records than GT."""
     return Draw(sizes.n, sizes.N_s, without_self=False) if sizes.synthetic_is_drawn else None
 
 
 def draw_of_others(sizes: Sizes) -> Draw | None:
-    """Return the draw of the other GT records, where SD has fewer records than they are."""
+    """Return the draw of the other GT records; None if SD has at least as many records."""
     return Draw(sizes.n, sizes.others, without_self=True) if sizes.others_are_drawn else None
 
 
 @dataclass(frozen=True)
 class DrawnGuessCounts:
-    """GT records, in units of 1 / `CHANCE_SCALE`: sums of chances that add up over keys.
+    """Expected numbers of GT records, in units of 1 / `CHANCE_SCALE`, that add up over keys.
 
-    right: on average so many are guessed rightly from the drawn records of their q.
-    matched: of so many a record of their q is drawn, by their level t. All others are guessed the most
-        frequent level of a draw of the whole table.
+    right: records guessed correctly from the drawn records of their q.
+    matched: records for whose q a record is drawn, by their level t. For all others the mode of the whole
+        draw is guessed.
     """
 
     right: int
@@ -135,14 +139,14 @@ class DrawnGuessCounts:
 
     @classmethod
     def empty(cls) -> DrawnGuessCounts:
-        """Nobody."""
+        """Return the counts of no record."""
         return cls(0, Grouped.empty())
 
 
 def drawn_guess_counts(
     f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw
 ) -> DrawnGuessCounts:
-    """Count guesses of the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
+    """Count guesses about the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
     r = r * ~no_guess[f.t]
     guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
     if not len(guessable):
@@ -157,7 +161,7 @@ def drawn_guess_counts(
 def count_drawn_guesses(
     f: FrequencyTable, d: IntArray, no_guess: Mask, sizes: Sizes
 ) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
-    """Count guesses from a draw of SD, and from one of the others; None where nothing is drawn."""
+    """Count guesses from a draw of SD and from a draw of the others; None if nothing is drawn."""
     of_SD, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
     return (
         drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
@@ -166,17 +170,17 @@ def count_drawn_guesses(
 
 
 def count_right_guesses_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses on average by the better of both ways: see `count_right_by_key_of_draw`."""
+    """Return the expected right guesses by the better strategy, in units of 1 / `SCALE`."""
     return max(
         count_right_by_key_of_draw(counts, people_t, overall), count_right_by_mode_of_draw(people_t, overall)
     )
 
 
 def count_right_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses on average of the mode of one's q, else of all, in units of 1 / `SCALE`.
+    """Return the expected right guesses of the mode of the q, else of the draw, in units of 1 / `SCALE`.
 
-    `people_t` are the GT records that are guessed, by level, `overall` the chance of each level to be the
-    most frequent one of a draw (`overall_chances`; shape: targets).
+    `people_t` are the GT records that are guessed, by level; `overall`: see `overall_chances` (shape:
+    targets).
     """
     matched_t = counts.matched.by_position(len(people_t))
     unmatched = zip(people_t, matched_t, overall, strict=True)
@@ -185,15 +189,15 @@ def count_right_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, ove
 
 
 def count_right_by_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
-    """Return right guesses of a draw's most frequent level for everyone, in units of 1 / `SCALE`."""
+    """Return the expected right guesses of the draw's mode for everyone, in units of 1 / `SCALE`."""
     pairs = zip(people_t, overall, strict=True)
     return sum(int(people) * int(chance) for people, chance in pairs) * (SCALE // CHANCE_SCALE)
 
 
 def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
-    """Return the chance of each level (shape: targets) to be named by a draw of all, for one who has it.
+    """Return the chance that a draw of the whole table names a level, for a person who has it.
 
-    In units of 1 / `CHANCE_SCALE`. `r_t` are the records by level.
+    In units of 1 / `CHANCE_SCALE` (shape: targets). `r_t` are the records by level.
     """
     guessable = np.where(no_guess, 0, r_t)
     one_key = np.zeros(len(r_t), dtype=np.int64)
@@ -201,10 +205,10 @@ def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
 
 
 def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
-    """Return the chance of each cell's level to be named in its q, for one who has it (shape: cells).
+    """Return the chance that each cell's level is named in its q, for a person who has it (shape: cells).
 
-    `q` ascends; `r` are the records of each cell that can be drawn. Only of the cells that are `wanted`, all
-    others may have 0.
+    `q` ascends; `r` are the records of each cell that can be drawn. Only cells in `wanted` are computed
+    reliably; others may be 0.
     """
     chances = np.zeros(len(q))
     own = r - draw.without_self
@@ -215,7 +219,7 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
         return chances
     largest = np.repeat(np.maximum.reduceat(r[present], first), cells_of_q)
     of_wanted = np.logical_or.reduceat(wanted[present] & (own[present] > 0), first)
-    # A level that is never as frequent as the most frequent one, but in one of 10^9 draws, is not named.
+    # Ignore a level that reaches the most frequent one in fewer than one of 10^9 draws.
     contends = np.repeat(of_wanted, cells_of_q)
     contends &= highest_likely(r[present], draw.chance) >= lowest_likely(largest, draw.chance)
     cells = present[contends]
@@ -232,14 +236,14 @@ def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> F
 
 
 def chance_of_none(records: IntArray, draw: Draw) -> Floats:
-    """Return the chance that none of so many records is drawn."""
+    """Return the chance that none of `records` is drawn."""
     numbers, position = np.unique(np.maximum(records, 0), return_inverse=True)
     left = (draw.records - draw.n) / draw.records
     return np.array([left**number for number in numbers.tolist()])[position.reshape(-1)]
 
 
 def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
-    """Return the same where each q has several levels: once for all q that have the same counts."""
+    """Return the chances of `chances_to_be_named` for q with several levels, once for equal counts."""
     first = np.flatnonzero(first_of_run(q))
     lengths = run_lengths(first, len(q))
     number = _number_by_counts(r, first)
@@ -248,7 +252,7 @@ def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
     of_example = np.zeros(len(first), dtype=bool)
     of_example[example] = True
     selected = np.repeat(of_example, lengths)
-    # Each class's different counts, from the largest down, and how often each occurs.
+    # The distinct counts of each class in descending order, and how often each occurs.
     c, count = np.repeat(class_of_q, lengths)[selected], r[selected]
     order = np.lexsort((-count, c))
     c, count = c[order], count[order]
@@ -261,7 +265,7 @@ def _chances_among_rivals(q: IntArray, r: IntArray, draw: Draw) -> Floats:
 
 
 def _number_by_counts(r: IntArray, first: IntArray) -> IntArray:
-    """Return a number for each q, equal for those with the same counts in whatever order."""
+    """Number the q so that q with the same counts, in any order, get the same number."""
     lengths = run_lengths(first, len(r))
     descending = r[np.lexsort((-r, np.repeat(np.arange(len(first)), lengths)))]
     numbers = np.empty(len(first), dtype=np.int64)
@@ -277,26 +281,29 @@ def _number_by_counts(r: IntArray, first: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class _Rivals:
-    """Classes `c` of key combinations: `number` levels of each have `r` records; both sorted, r downwards."""
+    """Classes of key combinations with equal counts: in class `c`, `number` levels have `r` records each.
+
+    Sorted by c, and descending by r.
+    """
 
     c: IntArray
     r: IntArray
     number: IntArray
 
     def chances(self, draw: Draw) -> Floats:
-        """Return the chance of a level of each entry to be named."""
+        """Return the chance that a level of each entry is named."""
         first = np.flatnonzero(first_of_run(self.c))
         entries = run_lengths(first, len(self.c))
         start = np.maximum(lowest_likely(self.r[first] - draw.without_self, draw.chance), 1)
         steps = highest_likely(self.r[first], draw.chance) - start + 1
         levels = np.add.reduceat(self.number, first)
-        # Exact for polynomials of so many factors; of many similar ones fewer nodes are as good.
+        # (levels + 1) // 2 nodes are exact for a product of `levels` factors; for many, fewer suffice.
         nodes = np.minimum((levels + 1) // 2, np.ceil(2.5 * np.sqrt(levels)).astype(np.int64))
         binomials = Binomials.tabulate(
             np.unique(np.concatenate((self.r, self.r - draw.without_self))), draw.chance
         )
         chances = np.empty(len(self.c))
-        # Rounded up to powers of two, so that classes of nearly the same width are worked on together.
+        # Widths are rounded up to powers of two, so that similar classes are computed together.
         widths = 1 << np.ceil(np.log2(steps)).astype(np.int64)
         for rule, width in np.unique(np.stack((nodes, widths)), axis=1).T.tolist():
             of_shape = np.flatnonzero((nodes == rule) & (widths == width))
@@ -311,13 +318,13 @@ class _Rivals:
     def _chances_of(
         self, selected: IntArray, entries: IntArray, j: IntArray, rule: int, binomials: Binomials, draw: Draw
     ) -> Floats:
-        """Return the sum over j (shape: entries, numbers of drawn records) of some whole classes."""
+        """Sum the chances of whole classes over j drawn records (shape of j: entries, numbers)."""
         first = np.cumsum(entries) - entries
         exactly, fewer = binomials.chances(self.r[selected], j)
         own, _ = binomials.chances(self.r[selected] - 1, j) if draw.without_self else (exactly, fewer)
         integral = np.zeros(j.shape)
         number = self.number[selected][:, None]
-        for z, weight in zip(*_rule(rule), strict=True):
+        for z, weight in zip(*_quadrature(rule), strict=True):
             behind = fewer + z * exactly
             product = np.multiply.reduceat(_power(behind, number), first, axis=0)
             others = np.repeat(product, entries, axis=0)
@@ -326,15 +333,15 @@ class _Rivals:
         return np.add.reduce(own * integral, axis=1)
 
 
-@lru_cache(maxsize=256)  # the same few are asked for again and again, and each takes eigenvalues
-def _rule(nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return nodes and weights of Gauss and Legendre from 0 to 1."""
+@lru_cache(maxsize=256)
+def _quadrature(nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return Gauss-Legendre nodes and weights on 0..1."""
     z, weights = np.polynomial.legendre.leggauss(nodes)
     return tuple(((z + 1) / 2).tolist()), tuple((weights / 2).tolist())
 
 
 def _power(base: Floats, exponents: IntArray) -> Floats:
-    """Return powers by multiplication alone, which every machine rounds alike."""
+    """Return powers by multiplication alone, which every machine rounds the same."""
     result, square, left = np.ones(base.shape), base, exponents
     while True:
         result = np.where(left & 1, result * square, result)
@@ -345,6 +352,6 @@ def _power(base: Floats, exponents: IntArray) -> Floats:
 
 
 def _split(positions: IntArray, sizes: IntArray) -> Iterator[IntArray]:
-    """Return the positions in parts that are not too large together, one at least in each."""
+    """Yield the positions in parts of about `_AT_A_TIME` in total size, at least one position in each."""
     part = (np.cumsum(sizes) - sizes) // _AT_A_TIME
     yield from np.split(positions, np.flatnonzero(np.diff(part)) + 1)

@@ -1,4 +1,4 @@
-"""Counts become percentages here: integers until the last division, whatever the order of the records."""
+"""Exact sums: integers until the last division, so that the order of the records makes no difference."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ IntArray = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-# Quotients are added up as multiples of 2**-160. An error in the 160th bit cannot reach the 53rd, so the
-# sum is rounded once, when it becomes a float.
 SCALE = 2**160
+"""Sums of quotients are integers in units of 1 / `SCALE`.
+
+An error in the 160th bit cannot reach the 53rd, so the sum is rounded once, when it becomes a float.
+"""
 
 
 def percent(part: int | np.integer, whole: int | np.integer) -> float:
-    """Return 100 * part / whole, rounded once; NaN where `whole` is 0, so that nothing passes a bound."""
+    """Return 100 * part / whole, rounded once; NaN, which passes no bound, if `whole` is 0."""
     return 100 * int(part) / int(whole) if whole else math.nan
 
 
 def total(counts: IntArray, where: Mask | None = None) -> int:
-    """Sum of `counts`, or of those where the mask holds, as a Python integer."""
-    picked = counts if where is None else counts[where]
-    return int(picked.sum(dtype=np.int64))
+    """Return the sum of `counts`, or of those marked by `where`, as a Python integer."""
+    chosen = counts if where is None else counts[where]
+    return int(chosen.sum(dtype=np.int64))
 
 
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
-    """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN where `whole` is 0."""
+    """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN if `whole` is 0."""
     return percent(sum_quotients(numerators, denominators), whole * SCALE)
 
 
 def sum_quotients(numerators: IntArray, denominators: IntArray) -> int:
-    """Return sum(numerators / denominators) in units of 1 / `SCALE`, too small by under a unit a denominator.
+    """Return sum(numerators / denominators) in units of 1 / `SCALE`.
 
-    Numerators that share a denominator are added as integers first, so that the order of the records
-    makes no difference. Entries whose denominator is 0 must have a numerator of 0.
+    Each distinct denominator contributes a rounding error of less than one unit. Numerators with the same
+    denominator are added as integers first, so the order of the records makes no difference. An entry with
+    denominator 0 must have numerator 0.
     """
     grouped = Grouped.sum_by_group(denominators, numerators)
     return sum(
@@ -49,17 +52,16 @@ def sum_quotients(numerators: IntArray, denominators: IntArray) -> int:
 
 
 def sum_exactly(values: npt.NDArray[np.float64]) -> float:
-    """Return the sum of finite numbers, rounded once, so that their order makes no difference.
+    """Return the sum of finite numbers, rounded once: `math.fsum` for arrays.
 
-    As `math.fsum`, but many at a time. Source: Rump, Ogita and Oishi 2008, "Accurate floating-point
-    summation part I", algorithm 3.2.
+    Source: Rump, Ogita and Oishi 2008, "Accurate floating-point summation part I", algorithm 3.2.
 
     >>> sum_exactly(np.array([1e16, 1.0, 1.0]))
     1.0000000000000002e+16
     """
     parts = []
     while largest := float(np.abs(values).max(initial=0)):
-        # The upper digits of all values are multiples of one number, and their sum is exact.
+        # The upper digits of all values are multiples of one number, so their sum is exact.
         unit = 2.0 ** (math.frexp(largest)[1] + len(values).bit_length() + 1)
         upper = (values + unit) - unit
         parts.append(float(upper.sum()))
@@ -71,7 +73,7 @@ Part = TypeVar("Part")
 
 
 def add_up(parts: Sequence[Part]) -> Part:
-    """Add results of one class up field by field; a field can name another way (`metadata["add"]`)."""
+    """Add instances of one class field by field, or as the field's `metadata["add"]` says."""
     return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
 
 
@@ -92,28 +94,28 @@ def _add_up(parts: Sequence[Any]) -> Any:
     return first.__class__(**added)
 
 
-_ROOMY = 4  # adding up by position takes a table of at most so many entries for each value
+_MAX_ENTRIES_PER_VALUE = 4  # of a dense table in which values are added up by position
 
 
 @dataclass(frozen=True)
 class Grouped:
-    """Integer sums by group: `sums[i]` belongs to `groups[i]`, which ascend; sums of 0 are left out."""
+    """Integer sums by group: `sums[i]` is that of `groups[i]`. Groups ascend; sums of 0 are omitted."""
 
     groups: IntArray
     sums: IntArray
 
     @classmethod
     def empty(cls) -> Grouped:
-        """No sum at all."""
+        """Return no sums."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
     @classmethod
     def sum_by_group(cls, groups: IntArray, values: IntArray) -> Grouped:
-        """Return the values (shape: that of groups, integers from 0 on) added up by group."""
+        """Add up integer values by group; `groups` (same shape) are integers from 0."""
         if not len(groups):
             return cls.empty()
         size = int(groups.max()) + 1
-        if size <= _ROOMY * len(groups):
+        if size <= _MAX_ENTRIES_PER_VALUE * len(groups):
             sums = np.zeros(size, dtype=np.int64)
             np.add.at(sums, groups, values)
             return cls.from_positions(sums)
@@ -126,19 +128,19 @@ class Grouped:
 
     @classmethod
     def from_positions(cls, sums: IntArray) -> Grouped:
-        """Return the sums that are not 0, each by its position."""
+        """Return the non-zero sums, grouped by their position."""
         groups = np.flatnonzero(sums)
         return cls(groups, sums[groups])
 
     @classmethod
     def joined(cls, parts: Sequence[Grouped]) -> Grouped:
-        """Return the sums of several parts."""
+        """Add up the sums of several parts."""
         return cls.sum_by_group(
             np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
         )
 
     def by_position(self, size: int) -> IntArray:
-        """Return the sum of each group from 0 to `size` - 1, where groups of no sum have 0."""
+        """Return the sums of groups 0 to `size` - 1, 0 for omitted groups."""
         sums = np.zeros(size, dtype=np.int64)
         sums[self.groups] = self.sums
         return sums

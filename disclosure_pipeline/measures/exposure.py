@@ -1,6 +1,6 @@
-"""Disclosure by one of many key sets beyond other people's records, at the cost of a few sums.
+"""DiSCO of one of many key sets, and beyond other people's records, from a few sums.
 
-The formulas are those of `baselines`, `guesses` and `copies`. What is counted adds up over key combinations.
+The formulas are those of `baselines`. All counts add up over key combinations.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 
-_NO_CHANCE = 1e-30
-_FEW = 3  # numbers of records of another level that are looked for one by one
+_NEGLIGIBLE = 1e-30
+_FEW = 3  # up to this many numbers of other records, comparing is faster than looking up
 
 
 @dataclass(frozen=True)
 class DrawChances:
-    """P0(m) and Q0(m) of `samples.Sizes` for m = 0, 1, …, up to where they are nothing."""
+    """P0(m) and Q0(m) of `samples.Sizes` for m = 0, 1, … until they are negligible."""
 
     p0: Floats
     q0: Floats
@@ -31,18 +31,18 @@ class DrawChances:
         """Tabulate for tables of these sizes."""
         p0 = sizes.p0(_numbers(sizes.others_left, sizes.N_d - 1, sizes.n))
         q0 = sizes.q0(_numbers(sizes.synthetic_left, sizes.N_s, sizes.n))
-        return cls(p0[p0 > _NO_CHANCE], q0[q0 > _NO_CHANCE])
+        return cls(p0[p0 > _NEGLIGIBLE], q0[q0 > _NEGLIGIBLE])
 
 
 def _numbers(left: int, records: int, n: int) -> IntArray:
-    """Return 0, 1, … up to where the chance, at most (1 - n / records) to that power, is nothing."""
-    most = math.ceil(-math.log(_NO_CHANCE) * records / n) if n else left
+    """Return 0, 1, … until the chance of m, at most (1 - n / records)^m, is negligible."""
+    most = math.ceil(-math.log(_NEGLIGIBLE) * records / n) if n else left
     return np.arange(min(left, most) + 1)
 
 
 @dataclass(frozen=True)
 class KeySetDisclosure:
-    """GT records: DiSCO; DiSCO at n; DiSCO_others. smallest_support: SD records, 0 where DiSCO is 0."""
+    """DiSCO, DiSCO at n (at_n) and DiSCO_others (by_others), in GT records; see also `DisclosedCounts`."""
 
     DiSCO: int
     at_n: float
@@ -79,9 +79,9 @@ class DisclosedCounts:
 
 @dataclass(frozen=True)
 class KeySetKeyCounts:
-    """GT records by the number of SD records of their q, and of other GT ones: alike for all targets.
+    """GT records by the number of SD records and of other GT records with their q; the same for all targets.
 
-    with_others: of how many a draw holds another GT record with their q.
+    with_others: iS_others in GT records.
     """
 
     by_s_q: Floats
@@ -90,10 +90,10 @@ class KeySetKeyCounts:
 
     @classmethod
     def from_frequencies(cls, d_q: IntArray, s_q: IntArray, chances: DrawChances) -> KeySetKeyCounts:
-        """Count all key combinations (shape: q)."""
-        by_others = _by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0))
+        """Count from d_q and s_q of all key combinations (shape: q)."""
+        by_others = _sum_by_number(d_q, np.maximum(d_q - 1, 0), len(chances.p0))
         return cls(
-            _by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
+            _sum_by_number(d_q, s_q, len(chances.q0)) if len(chances.q0) > 1 else np.zeros(1),
             by_others,
             float(d_q.sum()) - float(by_others @ chances.p0),
         )
@@ -102,7 +102,7 @@ class KeySetKeyCounts:
 def disclosure_of_key_set(
     counts: DisclosedCounts, of_keys: KeySetKeyCounts, chances: DrawChances
 ) -> KeySetDisclosure:
-    """Compute what is disclosed: see `baselines`."""
+    """Compute DiSCO, DiSCO at n and DiSCO_others: see `baselines`."""
     return KeySetDisclosure(
         DiSCO=counts.DiSCO,
         at_n=float(counts.DiSCO)
@@ -116,12 +116,12 @@ def disclosure_of_key_set(
 
 @dataclass(frozen=True)
 class CellCounts:
-    """The GT records `d` and SD records `s` of cells, and the sums of their q.
+    """The GT records `d` and SD records `s` of cells, with the sums d_q and s_q.
 
-    Of a table (targets, q), or of the cells that occur, where `first` are the first ones of each q.
+    Either of a dense table (targets, q), or of the cells that occur; then `first` are the first cells of q.
 
-    `disclosed` are the GT records of some cells, q by q or cell by cell, whose level SD has alone in the q,
-    `support` SD's records there; `alone` all GT records whose level GT has alone in the q.
+    disclosed: GT records that DiSCO counts, by q or by cell. support: the SD records of the same q or cells.
+    alone: all GT records whose level is the only one that GT has in their q.
     """
 
     d: IntArray
@@ -135,15 +135,15 @@ class CellCounts:
 
 
 def disclosed_counts(cells: CellCounts, chances: DrawChances) -> DisclosedCounts:
-    """Return the support of a disclosed record is the number of SD records that agree on it."""
+    """Count from cells; the support of a disclosed record is the number of SD records that agree on it."""
     support = cells.support[cells.disclosed > 0]
     numbers, numbers_in_SD = len(chances.p0), len(chances.q0)
     return DisclosedCounts(
         DiSCO=int(cells.disclosed.sum()),
-        by_other_levels_in_SD=_by_number(cells.d, cells.s_q - cells.s, numbers_in_SD)
+        by_other_levels_in_SD=_sum_by_number(cells.d, cells.s_q - cells.s, numbers_in_SD)
         if numbers_in_SD > 1
         else np.zeros(1),
-        by_other_levels=_by_number(cells.d, cells.d_q - cells.d, numbers)
+        by_other_levels=_sum_by_number(cells.d, cells.d_q - cells.d, numbers)
         if numbers > 1
         else np.array([float(cells.alone)]),
         squares=_square_differences(cells, chances),
@@ -152,7 +152,7 @@ def disclosed_counts(cells: CellCounts, chances: DrawChances) -> DisclosedCounts
 
 
 def _square_differences(cells: CellCounts, chances: DrawChances) -> int:
-    """Return the squares of what the records of each q add to DiSCO at n less DiSCO_others."""
+    """Return the sum of the squares of what the records of each q add to DiSCO_beyond."""
     if not cells.d.size:
         return 0
     of_SD, of_others = to_integer_chances(chances.q0), to_integer_chances(chances.p0)
@@ -163,14 +163,14 @@ def _square_differences(cells: CellCounts, chances: DrawChances) -> int:
 
 
 def _look_up(chances: IntArray, records: IntArray) -> IntArray:
-    """Return the chance that none of so many `records` is drawn, where it is not nothing."""
+    """Return the chance that none of `records` is drawn, 0 if it is negligible."""
     if len(chances) <= _FEW:
         return sum((chance * (records == m) for m, chance in enumerate(chances.tolist())), 0 * records)
     return np.append(chances, 0)[np.minimum(records, len(chances))]
 
 
-def _by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floats:
-    """Return the sums of the records by their number of `other_records`, below so many `numbers`."""
+def _sum_by_number(records: IntArray, other_records: IntArray, numbers: int) -> Floats:
+    """Add up the records by their number of `other_records`, if below `numbers`."""
     if numbers <= _FEW:
         return np.array([float(records[other_records == m].sum()) for m in range(numbers)])
     possible = other_records < numbers

@@ -1,12 +1,13 @@
-"""The kernel: records as integer codes in, the sparse frequency table (q, t, d, s) out.
+"""The sparse frequency table (q, t, d, s) of records that are coded as integers.
 
-The notation of all measures is that of Raab, Nowok & Dibben 2024, "Practical privacy metrics for synthetic
-data" (arXiv:2406.16826), cited as [R]:
+All measures use the notation of Raab, Nowok & Dibben 2024, "Practical privacy metrics for synthetic data"
+(arXiv:2406.16826), cited as [R]:
 
-- GT is the ground truth, SD one synthetic table; `q` one combination of key values, `t` one target level;
-- `d` and `s` are the numbers of GT and SD records with (q, t); `d_q` and `s_q` their sums over t;
+- GT is the ground truth, SD one synthetic table; `q` is a combination of key values, `t` a target level;
+- `d` and `s` are the numbers of GT and SD records with (q, t), d_tq and s_tq in [R];
+- `d_q` and `s_q` are their sums over t, `d_t` and `s_t` their sums over q;
 - `N_d` and `N_s` are the numbers of all GT and SD records;
-- `pd = d / d_q` and `ps = s / s_q`. "pd = 1" is always asked as `d == d_q`: integers, never floats.
+- `pd = d / d_q` and `ps = s / s_q`. "pd = 1" is always tested as `d == d_q`, on integers.
 """
 
 from __future__ import annotations
@@ -27,11 +28,10 @@ _LARGEST_CODE = 2**63 - 1
 
 @dataclass(frozen=True)
 class Keys:
-    """The key combinations of all records; computed once and used for every target.
+    """The key combinations of all records, which all targets share.
 
-    `columns[k][0]` holds key k of the GT records as codes 0..levels[k]-1, `columns[k][i]` that of
-    synthesis i. `q[0]` and `q[i]` hold the combination of each record, 0..size-1; every combination
-    occurs in at least one table.
+    `columns[k][0]` holds key k of the GT records as codes 0..levels[k]-1, `columns[k][i]` that of synthesis
+    i. `q[0]` and `q[i]` hold the combination of each record, 0..size-1; each occurs in at least one table.
     """
 
     columns: tuple[tuple[IntArray, ...], ...]
@@ -41,12 +41,12 @@ class Keys:
 
     @cached_property
     def counts(self) -> tuple[IntArray, ...]:
-        """d_q, then s_q of each synthesis: the number of records with each combination."""
+        """d_q, then s_q of each synthesis."""
         return tuple(np.bincount(q, minlength=self.size) for q in self.q)
 
     @cached_property
     def _example(self) -> IntArray:
-        """For each combination the position of one record that has it, all tables end to end."""
+        """The position of one record with each combination, in all tables end to end."""
         record = np.empty(self.size, dtype=np.int64)
         start = 0
         for q in self.q:
@@ -62,9 +62,8 @@ class Keys:
 def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> Keys:
     """Number the key combinations of GT and all syntheses.
 
-    `columns[k][i]` are the codes of key k in table i (0 is GT), all below `levels[k]`. The codes are
-    joined as digits of one number; where that number would not fit in 64 bits, what there is so far is
-    renumbered first, so any number of keys and of levels works.
+    `columns[k][i]` are the codes of key k in table i (0 is GT), all below `levels[k]`. The codes are joined
+    as digits of one number, renumbered before it exceeds 64 bits: any number of keys and levels works.
     """
     joined, product = _join(columns, levels)
     joined, size = _renumber(joined, product)
@@ -72,7 +71,7 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
 
 
 def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> IntArray:
-    """Return the positions of the records of one table that no other one equals, in any order.
+    """Return the positions of the records of one table that equal no other record, in any order.
 
     `columns[k]` are the codes of column k, all below `levels[k]`.
 
@@ -86,7 +85,7 @@ def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> Int
 
 
 def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:
-    """Return the codes of all columns as digits of one number a record, and a number above all of these."""
+    """Return the codes of each record joined as digits of one number, and a number above all of these."""
     joined: list[IntArray] = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
     product = 1
     for column, n in zip(columns, levels, strict=True):
@@ -98,7 +97,7 @@ def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple
 
 
 def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray], int]:
-    """Number the codes that occur 0, 1, 2, …; `product` is larger than every code."""
+    """Renumber the codes that occur as 0, 1, 2, …; `product` is larger than every code."""
     records = sum(len(table) for table in tables)
     if product <= records:
         present = np.zeros(product, dtype=bool)
@@ -112,9 +111,10 @@ def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray],
 
 @dataclass(frozen=True)
 class FrequencyTable:
-    """The cells (q, t) that occur in GT or in one SD, in order of q and t; every other cell is zero.
+    """The cells (q, t) that occur in GT or in one SD, in order of q and t; all other cells are zero.
 
-    `q`, `t`, `d`, `s`, and the sums `d_q` and `s_q` of each cell's own q, all have one entry per cell.
+    `q`, `t`, `d`, `s`, and `d_q` and `s_q` of the cell's q have one entry per cell. `keys` and `targets` are
+    the numbers of key combinations and of target levels.
     """
 
     q: IntArray
@@ -130,7 +130,7 @@ class FrequencyTable:
 
     @cached_property
     def first(self) -> IntArray:
-        """The position of the first cell of each q that has cells."""
+        """The position of the first cell of each q that has cells (shape: q with cells)."""
         return np.flatnonzero(first_of_run(self.q))
 
     @cached_property
@@ -140,47 +140,47 @@ class FrequencyTable:
 
     @cached_property
     def _q_of_cells(self) -> IntArray:
-        """The q of each cell, numbered from 0 on."""
+        """For each cell, the position of its q among those that have cells."""
         return np.cumsum(first_of_run(self.q)) - 1
 
     @cached_property
     def dd(self) -> IntArray:
-        """The sum of d² of each q that has cells."""
+        """The sum of d² over t (shape: q with cells)."""
         return self.sum_by_q(self.d * self.d)
 
     @cached_property
     def ds(self) -> IntArray:
-        """The sum of d·s of each q that has cells."""
+        """The sum of d·s over t (shape: q with cells)."""
         return self.sum_by_q(self.d * self.s)
 
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
-        """Return the values of all cells of each q that has cells, added up."""
-        # Several times faster than adding up q by q.
+        """Return the sum of `values` over t (shape: q with cells)."""
+        # Several times faster than np.add.reduceat.
         return undo_cumsum(np.cumsum(values, dtype=np.int64)[self._last])
 
     def largest_by_q(self, values: IntArray) -> IntArray:
-        """Return the largest value of the cells of each q that has cells, of which there is at least one."""
+        """Return the largest of `values` over t (shape: q with cells; at least one)."""
         return np.maximum.reduceat(values, self.first)
 
     def at_cells(self, by_q: npt.NDArray[Any], cells: IntArray | None = None) -> npt.NDArray[Any]:
-        """Return what each q that has cells has, at its cells, or at some `cells`."""
+        """Repeat an array (shape: q with cells) for every cell of each q, or for some `cells`."""
         return by_q.take(self._q_of_cells if cells is None else self._q_of_cells[cells])
 
     def per_key(self, counts: IntArray) -> IntArray:
-        """Sum of `counts` over t for each q (shape: keys)."""
+        """Return the sum of `counts` over t (shape: keys)."""
         sums = np.zeros(self.keys, dtype=np.int64)
         np.add.at(sums, self.q, counts)
         return sums
 
     def per_target(self, counts: IntArray) -> IntArray:
-        """Sum of `counts` over q for each t (shape: targets)."""
+        """Return the sum of `counts` over q (shape: targets)."""
         sums = np.zeros(self.targets, dtype=np.int64)
         np.add.at(sums, self.t, counts)
         return sums
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:
-    """Return a table per synthesis; `target[0]` holds GT's codes, `target[i]` those of synthesis i."""
+    """Return the table of each synthesis; `target[0]` holds GT's codes, `target[i]` those of synthesis i."""
     cells, counts = _count_cells(keys.q[0], target[0], keys.size, levels)
     return [
         _merge(keys, i, levels, cells, counts, *_count_cells(keys.q[i], target[i], keys.size, levels))
@@ -189,12 +189,12 @@ def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> lis
 
 
 def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntArray, IntArray]:
-    """Return the cells that occur, as q * levels + t in ascending order, and the records in each."""
+    """Return the cells that occur, as ascending q * levels + t, and their numbers of records."""
     size = keys * levels
     cells = q.astype(np.int32 if size < 2**31 else np.int64)
     cells *= cells.dtype.type(levels)
     cells += t.astype(cells.dtype, copy=False)
-    if size <= len(cells):  # counting, where that takes no more room than the records themselves
+    if size <= len(cells):  # a dense table takes no more memory than the records
         counts = np.bincount(cells, minlength=size)
         occupied = np.flatnonzero(counts)
         return occupied, counts[occupied]
@@ -206,14 +206,14 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
 
 
 def first_of_run(ascending: IntArray) -> Mask:
-    """Marks each entry that differs from the one before it."""
+    """Mark the entries that differ from the one before."""
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
 
 
 def run_lengths(first: IntArray, end: int) -> IntArray:
-    """Return the length of each run, from their first entries and the end of the last.
+    """Return the length of each run, given the positions of their first entries and the end of the last.
 
-    As `np.diff` with something to append, which takes many times as long for few runs.
+    As `np.diff(first, append=end)`, which takes many times as long for few runs.
 
     >>> run_lengths(np.array([0, 2]), 7).tolist()
     [2, 5]
@@ -221,19 +221,19 @@ def run_lengths(first: IntArray, end: int) -> IntArray:
     return np.concatenate((first[1:], (end,))) - first
 
 
-def undo_cumsum(up_to: IntArray) -> IntArray:
-    """Return what was added up to these sums, from 0 on.
+def undo_cumsum(sums: IntArray) -> IntArray:
+    """Return the summands of cumulative sums.
 
     >>> undo_cumsum(np.array([3, 5])).tolist()
     [3, 2]
     """
-    return up_to - np.concatenate(((0,), up_to[:-1]))
+    return sums - np.concatenate(((0,), sums[:-1]))
 
 
 def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArray]:
-    """Codes in ascending order, and the number of each; all are whole numbers from 0 on.
+    """Return the codes in ascending order, and the number that belongs to each; all are integers from 0.
 
-    Sorting numbers is several times faster than sorting their places: the number is the code's lowest digits.
+    The numbers become the lowest digits of the codes: sorting these is several times faster than argsort.
 
     >>> sort_together(np.array([7, 3]), np.array([1, 2]))
     (array([3, 7]), array([2, 1]))
@@ -251,7 +251,7 @@ def sort_together(codes: IntArray, numbers: IntArray) -> tuple[IntArray, IntArra
 
 
 def aranges(lengths: IntArray) -> IntArray:
-    """Return 0, 1, … below each length, one after the other."""
+    """Return `np.arange(length)` of every length, concatenated."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 

@@ -1,11 +1,12 @@
-"""Guessing the most frequent level: of a record's key combination, else of the whole table, or always of it.
+"""The measure `guessed`: guessing the most frequent target level (the mode).
 
-This project's own measure `guessed`, and what the same guess takes from other people's records: both choose
-the better of the two ways. There is no rule of order between equally frequent levels: of k of them each
-counts 1/k, so that a renamed level changes nothing. Missing target values are no guess.
+This project's own. The intruder follows the better of two strategies: guess the mode of the person's q in SD
+(if SD lacks the q, the mode of all of SD), or always guess the mode of all of SD. `guessed_others` is the
+same with other people's records. If k levels are equally frequent, a right one counts 1/k, so that renaming
+a level changes nothing. A missing target value is never guessed.
 
-Guesses are counted from the cells that occur, or from a table of counts with a row for each target level and
-a column for each key combination. Where that is small enough, adding up its rows is many times faster.
+Guesses are counted from the cells that occur, or from a dense table of counts (targets, q), which is many
+times faster if it is small.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from disclosure_pipeline.measures.samples import Sizes
 
 @dataclass(frozen=True)
 class GuessCounts:
-    """GT records, by what a table to guess from says of their q; integers that add up over keys.
+    """GT records by the outcome of a guess from a table; integers that add up over keys.
 
-    named: those whose level is among the most frequent ones of their q there, by the number of these levels.
-    matched: those in whose q there is a record to guess from, by their level t. All others are guessed the
-        most frequent level of the whole table.
+    named: records whose level is a mode of their q in the table, by the number of these modes.
+    matched: records whose q the table has, by their level t. For all others the mode of the whole table is
+        guessed.
     """
 
     named: Grouped
@@ -43,7 +44,7 @@ class GuessCounts:
 
 
 def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) -> GuessCounts:
-    """Count guesses from the records `r` of each cell (shape: cells), none of which is the person's own."""
+    """Count guesses about the GT records `d` of each cell from the records `r` of other people."""
     if not len(f.q):
         return GuessCounts(Grouped.empty(), Grouped.empty())
     r = r * ~no_guess[f.t]
@@ -60,13 +61,12 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
 def guess_counts_without_self(
     f: FrequencyTable, inside: IntArray, r: IntArray, no_guess: Mask
 ) -> GuessCounts:
-    """Count guesses from the records `r` of each cell but the person's own, who is one of them.
+    """Count guesses about records of `r` (shape: cells) from all other records of `r`.
 
-    `inside` are those of the records `r` that are to be guessed (shape: cells; r, or 0 where excluded).
+    `inside` are the records to be guessed: `r`, or 0 in excluded cells.
 
-    A record is guessed only if its level is the one most frequent level of its q: without the record, a
-    level as frequent as another is behind that one. Left out, it can be caught up with: each level of one
-    record less is then as frequent.
+    A record's level is named only if it is the only mode of its q, since leaving the record out reduces its
+    level by one. Every level with one record less than the mode then ties with it.
     """
     if not len(f.q):
         return GuessCounts(Grouped.empty(), Grouped.empty())
@@ -84,10 +84,10 @@ def guess_counts_without_self(
 
 
 def count_right_guesses(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return the expected number of right guesses by the better of both ways, in units of 1 / `SCALE`.
+    """Return the expected number of right guesses by the better strategy, in units of 1 / `SCALE`.
 
-    `people_t` are the GT records that are guessed, by level (shape: targets), `r_t` all the records to guess
-    from. Where none of them has a level that may be guessed, nobody is guessed.
+    `people_t` are the GT records that are guessed, `r_t` all records to guess from, by level (shape:
+    targets). If none of these has a level that may be guessed, no guess is right.
     """
     return max(
         _count_right(counts.named) + count_right_by_mode(_unmatched(counts, people_t), r_t, no_guess),
@@ -98,22 +98,21 @@ def count_right_guesses(counts: GuessCounts, people_t: IntArray, r_t: IntArray, 
 def count_right_guesses_without_self(
     counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask
 ) -> int:
-    """Return the same where the persons are among the records to guess from, and left out of them."""
-    by_overall_mode = count_right_by_mode_without_self
+    """Return the same if the people are among the records `r_t`: each is left out of their own guess."""
+    by_mode = count_right_by_mode_without_self
     return max(
-        _count_right(counts.named) + by_overall_mode(_unmatched(counts, people_t), r_t, no_guess),
-        by_overall_mode(people_t, r_t, no_guess),
+        _count_right(counts.named) + by_mode(_unmatched(counts, people_t), r_t, no_guess),
+        by_mode(people_t, r_t, no_guess),
     )
 
 
 def error_of_guesses(right: float, right_others: float, n: int, by_mode: float = 0.0) -> float:
-    """Return the standard error of a difference of two shares of right guesses, as a share of 1.
+    """Return the standard error of the difference of two shares of right guesses, as a share of 1.
 
-    A record is guessed rightly from SD and wrongly from the others, or the other way round, with the variance
-    g (1 - g') + g' (1 - g) of independent guesses. n records let at most n groups of people be guessed anew:
-    so the variance is divided by n, be there more GT records or not, and the error is rather too large.
-    `by_mode`: how much more people are guessed rightly by the most frequent level of all SD than of all
-    others, of those of whom the others' keys tell nothing. They are guessed alike: that counts as one guess.
+    With shares g (from SD) and g' (from the others) of independent guesses, a record contributes the variance
+    g (1 - g') + g' (1 - g). From n records, at most n groups of people can be guessed differently, so this is
+    divided by n even if there are more GT records: the error is rather too large. `by_mode` is the difference
+    for people whose q the others lack: the mode is guessed for all of them alike, which counts as one guess.
 
     Source: this project's own; McNemar 1947 for the variance of two shares of the same records.
     """
@@ -122,17 +121,16 @@ def error_of_guesses(right: float, right_others: float, n: int, by_mode: float =
 
 
 def count_right_by_mode(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return right guesses of the most frequent level of all for people who are not among r_t."""
+    """Return right guesses of the mode of `r_t`, in units of 1 / `SCALE`; no person is among `r_t`."""
     overall = np.where(no_guess, 0, r_t)
     modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
     return int(people_t[modes].sum()) * SCALE // len(modes) if len(modes) else 0
 
 
 def count_right_by_mode_without_self(people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return the same for people that are among r_t, each left out when they are guessed.
+    """Return the same for people among `r_t`, each left out of their own guess.
 
-    Only the one most frequent level can be named rightly: without the person a level as frequent as another
-    is behind that one.
+    See `guess_counts_without_self`.
     """
     overall = np.where(no_guess, 0, r_t)
     largest = int(overall.max(initial=0))
@@ -163,9 +161,10 @@ def guessed_beyond_error(
 
 @dataclass(frozen=True)
 class Guessing:
-    """Guesses of some people, at n records, from SD and from the other GT records.
+    """Guesses about some people at n records, from SD and from the other GT records.
 
-    By level: all GT and SD records, `d_t` and `s_t`, and who is guessed, `people_t` (shape: targets).
+    `d_t`, `s_t` and `people_t` are all GT records, all SD records, and the GT records that are guessed, by
+    level (shape: targets).
     """
 
     sizes: Sizes
@@ -182,15 +181,15 @@ class Guessing:
         whole: int,
         n: int,
     ) -> tuple[int, int, float]:
-        """Return right guesses from SD and from the others, in units of 1 / `SCALE`.
+        """Return right guesses from SD and from the others, in units of 1 / `SCALE`, and the standard error.
 
-        And the standard error of their difference: see `guessed_beyond_error`.
+        The error is that of their difference: see `guessed_beyond_error`, also for the arguments.
         """
         right = (
-            count_right_guesses_of_draw(by_SD, self.people_t, self._of_synthetic)
+            count_right_guesses_of_draw(by_SD, self.people_t, self._chances_of_synthetic)
             if isinstance(by_SD, DrawnGuessCounts)
             else count_right_guesses(by_SD, self.people_t, self.s_t, self.no_guess),
-            count_right_guesses_of_draw(by_others, self.people_t, self._of_others)
+            count_right_guesses_of_draw(by_others, self.people_t, self._chances_of_others)
             if isinstance(by_others, DrawnGuessCounts)
             else count_right_guesses_without_self(by_others, self.people_t, self.d_t, self.no_guess),
         )
@@ -198,15 +197,15 @@ class Guessing:
         return *right, guessed_beyond_error(right, self._by_mode, people, with_others, whole, n)
 
     @cached_property
-    def _of_synthetic(self) -> IntArray:
-        """The chance of each level to be named by a draw of SD, if there is one."""
+    def _chances_of_synthetic(self) -> IntArray:
+        """The chance that a draw of SD names each level."""
         draw = draw_of_synthetic(self.sizes)
         assert draw is not None
         return overall_chances(self.s_t, self.no_guess, draw)
 
     @cached_property
-    def _of_others(self) -> IntArray:
-        """The same of the others."""
+    def _chances_of_others(self) -> IntArray:
+        """The chance that a draw of the others names each level."""
         draw = draw_of_others(self.sizes)
         assert draw is not None
         return overall_chances(self.d_t, self.no_guess, draw)
@@ -216,17 +215,17 @@ class Guessing:
         """Right guesses by the most frequent level of SD, and of the others, in units of 1 / `SCALE`."""
         people_t, no_guess = self.people_t, self.no_guess
         return (
-            count_right_by_mode_of_draw(people_t, self._of_synthetic)
+            count_right_by_mode_of_draw(people_t, self._chances_of_synthetic)
             if self.sizes.synthetic_is_drawn
             else count_right_by_mode(people_t, self.s_t, no_guess),
-            count_right_by_mode_of_draw(people_t, self._of_others)
+            count_right_by_mode_of_draw(people_t, self._chances_of_others)
             if self.sizes.others_are_drawn
             else count_right_by_mode_without_self(people_t, self.d_t, no_guess),
         )
 
 
 def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:
-    """Return the people, by level, in whose q there is no record to guess from."""
+    """Return the people by level whose q the table lacks."""
     unmatched = people_t.astype(np.int64)
     unmatched[counts.matched.groups] -= counts.matched.sums
     return unmatched
@@ -238,7 +237,11 @@ def _count_right(named: Grouped) -> int:
 
 @dataclass(frozen=True)
 class Modes:
-    """The records of the most frequent levels of each q (shape: q); which ones (targets, q), and how many."""
+    """The modes of each q.
+
+    largest: number of records of a mode (shape: q). are_largest: marks the modes (targets, q).
+    levels: number of modes (shape: q).
+    """
 
     largest: IntArray
     are_largest: Mask
@@ -246,13 +249,13 @@ class Modes:
 
     @classmethod
     def from_table(cls, r: IntArray) -> Modes:
-        """Find the modes of a table (targets, q)."""
+        """Find the modes of a table of counts (targets, q)."""
         largest = r.max(axis=0, initial=0)
         are_largest = r == largest
         return cls(largest, are_largest, _count_levels(are_largest))
 
     def records_of(self, d: IntArray) -> IntArray:
-        """Return the records of a table (targets, q) that have such a level (shape: q)."""
+        """Return the number of records of a table (targets, q) whose level is a mode (shape: q)."""
         records: IntArray = np.multiply(d, self.are_largest).sum(axis=0, dtype=d.dtype)
         return records
 
@@ -260,29 +263,29 @@ class Modes:
 def guess_counts_of_table(
     d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
 ) -> GuessCounts:
-    """Count as `guess_counts`, from tables (targets, q)."""
+    """Count as `guess_counts`, from tables (targets, q); `right`: `modes.records_of(d)`."""
     if no_guess.any():
-        may_be = _levels(no_guess)
+        may_be = _guessable_levels(no_guess)
         d, modes = d[may_be], Modes.from_table(r[may_be])
         right = modes.records_of(d)
     has_mode = modes.largest > 0
     return GuessCounts(
-        _grouped(modes.levels[has_mode], right[has_mode]),
-        _by_level(_sum_of_some(d, has_mode), no_guess),
+        _group_by_number(modes.levels[has_mode], right[has_mode]),
+        _group_by_level(_sum_of_some(d, has_mode), no_guess),
     )
 
 
 def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask) -> GuessCounts:
-    """Count as `guess_counts_without_self`, from a table (targets, q) of all guessed records."""
+    """Count as `guess_counts_without_self`, from a table (targets, q) of which all records are guessed."""
     if no_guess.any():
-        r = r[_levels(no_guess)]
+        r = r[_guessable_levels(no_guess)]
         modes = Modes.from_table(r)
     others = r.sum(axis=0, dtype=r.dtype) - 1
     right = (modes.levels == 1) & (others > 0)
     behind = _count_levels(r == modes.largest - 1)
     return GuessCounts(
-        _grouped(1 + behind[right].astype(np.int64), modes.largest[right]),
-        _by_level(_sum_of_some(r, others > 0), no_guess),
+        _group_by_number(1 + behind[right].astype(np.int64), modes.largest[right]),
+        _group_by_level(_sum_of_some(r, others > 0), no_guess),
     )
 
 
@@ -299,19 +302,19 @@ def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
     return sums - r[:, left_out].sum(axis=1, dtype=np.int64) if len(left_out) else sums
 
 
-def _levels(no_guess: Mask) -> slice | IntArray:
-    """Return the levels that may be guessed, as a slice where they come first: that copies nothing."""
+def _guessable_levels(no_guess: Mask) -> slice | IntArray:
+    """Return the levels that may be guessed, as a slice (which avoids a copy) if they come first."""
     may_be = np.flatnonzero(~no_guess)
     return slice(0, len(may_be)) if len(may_be) and may_be[-1] == len(may_be) - 1 else may_be
 
 
-def _grouped(groups: IntArray, sums: IntArray) -> Grouped:
-    """Group by number of levels, of which there are few."""
+def _group_by_number(groups: IntArray, sums: IntArray) -> Grouped:
+    """Add up by number of levels, as `Grouped.sum_by_group`, but faster for few numbers."""
     by_number = np.bincount(groups, weights=sums).astype(np.int64)
     present = np.flatnonzero(by_number)
     return Grouped(present, by_number[present])
 
 
-def _by_level(sums: IntArray, no_guess: Mask) -> Grouped:
+def _group_by_level(sums: IntArray, no_guess: Mask) -> Grouped:
     present = np.flatnonzero(sums)
     return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

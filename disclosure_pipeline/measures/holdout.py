@@ -1,22 +1,21 @@
-"""Figures of a holdout beside those of GT, of people whose records had no part in making SD; and membership.
+"""Holdout figures and membership inference; a holdout has people whose records had no part in making SD.
 
-What is told record by record (iS, DiSCO, DCAP, the guess) does not depend on how many records there are.
-Whether a record is unique does: there both are brought to the smaller of both sizes, on average over all
-draws of so many records.
+iS, DiSCO, DCAP and the guess are computed record by record and do not depend on the number of records.
+Uniqueness does: there, the larger of GT and holdout is reduced to the smaller, averaged over all draws.
 
-An attacker says "took part" of a record by SD. Of GT's records that is right (the true positives), of a
-holdout's, which had no part, wrong (the false positives). Three attackers:
+A membership attacker claims of a record that it took part. Claims about GT records are true positives,
+claims about holdout records false positives. Three attackers claim it of a record
 
-- whoever's keys, or whole record, are in SD took part: the advantage is iS of GT less that of the holdout
-  (Yeom, Giacomelli, Fredrikson & Jha 2018);
-- whoever is nearest to an SD record took part: the threshold is where 1 or 0.1 percent of the holdout are
-  taken for members; of those at one distance, a share is drawn (Carlini et al. 2022). AUC is the chance that
-  a member is nearer than a holdout record, ties half (DeLong, DeLong & Clarke-Pearson 1988 for its error).
+- whose keys, or whose whole record, are in SD: the advantage is iS of GT minus that of the holdout (Yeom,
+  Giacomelli, Fredrikson & Jha 2018);
+- that is near an SD record: the threshold distance is the one at which 1 or 0.1 percent of the holdout are
+  claimed, counting a share of those at exactly that distance (Carlini et al. 2022). AUC is the chance that a
+  member is nearer than a holdout record, ties half (standard error: DeLong, DeLong & Clarke-Pearson 1988).
 
-What is ε, δ-differentially private keeps TPR <= e^ε FPR + δ for each of them, so that ln((TPR - δ) / FPR) is
-ruled out where TPR is the lower end of its interval, and FPR the upper (Jagielski, Ullman & Oprea 2020). The
-records of one SD stand for as many runs here: what differs from run to run for all of them at once is not in
-the intervals.
+(ε, δ)-differential privacy implies TPR <= e^ε FPR + δ for every attacker. So any ε below ln((TPR - δ) / FPR)
+is ruled out, with the lower end of the interval of TPR and the upper end of that of FPR (Jagielski, Ullman &
+Oprea 2020). The records of one SD stand in for many runs: variation between runs that affects all records
+alike is not in the intervals.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ from disclosure_pipeline.measures.words import (
 _NEWCOMBE = "Newcombe 1998"
 
 SHARED_CONFIDENCE = 0.999
-"""The confidence that a holdout shares records with GT: a false alarm would be a nuisance."""
+"""Confidence with which a holdout is said to share records with GT; high, to avoid false alarms."""
 
 
 @dataclass(frozen=True)
 class MatchedKeys:
-    """Uniqueness in a draw of the q that both tables have; integers that add up over keys.
+    """Counts of the q that both tables have; integers that add up over keys.
 
-    hits: SD records by d_q. alone: GT records whose q one SD record has, by d_q.
+    hits: SD records, by d_q. alone: GT records with s_q = 1, by d_q.
     """
 
     hits: Grouped
@@ -64,7 +63,7 @@ class MatchedKeys:
 
 
 def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> MatchedKeys:
-    """Count from the counts of each q; an entry can stand for several `keys` with equal counts."""
+    """Count from d_q and s_q of each q; an entry can stand for several `keys` with equal counts."""
     matched = np.flatnonzero((d_q > 0) & (s_q > 0))
     d, s = d_q[matched].astype(np.int64), s_q[matched].astype(np.int64)
     number = keys if isinstance(keys, int) else keys[matched]
@@ -72,7 +71,7 @@ def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> Matc
 
 
 def uniqueness_of_draw(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
-    """Return repU and unique_hits, in percent, on average over draws of n of so many records."""
+    """Return repU and unique_hits in percent, averaged over draws of n from `records` GT records."""
 
     def none_of_others(grouped: Grouped) -> np.ndarray:
         return chance_of_none_drawn(grouped.groups - 1, records - 1, n - 1)
@@ -84,23 +83,23 @@ def uniqueness_of_draw(counts: MatchedKeys, records: int, n: int, N_s: int) -> t
 
 @dataclass(frozen=True)
 class HoldoutComparison:
-    """A figure of GT and of the holdout, in percent, and GT's less the holdout's in percentage points.
+    """A figure of GT and of the holdout in percent, and their difference in percentage points.
 
-    With Newcombe's interval for two independent shares: records of one q are told the same, so it is too
-    narrow where many records share one.
+    The interval is Newcombe's for two independent shares. Records with the same q have the same outcome, so
+    it is too narrow if many records share a q.
     """
 
     ground_truth: float = figure(
-        "figure of the confidential records", "What the synthetic table tells of them."
+        "figure of the confidential records", "What the synthetic table discloses about them."
     )
     holdout: float = neutral(
         "figure of the holdout",
-        "What the synthetic table tells of people who had no part in making it.",
+        "What the synthetic table discloses about people who had no part in making it.",
         denominator="holdout records",
     )
     difference: float = points(
         "beyond the holdout",
-        "So much more the synthetic table tells of the people whom it was made from than of others.",
+        "How much more the synthetic table discloses about the people it was made from than about others.",
     )
     difference_low: float = points(
         "beyond the holdout, low end", "The lower end of the interval of the difference.", source=_NEWCOMBE
@@ -111,16 +110,17 @@ class HoldoutComparison:
 
 
 def compare_with_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> HoldoutComparison:
-    """Put two percentages, of N_d and of so many records (or units of them), side by side."""
+    """Compare a percentage of N_d GT records with one of `records` holdout records (or units)."""
     low, high = newcombe(of_GT / 100 * N_d, N_d, of_holdout / 100 * records, records)
     return HoldoutComparison(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
 
 
 @dataclass(frozen=True)
 class SharedRecords:
-    """Percent of the holdout's records that equal a GT record, and one that no other GT record equals.
+    """Percent of the holdout's records that equal a GT record, and that equal exactly one.
 
-    The others: of the GT records, what records of other people show (`measures.copies`).
+    copies_others, unique_copies_others: percent of the GT records, as in `copies.Copies`. beyond: whether the
+    holdout exceeds these beyond chance.
     """
 
     copies: float
@@ -133,7 +133,11 @@ class SharedRecords:
 def shared_records(
     copies: int, unique_copies: int, records: int, repeated: int, pairs: float, N_d: int
 ) -> SharedRecords:
-    """Return whether a holdout has more of GT's records than a fresh sample would: `beyond`."""
+    """Compare the GT records in a holdout with those that a fresh sample would have.
+
+    `copies`, `unique_copies`: holdout records that equal a GT record, and exactly one. `repeated`, `pairs`:
+    GT records that equal another one, and pairs of them (f2).
+    """
     all_of, unique_of = (copies, repeated), (unique_copies, round(2 * pairs))
     lows = [newcombe(part, records, other, N_d, SHARED_CONFIDENCE)[0] for part, other in (all_of, unique_of)]
     return SharedRecords(
@@ -149,7 +153,7 @@ YEOM, CARLINI, JAGIELSKI = "Yeom et al. 2018", "Carlini et al. 2022", "Jagielski
 CLOPPER = "Clopper & Pearson 1934"
 
 RULED_OUT = 0.999
-"""Confidence that an ε is ruled out, over all attackers together."""
+"""Joint confidence, over all attackers, that an ε is ruled out."""
 
 RATES = {"TPR_at_1": 0.01, "TPR_at_0_1": 0.001}
 
@@ -157,18 +161,18 @@ RATES = {"TPR_at_1": 0.01, "TPR_at_0_1": 0.001}
 def _advantage(by: str, known: str) -> Words:
     return Words(
         f"membership advantage by {by}",
-        f"This many more of the people who took part than of others have {known} in the synthetic table.",
+        f"How many more of the people who took part than of others have {known} in the synthetic table.",
         POINTS,
         source=YEOM,
-        finding=f"who took part is told by {by} with an advantage of {{value}}",
+        finding=f"{by} reveal who took part with an advantage of {{value}}",
     )
 
 
 def _rate(percent: str) -> Words:
     return Words(
         f"members found at {percent} false alarms",
-        f"This many of the people who took part are found by their distance to the nearest synthetic record, "
-        f"where {percent} of the others are taken for members.",
+        f"People who took part and are recognised by their distance to the nearest synthetic record, at the "
+        f"threshold where {percent} of the others are taken for members.",
         source=CARLINI,
         finding=f"{{value}} of the members are found at {percent} false alarms",
     )
@@ -176,7 +180,7 @@ def _rate(percent: str) -> Words:
 
 @dataclass(frozen=True)
 class Membership:
-    """Membership in one synthesis, beside a holdout. Intervals of 95 % (an advantage: of both its parts)."""
+    """Membership inference on one synthesis. Intervals are of 95 % (for an advantage: of both its parts)."""
 
     advantage_keys: float = described(_advantage("keys", "their keys"))
     advantage_keys_low: float = interval_end("membership advantage by keys", "lower", POINTS, source=CLOPPER)
@@ -196,8 +200,8 @@ class Membership:
     TPR_at_0_1_high: float = interval_end("members found at 0.1 %", "upper", source=CLOPPER)
     AUC: float = figure(
         "members nearer than others",
-        "This often a person who took part is nearer to a synthetic record than one who did not; 50 % if "
-        "nothing is told.",
+        "How often a person who took part is nearer to a synthetic record than one who did not; 50 % if "
+        "nothing is disclosed.",
         denominator="pairs of a member and another person",
         source="DeLong et al. 1988",
         finding="a member is nearer than another person in {value} of the pairs",
@@ -205,15 +209,15 @@ class Membership:
     AUC_se: float = described(standard_error_of("AUC"))
     epsilon_ruled_out: float = figure(
         "ε that is ruled out",
-        "No smaller ε can be true of what made the synthetic table, with 99.9 % confidence.",
+        "With 99.9 % confidence, the synthesizer's ε is not smaller than this.",
         NONE,
         source=JAGIELSKI,
         finding="an ε below {value} is ruled out",
     )
-    epsilon_claimed: float = neutral("ε that is claimed", "The ε that comes with the candidate.", NONE)
+    epsilon_claimed: float = neutral("ε that is claimed", "The ε that is claimed for the candidate.", NONE)
     epsilon_beyond_claim: float = figure(
         "ε beyond what is claimed",
-        "The ε that is ruled out is so much larger than the claimed one; 0 without a claim.",
+        "How much larger the ε that is ruled out is than the claimed one; 0 without a claim.",
         NONE,
         source=JAGIELSKI,
         finding="the claimed ε is ruled out: it is at least {value} larger",
@@ -222,7 +226,7 @@ class Membership:
 
 @dataclass(frozen=True)
 class MembershipClaims:
-    """People said to have taken part: of so many members, and of so many others."""
+    """Numbers of people claimed to have taken part: `members` of `of_members`, `others` of `of_others`."""
 
     members: float
     of_members: float
@@ -230,7 +234,7 @@ class MembershipClaims:
     of_others: float
 
     def scale(self, per_member: float, per_other: float) -> MembershipClaims:
-        """Return the same in people, who have so many records each."""
+        """Return the numbers in people, given the records per member and per other person."""
         return MembershipClaims(
             self.members / per_member,
             self.of_members / per_member,
@@ -239,7 +243,7 @@ class MembershipClaims:
         )
 
     def rates(self, confidence: float = CONFIDENCE) -> tuple[float, Interval, float, Interval]:
-        """Return TPR with its interval, then FPR; shares of 1."""
+        """Return TPR, its interval, FPR, and its interval, as shares of 1."""
         return (
             self.members / self.of_members,
             clopper_pearson(self.members, self.of_members, confidence),
@@ -249,7 +253,9 @@ class MembershipClaims:
 
 
 def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> MembershipClaims:
-    """Return who is found where that share of the others is: the nearest, of ties a share.
+    """Claim membership of the nearest records, up to the distance at which `rate` of the others are claimed.
+
+    Of records at exactly that distance, a share is counted.
 
     >>> claim_by_distance(np.array([0, 0, 5, 9]), np.array([1, 4, 5, 6]), 0.25)
     MembershipClaims(members=2.0, of_members=4, others=1.0, of_others=4)
@@ -264,7 +270,7 @@ def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> Membe
 
 
 def area_under_curve(members: IntArray, others: IntArray) -> tuple[float, float]:
-    """Return AUC of smaller distances of members, a share of 1, and its standard error; ties count half."""
+    """Return the AUC of members being nearer (a share of 1) and its standard error; ties count half."""
     m, n = len(members), len(others)
 
     def share_below(values: IntArray, ordered: IntArray) -> np.ndarray:
@@ -288,10 +294,15 @@ def membership(
     per_person: tuple[float, float] = (1, 1),
     claim: tuple[float, float] | None = None,
 ) -> Membership:
-    """Return what the attackers tell; `keys` and `records`: people found in SD by them.
+    """Compute the attackers' figures.
 
-    `members`, `others`: distances of GT and holdout records to the nearest SD record. `per_person`: how many
-    records a person has in GT and in the holdout. `claim`: ε and δ.
+    Args:
+        keys: Records whose keys are in SD.
+        records: Records that are in SD as a whole.
+        members: Distances of GT records to the nearest SD record.
+        others: Distances of holdout records to the nearest SD record.
+        per_person: Records per person in GT and in the holdout.
+        claim: The claimed ε and δ.
     """
     of_distance = {name: claim_by_distance(members, others, rate) for name, rate in RATES.items()}
     attackers = [found.scale(*per_person) for found in (keys, records, *of_distance.values())]
@@ -318,9 +329,9 @@ def membership(
 
 
 def find_ruled_out_epsilon(found: MembershipClaims, delta: float, attackers: int = 1) -> float:
-    """Return the largest ε that cannot be true, 0 where none is ruled out.
+    """Return the largest ε that one attacker rules out, 0 if none.
 
-    Each of the attackers, and each end of an interval, takes its share of what may go wrong.
+    The error probability of `RULED_OUT` is divided by the number of attackers and the ends of the intervals.
 
     >>> round(find_ruled_out_epsilon(MembershipClaims(9000, 10_000, 100, 10_000), 0.0), 2)
     4.17

@@ -41,8 +41,8 @@ class Nearness:
 
     nearer: float = figure(
         "nearer to the synthetic table than to each other",
-        "This many people are more like some synthetic record than like any other person; a "
-        "fresh sample would be nearer for half of them.",
+        "People who are more similar to some synthetic record than to any other person; half of them for a "
+        "fresh sample.",
         denominator=_LOOKED_AT,
         finding="{value} of the people are nearer to a synthetic record than to any other person",
         subject="people nearer to a synthetic record",
@@ -51,18 +51,18 @@ class Nearness:
     nearer_high: float = interval_end("nearer", "upper", denominator=_LOOKED_AT, source=WILSON)
     much_nearer: float = points(
         "much nearer to the synthetic table than to each other",
-        "A synthetic record is at half the distance of the nearest other person, or less, for this many "
-        "more people than the other way round; a fresh sample shows 0.",
+        "For how many more people a synthetic record is at most at half the distance of the nearest other "
+        "person than the other way round; 0 for a fresh sample.",
         finding="the share of people much nearer to a synthetic record than to any other person is "
         "{value} higher than the other way round",
         subject="people much nearer to a synthetic record",
     )
     much_nearer_either_way: float = neutral(
         "much nearer to the synthetic table, or to each other",
-        "For this many people one of both is at half the distance of the other, or less.",
+        "People for whom one of both is at most at half the distance of the other.",
         denominator=_LOOKED_AT,
     )
-    records: int = neutral("records looked at", "This many confidential records were looked at.", RECORDS)
+    records: int = neutral("records looked at", "Confidential records that were looked at.", RECORDS)
 
 
 def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
@@ -195,16 +195,14 @@ class NearestGuesses:
 
     accuracy: float = figure(
         "guessed from the nearest records",
-        "Of so many people the target is guessed rightly from the synthetic records that are most like them.",
+        "People whose target is guessed correctly from the synthetic records that are most similar to them.",
         source="nearest-neighbour attribution",
     )
     score: float = figure(
         "votes of the nearest records",
         "The mean share of the most similar synthetic records that have a person's own target.",
     )
-    same_keys: float = neutral(
-        "same keys found", "This many people have keys that some synthetic record has."
-    )
+    same_keys: float = neutral("same keys found", "People whose keys some synthetic record has.")
 
 
 def nearest_guesses(votes: Votes) -> NearestGuesses:

@@ -1,9 +1,9 @@
-"""Prediction risk: how well what is learned from SD tells the target of the GT records.
+"""Prediction risk: how well a learner fitted on SD predicts the target of the GT records.
 
-Guesses are compared: by a learner fitted on SD; by the same learner fitted on other GT records (out of
-fold), and on all of them (in sample, as in [H]); and without any key (the naive guess). Sources: Hu,
-"Statistical Data Privacy", methods for risk evaluation part 3, cited as [H]; Templ, Thees & Müller 2026,
-RAPID (arXiv:2602.09235), cited as [RAPID].
+Its predictions are compared with those of the same learner fitted on other GT records (out of fold) and on
+all GT records (in sample, as in [H]), and with the naive guess, which uses no key. Sources: [H] Hu,
+"Statistical Data Privacy", methods for risk evaluation part 3; [RAPID] Templ, Thees & Müller 2026, RAPID
+(arXiv:2602.09235).
 """
 
 from __future__ import annotations
@@ -31,50 +31,49 @@ from disclosure_pipeline.measures.words import (
 class Classification:
     """Percent of all GT records; the gains are percentage points and can be negative.
 
-    `gain_over_GT` compares learners fitted on equally many records of SD and of GT, with an interval of 95 %
-    from `gain_over_GT_low` to `gain_over_GT_high`; the other figures are of learners fitted on all there are.
-    RAPID is NaN where every GT record has the same level, and where the learner gives no confidences.
+    `gain_over_GT`, with its 95 % interval, compares learners fitted on equally many records of SD and of GT;
+    the other figures use learners fitted on all records. RAPID is NaN if all GT records have the same level
+    or the learner gives no confidences.
     """
 
     accuracy_SD: float = figure(
         "predicted from the synthetic table",
-        "Of so many people the target is predicted rightly by a model that learned from the synthetic table.",
+        "People whose target is predicted correctly by a model trained on the synthetic table.",
         source=HU,
     )
     accuracy_GT: float = neutral(
         "predicted from other people's records",
-        "Of so many people the target is predicted rightly by a model that learned from "
-        "other people's confidential records.",
+        "People whose target is predicted correctly by a model trained on other people's confidential "
+        "records.",
     )
     accuracy_GT_in_sample: float = neutral(
         "predicted from the confidential table, own record included",
-        "Of so many people the target is predicted rightly by a model that learned from all"
-        " confidential records.",
+        "People whose target is predicted correctly by a model trained on all confidential records.",
         source=HU,
     )
     accuracy_naive: float = neutral(
         "always the most frequent value",
-        "This many people have the most frequent target value of the synthetic table.",
+        "People who have the most frequent target value of the synthetic table.",
     )
     gain_over_naive: float = points(
         "gain over guessing the most frequent value",
-        "This many more people are predicted rightly than by always guessing the most frequent value.",
+        "How many more people are predicted correctly than by always guessing the most frequent value.",
     )
     gain_over_GT: float = points(
         "gain over other people's records",
-        "This many more people are predicted rightly from the synthetic table than from "
-        "equally many records of other people.",
+        "How many more people are predicted correctly from the synthetic table than from equally many "
+        "records of other people.",
     )
     gain_over_GT_low: float = interval_end("gain over other people's records", "lower", POINTS)
     gain_over_GT_high: float = interval_end("gain over other people's records", "upper", POINTS)
     RAPID: float = figure(
-        "predicted rightly with confidence",
-        "This many people are predicted rightly, and with much confidence, from the synthetic table.",
+        "predicted correctly with confidence",
+        "People who are predicted correctly and with high confidence from the synthetic table.",
         source=RAPID,
     )
     RAPID_GT: float = neutral(
-        "predicted rightly with confidence from other people's records",
-        "This many people are predicted rightly, and with much confidence, from other people's records.",
+        "predicted correctly with confidence from other people's records",
+        "People who are predicted correctly and with high confidence from other people's records.",
     )
 
 
@@ -84,57 +83,57 @@ class Regression:
 
     mse_SD: float = figure(
         "squared error from the synthetic table",
-        "How far predictions from the synthetic table are off on average, squared.",
+        "The mean squared error of predictions from the synthetic table.",
         SQUARED,
         high_is="safe",
         source=HU,
     )
     mse_GT: float = figure(
         "squared error from other people's records",
-        "How far predictions from other people's records are off on average, squared.",
+        "The mean squared error of predictions from other people's records.",
         SQUARED,
         high_is="safe",
     )
     mse_GT_in_sample: float = figure(
         "squared error from the confidential table",
-        "How far predictions from all confidential records are off on average, squared.",
+        "The mean squared error of predictions from all confidential records.",
         SQUARED,
         high_is="safe",
         source=HU,
     )
     mse_naive: float = figure(
         "squared error of the mean",
-        "How far the mean of the synthetic table is off on average, squared.",
+        "The mean squared error of always predicting the mean of the synthetic table.",
         SQUARED,
         high_is="safe",
     )
     worse_from_SD: float = figure(
         "predicted worse from the synthetic table",
-        "This many people are predicted worse from the synthetic table than from other people's records.",
+        "People who are predicted worse from the synthetic table than from other people's records.",
         denominator="confidential records scored",
         high_is="safe",
     )
     worse_from_SD_in_sample: float = figure(
         "predicted worse than from the confidential table",
-        "This many people are predicted worse from the synthetic table than from the confidential one.",
+        "People who are predicted worse from the synthetic table than from the confidential one.",
         denominator="confidential records scored",
         high_is="safe",
         source=HU,
     )
     RAPID: float = figure(
         "predicted closely",
-        "This many people are predicted closely from the synthetic table.",
+        "People who are predicted closely from the synthetic table.",
         denominator="confidential records scored",
         source=RAPID,
     )
     RAPID_GT: float = neutral(
         "predicted closely from other people's records",
-        "This many people are predicted closely from other people's records.",
+        "People who are predicted closely from other people's records.",
         denominator="confidential records scored",
     )
     RAPID_naive: float = neutral(
         "predicted closely by the mean",
-        "This many people are predicted closely by the mean of the synthetic table.",
+        "People who are predicted closely by the mean of the synthetic table.",
         denominator="confidential records scored",
     )
 
@@ -145,12 +144,12 @@ _ROUNDING = 1e-12
 
 
 def most_frequent(levels: IntArray, size: int) -> int:
-    """Return the naive guess of a level: the most frequent code of 0..size-1, the first of several."""
+    """Return the naive guess of a level: the most frequent code of 0..size-1, the first of ties."""
     return int(np.bincount(levels, minlength=size).argmax())
 
 
 def mean(values: Floats) -> float:
-    """Return the mean, rounded once, whatever the order: the naive guess of a number. NaN of nothing."""
+    """Return the naive guess of a number: the mean, rounded once; NaN without values."""
     try:
         return math.fsum(values.tolist()) / len(values) if len(values) else math.nan
     except OverflowError:  # a sum beyond the largest float passes no bound
@@ -158,13 +157,13 @@ def mean(values: Floats) -> float:
 
 
 def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
-    """Return the gain (g - b) / (1 - b) of each GT record: 0 is the base rate, 1 certainty. [RAPID, 2].
+    """Return (g - b) / (1 - b) of each GT record: 0 is the base rate, 1 certainty. [RAPID, section 2].
 
     Args:
-        confidence: g, the confidence of 0 to 1 that the record's true level was given (shape: records).
-        level: The records' true levels; b is the share of the records that have the same level.
+        confidence: g, the learner's confidence (0 to 1) in the record's true level (shape: records).
+        level: The records' true levels; b is the share of records with the same level.
 
-    NaN where b is 1, because nothing is left to be gained.
+    NaN if b is 1.
     """
     d_t = np.bincount(level)[level] if len(level) else np.zeros(0, dtype=np.int64)
     others = (len(level) - d_t).astype(np.float64)
@@ -174,15 +173,15 @@ def normalised_confidence(confidence: Floats, level: IntArray) -> Floats:
 
 
 def above(r: Floats, tau: float) -> Mask:
-    """Mark records whose normalised confidence is above tau, strictly; never where it is NaN. [RAPID].
+    """Mark records whose normalised confidence is strictly above tau, by more than rounding. [RAPID].
 
-    Confidences are rounded quotients of counts: one that equals tau but for the rounding is not above it.
+    NaN is never marked.
     """
     return r - tau > _ROUNDING
 
 
 def relative_errors(true: Floats, predicted: Floats) -> Floats:
-    """Return |predicted - true| in percent of |true|; of a true 0: 0 if predicted too, else infinite. [H]."""
+    """Return |predicted - true| in percent of |true|; infinite for a true 0 that is not predicted. [H]."""
     error = np.abs(predicted - true)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         relative = 100 * (error / np.abs(true))
@@ -190,10 +189,10 @@ def relative_errors(true: Floats, predicted: Floats) -> Floats:
 
 
 def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: float | None = None) -> Mask:
-    """Return the records whose relative error is less than epsilon percent, strictly. [RAPID, section 2].
+    """Mark records whose relative error is strictly less than epsilon percent. [RAPID, section 2].
 
-    Where the true value is 0 or close to it the relative error tells nothing, and [RAPID] asks for an
-    absolute one: with `absolute_epsilon` the records whose absolute error is less than that count too.
+    For true values near 0, [RAPID] uses the absolute error: with `absolute_epsilon`, records whose absolute
+    error is less than that are marked, too.
     """
     close = relative_errors(true, predicted) < epsilon
     if absolute_epsilon is not None:
@@ -203,10 +202,10 @@ def within(true: Floats, predicted: Floats, epsilon: float, absolute_epsilon: fl
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The outcome of each guess, one entry per GT record (shape of each: records).
+    """One entry per GT record: whether each learner's guess is correct, and normalised confidences r.
 
-    Correct from SD, from other GT records, from all GT records, and without keys; correct from equally many
-    records of SD and of GT; normalised confidences `r_SD` and `r_GT`.
+    The guesses are from SD, from other GT records, from all GT records, without keys, and from equally many
+    records of SD and of GT.
     """
 
     correct_SD: Mask
@@ -220,9 +219,9 @@ class Outcomes:
 
 
 def classification(outcomes: Outcomes, tau: float, records_per_unit: float = 1) -> Classification:
-    """Compute one synthesis's figures; a record counts for RAPID where normalised confidence r > tau.
+    """Compute the figures of one synthesis; RAPID counts records with normalised confidence r > tau.
 
-    The interval is of people: records of one unit go together.
+    The interval is for people, with `records_per_unit` records each.
     """
     N_d = len(outcomes.correct_SD)
     from_SD, from_GT, in_sample, naive, same_size_SD, same_size_GT = (
@@ -256,7 +255,7 @@ def classification(outcomes: Outcomes, tau: float, records_per_unit: float = 1) 
 
 
 def _share_above(r: Floats, tau: float) -> float:
-    # One NaN makes the figure NaN: a record that could not be judged must not count as safe.
+    # One NaN makes the figure NaN: a record that could not be evaluated must not count as safe.
     return math.nan if np.isnan(r).any() else percent(np.count_nonzero(above(r, tau)), len(r))
 
 
@@ -269,7 +268,7 @@ def regression(
     epsilon: float,
     absolute_epsilon: float | None = None,
 ) -> Regression:
-    """Compute one synthesis's figures, from each scored GT record's true value and predictions."""
+    """Compute the figures of one synthesis from the true values and predictions of the scored GT records."""
     guess = np.full(len(true), naive)
     return Regression(
         mse_SD=_mean_squared_error(true, from_SD),
@@ -285,7 +284,7 @@ def regression(
 
 
 def worse(true: Floats, predicted: Floats, reference: Floats) -> Mask:
-    """Mark records whose prediction has a larger absolute error than the reference's, strictly. [H]."""
+    """Mark records whose prediction has a strictly larger absolute error than the reference. [H]."""
     return np.abs(predicted - true) > np.abs(reference - true)
 
 

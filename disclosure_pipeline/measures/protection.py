@@ -1,8 +1,7 @@
-"""Disclosure protection: how often an intruder who looks records up in SD guesses wrong. [S].
+"""Disclosure protection: how often an intruder who looks up records in SD guesses wrong.
 
-[S] is SDMetrics' `DisclosureProtection`. The sensitive columns are guessed together: their combination
-is t.
-Everything is a share from 0 to 1 here, not a percentage, and high values are the safe ones.
+Source: [S] SDMetrics' `DisclosureProtection`. Sensitive columns are guessed together: t is their combination.
+All figures are shares from 0 to 1, and high values are safe.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class ProtectionFigures:
     cap_protection: float = described(
         _words(
             "protection",
-            "The mean share of wrong guesses of somebody who looks people up in the synthetic table.",
+            "The mean share of wrong guesses by somebody who looks up people in the synthetic table.",
             "safe",
             SDMETRICS,
         )
@@ -52,14 +51,14 @@ class ProtectionFigures:
     baseline_protection: float = described(
         _words(
             "protection against guessing any value",
-            "The share of wrong guesses of somebody who guesses every combination equally often.",
+            "The share of wrong guesses by somebody who guesses every combination equally often.",
             source=SDMETRICS,
         )
     )
     score: float = described(
         _words(
             "protection score",
-            "The protection over that against guessing any value; 1 where the synthetic table is of no help.",
+            "The protection divided by that against guessing any value; 1 if the synthetic table is no help.",
             "safe",
             SDMETRICS,
         )
@@ -67,26 +66,26 @@ class ProtectionFigures:
     majority_protection: float = described(
         _words(
             "protection against the most frequent value",
-            "The share of wrong guesses of somebody who always guesses the most frequent combination.",
+            "The share of wrong guesses by somebody who always guesses the most frequent combination.",
         )
     )
     majority_score: float = described(
         _words(
             "protection score over the most frequent value",
-            "The protection over that against always guessing the most frequent combination.",
+            "The protection divided by that against always guessing the most frequent combination.",
             "safe",
         )
     )
     proportional_protection: float = described(
         _words(
             "protection against proportional guesses",
-            "The share of wrong guesses of somebody who guesses each combination as often as it occurs.",
+            "The share of wrong guesses by somebody who guesses each combination as often as it occurs.",
         )
     )
     proportional_score: float = described(
         _words(
             "protection score over proportional guesses",
-            "The protection over that against guessing each combination as often as it occurs.",
+            "The protection divided by that against guessing each combination as often as it occurs.",
             "safe",
         )
     )
@@ -94,7 +93,7 @@ class ProtectionFigures:
 
 _GUESSED_WRONG = words_of_fields(ProtectionFigures)
 PROTECTION_FRAME = {
-    "scored": Words("attacked", "Confidential records that the protection is the mean over.", RECORDS),
+    "scored": Words("attacked", "Confidential records over which the protection is averaged.", RECORDS),
     "matched": Words("found", "Confidential records whose keys are in the synthetic table.", RECORDS),
     **_GUESSED_WRONG,
     **{
@@ -113,10 +112,10 @@ PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES
 
 @dataclass(frozen=True)
 class Attack:
-    """The finds of an intruder who looks GT records up in SD: one entry per cell (q, t) of GT.
+    """The result of looking up GT records in SD, one entry per cell (q, t) of GT.
 
-    `d` GT records. For their q the intruder finds `pool` SD records, of which `right` have their t, and
-    which differ from q in `distance` keys. Where nothing is found, pool, right and distance are 0.
+    For the `d` GT records of a cell, the intruder finds `pool` SD records that differ from their q in
+    `distance` keys; `right` of them have their t. All three are 0 if nothing is found.
     """
 
     d: IntArray
@@ -126,20 +125,20 @@ class Attack:
 
     @property
     def records(self) -> int:
-        """Number of GT records that are attacked."""
+        """The number of GT records that are attacked."""
         return total(self.d)
 
     def at_distance(self, distance: int) -> int:
-        """Number of GT records for which SD records are found that differ from them in so many keys."""
+        """Return the number of GT records for which the SD records found differ in `distance` keys."""
         return total(self.d, (self.pool > 0) & (self.distance == distance))
 
 
 @dataclass(frozen=True)
 class ProtectionBaselines:
-    """Share of GT records guessed wrong by an intruder who has no synthetic table.
+    """Share of GT records guessed wrong by an intruder without a synthetic table.
 
     `uniform` guesses every combination of levels equally often, `majority` always the most frequent one,
-    `proportional` each as often as it occurs in GT.
+    and `proportional` each as often as it occurs in GT.
     """
 
     uniform: float
@@ -148,11 +147,11 @@ class ProtectionBaselines:
 
 
 def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
-    """Look the GT records up in SD, by one of METHODS.
+    """Look up the GT records in SD by one of `METHODS`. [S].
 
-    "cap": by their q; a record whose q is not in SD is left out. "zero_cap": the same, but it stays and
-    counts as guessed wrong. "generalized_cap": it is looked up among the SD records that differ from it in
-    the smallest number of keys, all of them pooled. `f` and `keys` are of one GT and one SD.
+    "cap" looks up their q and leaves out a record whose q is not in SD. "zero_cap" counts such a record as
+    guessed wrong. "generalized_cap" uses the pooled SD records at the smallest Hamming distance in the keys.
+    `f` and `keys` are of one GT and one SD.
     """
     in_GT = f.d > 0
     pool = f.s_q[in_GT]
@@ -164,22 +163,21 @@ def attack(f: FrequencyTable, keys: Keys, method: str) -> Attack:
 
 
 def cap_protection(attack: Attack) -> float:
-    """Return the mean of 1 - right / pool over attacked GT records, 1 for an empty pool. NaN without any."""
+    """Return the mean of 1 - right / pool over the attacked GT records (empty pool: 1); NaN without any."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1)
     return _share(sum_quotients(attack.d * wrong, np.maximum(attack.pool, 1)), attack.records * SCALE)
 
 
 def wrong_shares(attack: Attack) -> npt.NDArray[np.float64]:
-    """Return 1 - right / pool of each attacked GT record, 1 where the pool is empty; ordered by cells."""
+    """Return 1 - right / pool of each attacked GT record (empty pool: 1), in order of cells."""
     wrong = np.where(attack.pool > 0, attack.pool - attack.right, 1) / np.maximum(attack.pool, 1)
     return np.repeat(wrong, attack.d)
 
 
 def baselines(levels: Sequence[int], d_t: IntArray) -> ProtectionBaselines:
-    """Compute the baselines from the levels of each sensitive column in GT, and the counts d_t.
+    """Compute the baselines from the number of GT's levels of each sensitive column and the counts d_t.
 
-    The number of combinations can be beyond every float; it is a Python integer, and only the share that
-    is left of it becomes a float.
+    The number of combinations can exceed the largest float, so it stays an integer until the division.
     """
     N_d, possible = total(d_t), math.prod(levels)
     return ProtectionBaselines(
@@ -190,23 +188,23 @@ def baselines(levels: Sequence[int], d_t: IntArray) -> ProtectionBaselines:
 
 
 def score(protection: float, baseline: float) -> float:
-    """Return protection in units of the baseline, at most 1; NaN where the baseline is 0 or either is NaN."""
+    """Return min(protection / baseline, 1); NaN if the baseline is 0 or either is NaN. [S]."""
     if not baseline or math.isnan(baseline) or math.isnan(protection):
         return math.nan
     return min(protection / baseline, 1.0)
 
 
 def _share(part: int, whole: int) -> float:
-    """Return the quotient of two integers, rounded once; NaN where `whole` is 0, which passes no bound."""
+    """Return the quotient of two integers, rounded once; NaN, which passes no bound, if `whole` is 0."""
     return part / whole if whole else math.nan
 
 
 def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
-    """Return the attack in which those without a match have the SD records at the smallest Hamming distance.
+    """Give the records without a match the SD records at the smallest Hamming distance as their pool.
 
-    An SD record that differs from q in exactly h keys agrees with it on exactly one set of the other keys,
-    and where nothing is nearer than h, whoever agrees with q on such a set differs in all the rest. So the
-    pool at distance h is the sum, over the sets of h keys less, of counts of equal combinations.
+    An SD record that differs from q in exactly h keys agrees with it on exactly one set of all but h keys.
+    If nothing is nearer than h, a record that agrees on such a set differs in all other keys. So the pool at
+    distance h is the sum, over these sets, of the counts of equal combinations.
     """
     in_GT, in_SD = f.d > 0, f.s > 0
     q, t = f.q[in_GT], f.t[in_GT]
@@ -221,44 +219,44 @@ def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
         distance[unmatched] = h
         gt_levels = [level[q[unmatched]] for level in level_of]
         for kept in combinations(range(len(level_of)), len(level_of) - h):
-            same_keys, size = _combine(
+            same_keys, size = _number_combinations(
                 [(gt_levels[k], sd_levels[k]) for k in kept],
                 [keys.levels[k] for k in kept],
                 len(unmatched),
                 len(s),
             )
-            agree_in_both, agree_in_key = _agreeing(same_keys, size, (t[unmatched], sd_t), f.targets, s)
+            agree_in_both, agree_in_key = _count_agreeing(same_keys, size, (t[unmatched], sd_t), f.targets, s)
             right[unmatched] += agree_in_both
             pool[unmatched] += agree_in_key
     return Attack(matched.d, right, pool, distance)
 
 
-def _combine(
+def _number_combinations(
     columns: Sequence[tuple[IntArray, IntArray]], levels: Sequence[int], gt: int, sd: int
 ) -> tuple[tuple[IntArray, ...], int]:
-    """Return the combinations of some columns, numbered; of no columns there is one, which all have."""
+    """Number the combinations of some columns; without columns, all records have the same one."""
     if not columns:
         return (np.zeros(gt, dtype=np.int64), np.zeros(sd, dtype=np.int64)), 1
     combined = combine_keys(columns, levels)
     return combined.q, combined.size
 
 
-def _agreeing(
+def _count_agreeing(
     q: tuple[IntArray, ...], size: int, t: tuple[IntArray, IntArray], targets: int, s: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Count for each GT cell the SD records that agree with it in q and t, and those that agree in q.
+    """Count, for each GT cell, the SD records that agree in q and t, and those that agree in q.
 
-    `q` and `t` hold the codes of GT's cells and of SD's, below `size` and `targets`; `s` counts SD's records.
+    `q` and `t` hold the codes of GT's and of SD's cells, below `size` and `targets`; `s` are SD's records.
     """
     in_GT: Mask = np.zeros(size, dtype=bool)
     in_GT[q[0]] = True
     comparable = in_GT[q[1]]
-    s_q = _sums(q[1], s, size)
+    s_q = _add_up(q[1], s, size)
     cells = combine_keys([(q[0], q[1][comparable]), (t[0], t[1][comparable])], [size, targets])
-    return _sums(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]
+    return _add_up(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]
 
 
-def _sums(codes: IntArray, counts: IntArray, size: int) -> IntArray:
+def _add_up(codes: IntArray, counts: IntArray, size: int) -> IntArray:
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, codes, counts)
     return sums

@@ -1,4 +1,4 @@
-"""Resemblance of GT and SD: frequencies, renamed or renumbered levels, missing and shared values."""
+"""Resemblance of GT and SD: distances, renamed levels, renumbered values, missing and shared values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from disclosure_pipeline.measures.words import (
 
 _DISTANCE = Words.neutral(
     "total variation distance",
-    "So large a share of the records would have to change for both tables to have the same frequencies.",
+    "The share of records that would have to change for both tables to have the same frequencies.",
     SHARE,
     source="total variation distance",
     finding="{value} of the records would have to change for both tables to have the same frequencies",
@@ -42,12 +42,12 @@ _ERROR = standard_error_of("TVD", SHARE)
 
 @dataclass(frozen=True)
 class Resemblance:
-    """TVD, TVD_expected and TVD_se are shares of 1; low values are alike.
+    """TVD, TVD_expected and TVD_se are shares of 1; low values mean similar tables.
 
-    TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about; TVD_se: its
-    standard error. pMSE: of a propensity score by cells, whose ratio to that of an SD drawn from GT's own
-    frequencies is S_pMSE, from df + 1 cells; S_pMSE_expected: of a fresh sample of the population. Of one
-    cell only, df is 0 and there is nothing to tell apart: pMSE is 0 and S_pMSE what is expected.
+    TVD: total variation distance. TVD_expected: approximately that of a fresh sample of SD's size.
+    pMSE: mean squared error of a propensity score by cell. S_pMSE: its ratio to the expected pMSE of an SD
+    drawn from GT's own frequencies, for df + 1 cells. S_pMSE_expected: that of a fresh sample of the
+    population, 1 + N_s / N_d. With a single cell, df and pMSE are 0 and S_pMSE equals S_pMSE_expected.
     """
 
     TVD: float = described(_DISTANCE)
@@ -55,7 +55,7 @@ class Resemblance:
     TVD_se: float = described(_ERROR)
     pMSE: float = neutral(
         "propensity mean squared error",
-        "How well the two tables can be told apart by these columns; 0 where they cannot.",
+        "How well these columns distinguish the two tables; 0 if they do not.",
         NONE,
         source=PMSE,
     )
@@ -64,18 +64,18 @@ class Resemblance:
     )
     S_pMSE: float = neutral(
         "propensity mean squared error, standardised",
-        "How well the tables can be told apart, over what chance gives: about two in a "
-        "fresh sample, below ten is useful.",
+        "How well the columns distinguish the tables, relative to chance: about two for a fresh sample; "
+        "below ten is useful.",
         NONE,
         source=PMSE,
     )
     S_pMSE_expected: float = neutral(
-        "standardised error of a fresh sample", "What a fresh sample of the same people would show.", NONE
+        "standardised error of a fresh sample", "The same for a fresh sample of the same people.", NONE
     )
 
 
 def resemblance(o: IntArray, s: IntArray) -> Resemblance:
-    """Compute from the counts of all cells; neither table is empty.
+    """Compute from the counts of all cells; neither table may be empty.
 
     Sources: Snoke, Raab, Nowok, Dibben & Slavkovic 2018, "General and specific utility measures for synthetic
     data"; Raab, Nowok & Dibben 2021, "Assessing, visualizing and improving the utility of synthetic data"
@@ -105,24 +105,23 @@ def distance(o: IntArray | np.ndarray, s: IntArray | np.ndarray) -> float:
 
 
 def distance_relabelled(o: IntArray, s: IntArray) -> float:
-    """Return the same once levels are matched by their frequency, the most frequent to the most frequent.
+    """Return the distance after matching levels by frequency, the most frequent with the most frequent.
 
-    Where this is small and `distance` large, levels may only have other names.
+    If this is small and `distance` large, levels may only have been renamed.
     """
     return distance(np.sort(o), np.sort(s))
 
 
 def expected_distance(p: np.ndarray, n1: float, n2: float) -> float:
-    """Return the distance expected of two samples from cells of probability p: the mean of |normal|."""
+    """Return the expected distance of two samples from cells of probability p, by the mean of |normal|."""
     return math.fsum(np.sqrt(2 / math.pi * p * (1 - p) * (1 / n1 + 1 / n2))) / 2
 
 
 def error_of_distance(o: np.ndarray, s: np.ndarray) -> float:
-    """Return the standard error of the distance of two tables of counts: of one record at least.
+    """Return the standard error of the distance of two tables of counts, at least one record.
 
-    The distance is the difference of two shares: of the records with a level that is more frequent in SD.
-    Both vary as binomial shares do. Between samples of the same people, whose largest differences have either
-    sign by chance, the distance varies less.
+    The distance is the difference of two binomial shares: of the records whose level is more frequent in SD.
+    Between samples of the same people, whose differences have random signs, the distance varies less.
     """
     n1, n2 = float(o.sum()), float(s.sum())
     more = s * n1 > o * n2
@@ -135,12 +134,11 @@ _MATCHED_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Relabelling:
-    """Shares of 1. TVD: total variation distance; TVD_expected: that of a fresh sample as large as SD, about.
+    """Shares of 1. TVD, TVD_expected, TVD_se: see `Resemblance`.
 
-    TVD_se: the standard error of TVD. TVD_relabelled: the distance once levels are matched by their
-    frequencies, missing with missing.
-    looks_renamed: how far TVD is over the expected, and over what levels of one GT record add to that, where
-    matching takes it to less than half; otherwise 0.
+    TVD_relabelled: the distance after matching levels by frequency, and missing with missing.
+    looks_renamed: TVD minus the expected one (increased for levels of one GT record) if matching reduces TVD
+    to less than half; otherwise 0.
     """
 
     TVD: float = described(_DISTANCE)
@@ -148,24 +146,23 @@ class Relabelling:
     TVD_se: float = described(_ERROR)
     TVD_relabelled: float = neutral(
         "total variation distance by frequency alone",
-        "The distance once values are matched by how frequent they are: small where values "
-        "were only renamed.",
+        "The distance after matching values by frequency: small if values were only renamed.",
         SHARE,
     )
     looks_renamed: float = figure(
         "looks renamed",
-        "How far the values are from those of the confidential table where matching by "
-        "frequency brings them near; 0 where it does not.",
+        "The distance of the values from those of the confidential table, if matching by frequency brings "
+        "them close; otherwise 0.",
         SHARE,
     )
 
 
 def relabelling(o: IntArray, s: IntArray) -> Relabelling:
-    """Compute from the GT and SD records with each level, missing last; neither table is empty."""
+    """Compute from the GT and SD records with each level, missing last; neither table may be empty."""
     apart = resemblance(o, s)
     relabelled = distance(_by_frequency(o), _by_frequency(s))
-    # Instead of levels that one GT record has, a fresh sample has others (Good 1953): the distance of such
-    # records is 1, of which `expected_distance`, that knows GT's levels alone, has 1 / sqrt(pi).
+    # A fresh sample has other levels instead of those of one GT record (Good 1953). The distance of such
+    # records is 1, but `expected_distance`, which knows only GT's levels, gives them 1 / sqrt(pi).
     lone = float((o[:-1] == 1).sum() / o.sum()) * (1 - 1 / math.sqrt(math.pi))
     beyond = max(0.0, apart.TVD - apart.TVD_expected - lone)
     renamed = beyond if relabelled < _MATCHED_SHARE * apart.TVD else 0.0
@@ -177,9 +174,9 @@ def _by_frequency(counts: IntArray) -> IntArray:
 
 
 def missing_beyond(o: IntArray, s: IntArray) -> float:
-    """Return the points by which more SD records than GT records have no value in a column.
+    """Return the percentage of SD records without a value in a column minus that of GT records.
 
-    `o`, `s`: the numbers of GT and of SD records with each level, missing last; neither table is empty.
+    `o`, `s`: the GT and SD records with each level, missing last; neither table may be empty.
 
     >>> import numpy as np
     >>> missing_beyond(np.array([6, 3, 1]), np.array([2, 2, 4]))
@@ -194,12 +191,12 @@ class Overlap:
 
     GT_in_SD: float = neutral(
         "confidential values found in the synthetic table",
-        "This many confidential records have a value that occurs in the synthetic table.",
+        "Confidential records whose value occurs in the synthetic table.",
         denominator="confidential records with a value",
     )
     SD_in_GT: float = neutral(
         "synthetic values found in the confidential table",
-        "This many synthetic records have a value that occurs in the confidential table.",
+        "Synthetic records whose value occurs in the confidential table.",
         denominator="synthetic records with a value",
     )
 
@@ -207,7 +204,7 @@ class Overlap:
 def overlap(d: IntArray, s: IntArray) -> Overlap:
     """Compute from the GT and SD records with each value of a column, or of the whole key.
 
-    NaN where a table has no record at all.
+    NaN for a table without records.
     """
     return Overlap(
         GT_in_SD=percent(d[s > 0].sum(), d.sum()),
@@ -229,7 +226,7 @@ def count_shared(d: IntArray, s: IntArray) -> SharedCounts:
 
 
 RANK_GROUPS = 20
-"""Numbers are put into so many groups by their ranks; a map moves groups."""
+"""Number of groups into which numbers are put by rank."""
 
 _HEAP = 0.1
 _SCALED, _MOVED = 0.1, 0.4
@@ -237,9 +234,9 @@ _SCALED, _MOVED = 0.1, 0.4
 
 @dataclass(frozen=True)
 class JointTables:
-    """The records of GT and of SD in each group of a number and level of another column.
+    """The records of GT and SD by group of a numeric column and level of another column.
 
-    `d`, `s`: groups by the ranks of each table by itself; `s_as_is`: by those of GT.
+    `d`, `s`: grouped by the ranks within each table. `s_as_is`: SD grouped by GT's ranks.
     """
 
     d: Floats
@@ -249,10 +246,10 @@ class JointTables:
 
 @dataclass(frozen=True)
 class RankGroups:
-    """Groups of equal size by ranks: a number whose ranks are in several groups is dealt out to them.
+    """Groups of equal size by rank; a number whose ranks span several groups is divided among them.
 
-    `row` of each number: its group, or one of its own beyond them; `shares` of each row in the groups (shape:
-    groups, rows).
+    row: for each number its group, or a row of its own after the groups if it spans several.
+    shares: the share of each row in each group (shape: groups, rows).
     """
 
     row: IntArray
@@ -260,7 +257,7 @@ class RankGroups:
 
     @classmethod
     def from_counts(cls, counts: IntArray) -> RankGroups:
-        """Group by the records with each of the ordered numbers.
+        """Group from the records with each of the ordered numbers.
 
         >>> groups = RankGroups.from_counts(np.array([1] * 18 + [2]))
         >>> groups.row[-3:].tolist(), groups.shares[-2:, -1].tolist()
@@ -282,9 +279,9 @@ class RankGroups:
 
 
 def find_heaps(d: IntArray, s: IntArray) -> Mask:
-    """Mark the numbers that a tenth of the records of a table have, and missing, which is last.
+    """Mark the numbers that at least a tenth of the records of a table have, and missing, which is last.
 
-    No map moves them with the others: they are mostly codes.
+    Most of these are codes, which a renumbering does not move with the others.
     """
     heaps: Mask = (d >= _HEAP * d.sum()) | (s >= _HEAP * s.sum())
     heaps[-1] = True
@@ -292,12 +289,12 @@ def find_heaps(d: IntArray, s: IntArray) -> Mask:
 
 
 def looks_renumbered(tables: Sequence[JointTables]) -> float:
-    """Return how far the numbers are from GT's beside another column, if a map brings them near; 0 otherwise.
+    """Return the largest TVD of the numbers joint with another column if a map makes it small; otherwise 0.
 
-    Distances are TVD over what a fresh sample shows: the largest of all columns. What a map does is seen on
-    average over the columns, each by how much it has to do with the number in GT. Ranks alone bring scaled
-    numbers near, to a tenth at most, and also what a bad synthesizer makes of a distribution, but less. A
-    turn, or a shift by any number of groups in a ring, has to bring them to two fifths of what ranks do.
+    Each distance is TVD minus that of a fresh sample. The effect of a map is its average over the columns,
+    weighted by their dependence on the number in GT. Using ranks counts as such a map if it reduces the
+    average to a tenth: that reveals scaled numbers, while a bad synthesizer's distribution improves less.
+    Reversing the groups, or shifting them cyclically, must reduce it to two fifths of what ranks give.
     """
     groups = np.arange(RANK_GROUPS)
     maps = [(turned + shift) % RANK_GROUPS for turned in (groups, groups[::-1]) for shift in groups]

@@ -1,7 +1,7 @@
-"""Samples: the chance that none of some records is drawn, and intervals for what was found in one.
+"""Sampling: the chance that a draw misses given records, and confidence intervals.
 
-SD and GT's other records (those of everybody but one person) are compared at n = min(N_s, N_d - 1) records;
-where a person has several records, `own` of them, at n = min(N_s, N_d - own).
+SD and the other GT records (all but those of one person) are compared at n = min(N_s, N_d - own) records;
+`own` is the number of the person's records, by default 1.
 """
 
 from __future__ import annotations
@@ -15,94 +15,94 @@ import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import Floats, IntArray
 
-# exp(-750) is less than the smallest float: a probability below it is 0.
-_NOTHING = 750.0
+# exp(-750) is below the smallest float.
+_ZERO_EXPONENT = 750.0
 
 
 def chance_of_one_level(with_level: int, records: int, drawn: IntArray) -> Floats:
-    """Return C(with_level, n) / C(records, n) for each n of `drawn`: all n records drawn have the level.
+    """Return C(with_level, n) / C(records, n), the chance that all n records of a draw have a level.
 
-    Multiplied out: the first record drawn has it with chance with_level / records, the next with
-    (with_level - 1) / (records - 1), and so on. Unlike a difference of log-gammas this loses no digits,
-    and gives the same float on every machine. Over all levels it takes at most `records` steps.
+    `drawn` holds the n. The quotient is multiplied out: with_level / records for the first record,
+    (with_level - 1) / (records - 1) for the second, and so on. Unlike a difference of log-gammas, this loses
+    no digits and gives the same float on every machine. Over all levels it takes at most `records` steps.
     """
     if with_level == records:
         return np.ones(len(drawn))
     steps = min(int(drawn.max()), with_level)
     if with_level:
-        steps = min(steps, math.ceil(_NOTHING / math.log(records / with_level)))
+        steps = min(steps, math.ceil(_ZERO_EXPONENT / math.log(records / with_level)))
     i = np.arange(steps)
     chance = np.concatenate(([1.0], np.cumprod((with_level - i) / (records - i)), [0.0]))
     return chance[np.minimum(drawn, steps + 1)]
 
 
 CHANCE_SCALE = 2**30
-"""A chance of 1 as an integer: sums of such integers are the same in any order."""
+"""Chances are rounded to integers in units of 1 / `CHANCE_SCALE`, whose sums are the same in any order."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The number of GT and of SD records, and of the person's own ones, and what follows from them."""
+    """The numbers of GT records, of SD records, and of the person's own records."""
 
     N_d: int
     N_s: int
     own: int = 1
 
     def divide(self, records_per_unit: float) -> Sizes:
-        """Return about as many people as these are records, one at least where there are records."""
+        """Return the sizes in people: records divided by `records_per_unit`, at least 1 if there are any."""
         if records_per_unit == 1:
             return self
         return Sizes(*(max(1, round(n / records_per_unit)) if n else 0 for n in (self.N_d, self.N_s)))
 
     @property
     def others(self) -> int:
-        """The GT records of other people."""
+        """The number of GT records of other people."""
         return self.N_d - self.own
 
     @property
     def n(self) -> int:
-        """At so many records both are compared."""
+        """The number of records at which SD and the others are compared."""
         return min(self.N_s, self.others)
 
     @property
     def others_left(self) -> int:
-        """The other GT records that are not drawn; where it is 0, P0(m) is 0 for every m but 0."""
+        """The number of other GT records that are not drawn; if it is 0, P0(m) is 0 for m > 0."""
         return self.others - self.n
 
     @property
     def synthetic_left(self) -> int:
-        """The SD records that are not drawn; where it is 0, Q0(m) is 0 for every m but 0."""
+        """The number of SD records that are not drawn; if it is 0, Q0(m) is 0 for m > 0."""
         return self.N_s - self.n
 
     @property
     def others_are_drawn(self) -> bool:
-        """True if the others' guess is of a draw of them: there are fewer SD records than other records."""
+        """True if the others' guess uses a draw of them: SD has fewer records."""
         return self.others_left > 0
 
     @property
     def synthetic_is_drawn(self) -> bool:
-        """True if the guess is of a draw of SD: it has more records than GT."""
+        """True if the guess from SD uses a draw of it: SD has more records than GT."""
         return self.N_s > self.N_d
 
     @property
     def something_is_drawn(self) -> bool:
-        """True if either of the two is."""
+        """True if either guess uses a draw."""
         return self.others_are_drawn or self.synthetic_is_drawn
 
     def p0(self, records: IntArray) -> Floats:
-        """Return P0(m) for each m of `records`: of n drawn from the other GT records, none is among m."""
+        """Return P0(m), the chance that n drawn other GT records contain none of m, for m in `records`."""
         return chance_of_none_drawn(records, self.others, self.n)
 
     def q0(self, records: IntArray) -> Floats:
-        """Return Q0(m) for each m of `records`: the same of SD records."""
+        """Return Q0(m), the chance that n drawn SD records contain none of m, for m in `records`."""
         return chance_of_none_drawn(records, self.N_s, self.n)
 
 
 def chance_of_none_drawn(records: IntArray, total: int, n: int) -> Floats:
-    """Return C(total - m, n) / C(total, n) for each m of `records`: of n drawn none is among those m.
+    """Return C(total - m, n) / C(total, n), the chance that a draw of n contains none of m given records.
 
-    The same as C(total - n, m) / C(total, m): all of the m are among those left. Exactly 1 where m is 0,
-    exactly 0 where fewer than m are left.
+    `records` holds the m. Equal to C(total - n, m) / C(total, m): all m are among those not drawn. Exactly 1
+    for m = 0, and exactly 0 if fewer than m are not drawn.
     """
     return chance_of_one_level(total - n, total, records) if len(records) else np.empty(0)
 
@@ -117,13 +117,13 @@ Interval = tuple[float, float]
 CONFIDENCE = 0.95
 
 _LARGEST_WEIGHT = 0.75
-_MOST_TERMS = 100_000  # of a continued fraction, which ends far earlier
+_MAX_TERMS = 100_000  # of a continued fraction, which converges far earlier
 
 
 def wilson(part: float, whole: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return an interval from 0 to 1 for the share that `part` of `whole` independent records stand for.
+    """Return Wilson's interval for the share `part` / `whole` of independent records, within 0 and 1.
 
-    Ties may count half. (0, 1) where there is no record. Source: Wilson 1927, "Probable inference, the law of
+    Ties may count half. (0, 1) without records. Source: Wilson 1927, "Probable inference, the law of
     succession, and statistical inference".
     """
     if not whole:
@@ -136,9 +136,9 @@ def wilson(part: float, whole: float, confidence: float = CONFIDENCE) -> Interva
 
 
 def clopper_pearson(part: float, whole: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return an interval from 0 to 1 for the share of `part` of `whole` records, which is never too narrow.
+    """Return the exact, conservative interval for the share `part` / `whole` of records, within 0 and 1.
 
-    (0, 1) where there is no record. Source: Clopper & Pearson 1934, "The use of confidence or fiducial limits
+    (0, 1) without records. Source: Clopper & Pearson 1934, "The use of confidence or fiducial limits
     illustrated in the case of the binomial".
 
     >>> [round(end, 4) for end in clopper_pearson(5, 100)]
@@ -151,7 +151,7 @@ def clopper_pearson(part: float, whole: float, confidence: float = CONFIDENCE) -
 
 
 def _beta_quantile(chance: float, a: float, b: float) -> float:
-    """Return where the beta distribution has reached a chance, by halving."""
+    """Return a quantile of the beta distribution, by bisection."""
     low, high = 0.0, 1.0
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if beta_up_to(middle, a, b) < chance else (low, middle)
@@ -159,7 +159,7 @@ def _beta_quantile(chance: float, a: float, b: float) -> float:
 
 
 def beta_up_to(x: float, a: float, b: float) -> float:
-    """Return the chance of a beta variable to be at most x, by its continued fraction.
+    """Return the beta distribution's cumulative probability at x, by its continued fraction.
 
     Source: Lentz's algorithm, as in Press et al. 2007, "Numerical Recipes", 6.4.
 
@@ -173,7 +173,7 @@ def beta_up_to(x: float, a: float, b: float) -> float:
     tiny, precise = 1e-300, 1e-15
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
     fraction = d
-    for m in range(1, _MOST_TERMS):
+    for m in range(1, _MAX_TERMS):
         for numerator in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
@@ -190,10 +190,10 @@ def beta_up_to(x: float, a: float, b: float) -> float:
 def newcombe(
     part: float, whole: float, other_part: float, other_whole: float, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Return an interval from -1 to 1 for the first of two independent shares less the second.
+    """Return Newcombe's interval for the difference of two independent shares, within -1 and 1.
 
     Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method
-    10, which combines the Wilson intervals of both.
+    10, which combines the Wilson intervals of both shares.
     """
     if not whole or not other_whole:
         return -1.0, 1.0
@@ -208,15 +208,15 @@ def newcombe(
 
 
 def paired_difference(only_first: float, only_second: float, pairs: float, confidence: float) -> Interval:
-    """Return an interval from -1 to 1 for the difference of two shares of the same records.
+    """Return an interval for the difference of two shares of the same records, within -1 and 1.
 
     Args:
-        only_first: Number of records that are counted by the first share alone.
-        only_second: Number of those that are counted by the second alone.
+        only_first: Number of records that only the first share counts.
+        only_second: Number of records that only the second share counts.
         pairs: Number of records.
-        confidence: Such as 0.95; coverage is close to it on average, and no guarantee.
+        confidence: Nominal coverage, such as 0.95, which is reached on average.
 
-    NaN of no records.
+    NaN without records.
 
     Source: Agresti & Min 2005, "Simple improved confidence intervals for comparing matched proportions",
     section 3: half a record is added to each cell of the two by two table.
@@ -233,14 +233,14 @@ def paired_difference(only_first: float, only_second: float, pairs: float, confi
 def mean_of_population(
     sample: npt.NDArray[np.float64], population: int, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Return an interval for the mean of a finite population of values from 0 to 1, by some of them.
+    """Return an interval for the mean of a finite population of values from 0 to 1.
 
     Args:
         sample: Values drawn without replacement, in random order (shape: drawn).
         population: Number of values that they were drawn from.
-        confidence: The least probability with which the interval holds the mean, whatever the values are.
+        confidence: Guaranteed coverage, whatever the values are.
 
-    The smaller their variance and the larger their share of the population, the narrower; NaN of none.
+    NaN without values. The interval narrows with a smaller variance and a larger sample.
 
     Source: Waudby-Smith & Ramdas 2020, "Confidence sequences for sampling without replacement", theorem 3.2
     (empirical Bernstein), with the weights for a fixed number of draws.
@@ -262,7 +262,7 @@ def mean_of_population(
     middle = float((weights * (sample + sum_before / left)).sum()) / whole
     spread = float(((sample - mean_before) ** 2 * (-np.log1p(-weights) - weights)).sum())
     half = (spread + information) / whole
-    # What was drawn is known; the rest is from 0 to 1.
+    # The drawn values are known; the others lie between 0 and 1.
     lowest, highest = total / population, (total + population - drawn) / population
     mean = min(max(total / drawn, lowest), highest)
     return min(mean, max(lowest, middle - half)), max(mean, min(highest, middle + half))

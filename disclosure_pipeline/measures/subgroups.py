@@ -1,6 +1,6 @@
-"""The measures of some of the GT records, and groups that are large enough to be reported.
+"""Disclosure of groups of GT records, and which groups are large enough to be reported.
 
-The records of a group are attacked as they are: with all of SD, and with all other GT records.
+A group is attacked with all of SD, and compared with all other GT records, not only with those of the group.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _FEWEST_MERGED = 2
 
 @dataclass(frozen=True)
 class Subgroup:
-    """Percent of the `records` of a group; each `beyond` in percentage points; lift is a quotient.
+    """Percent of the group's `records`; each `beyond` in percentage points. Intervals are of 95 %.
 
-    lift: the group's share of the GT records that DiSCO counts, divided by its share of GT; 1 where it is as
-    exposed as everybody, NaN where DiSCO counts nobody. Intervals of 95 %.
+    lift: the group's share of the records that DiSCO counts, divided by its share of GT; 1 is the average.
+    NaN if DiSCO counts no record.
     """
 
     records: int = neutral(
-        "people of the group", "This many confidential records are of the group.", RECORDS, beside="people"
+        "people of the group", "Confidential records that belong to the group.", RECORDS, beside="people"
     )
     DiSCO: float = figure(
         "disclosed in the synthetic table and correct",
-        "This many people of the group can be told their target.",
+        "People of the group whose target is disclosed.",
         denominator="group's records",
         source=RAAB,
         beside=BY_SYNTHETIC,
@@ -62,25 +62,25 @@ class Subgroup:
     DiSCO_high: float = interval_end("DiSCO", "upper", denominator="group's records", source=WILSON)
     DiSCO_others: float = neutral(
         "DiSCO by other people's records",
-        "This many people of the group could be told their target from other people's records.",
+        "People of the group whose target other people's records would disclose.",
         denominator="group's records",
         beside=BY_OTHERS,
     )
     DiSCO_beyond: float = points(
         "DiSCO beyond other people's records",
-        "This many more people of the group can be told their target than from other people's records.",
+        "How many more people of the group have their target disclosed than by other people's records.",
         beside=BEYOND_OTHERS,
     )
     DiSCO_beyond_se: float = described(standard_error_of("DiSCO_beyond"))
     guessed_beyond: float = points(
         "guessed beyond other people's records",
-        "The targets of so many more people of the group are guessed rightly than from "
-        "other people's records.",
+        "How many more people of the group have their target guessed correctly than from other people's "
+        "records.",
     )
     guessed_beyond_se: float = described(standard_error_of("guessed_beyond"))
     lift: float = figure(
         "lift",
-        "How many times as often as the average the group is disclosed; 1 is the average.",
+        "How many times as often as the average the group's target is disclosed; 1 is the average.",
         NONE,
         beside="times the average",
     )
@@ -114,9 +114,9 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
 def _disclosure_of_group(
     records: int, exposed: int, at_n: float, by_others: float, squares: int, everybody: int, N_d: int
 ) -> dict[str, Any]:
-    """Return the figures of a group from its sums, all in records, and of `everybody` whom DiSCO counts.
+    """Compute the figures of a group from its sums, in records; `everybody`: all records that DiSCO counts.
 
-    `squares`: of what the group's records of each q add to DiSCO_beyond, in 1 / `CHANCE_SCALE`².
+    `squares`: squares of what the group's records of each q add to DiSCO_beyond (`sum_of_squares`).
     """
     low, high = wilson(exposed, records)
     share = records / N_d
@@ -137,10 +137,9 @@ def _disclosure_of_group(
 
 @dataclass(frozen=True)
 class RecordDisclosure:
-    """Each GT record's part in DiSCO (0 or 1), in DiSCO at n and in DiSCO_others (in units of a chance).
+    """The contribution of each GT record to DiSCO (`exposed`, 0 or 1), DiSCO at n, and DiSCO_others.
 
-    `q` is the record's combination of keys. All are integers, so that the sums of a group are the same in any
-    order of the records.
+    The last two are in units of 1 / `CHANCE_SCALE`. `q` is the record's combination of keys.
     """
 
     q: IntArray
@@ -152,9 +151,9 @@ class RecordDisclosure:
     def from_table(
         cls, f: FrequencyTable, position: IntArray, unit: IntArray | None = None
     ) -> RecordDisclosure:
-        """Measure the GT records whose cells are these of `f`.
+        """Compute from the cell of `f` of each GT record (`position`).
 
-        `unit`: whose each record is, where people have several: see `units`.
+        `unit`: the unit of each record if people have several: see `units`.
         """
         exposed = ((f.s > 0) & (f.s == f.s_q)).astype(np.int64)[position]
         d_q, d_tq, s_q, s_tq = (counts[position] for counts in (f.d_q, f.d, f.s_q, f.s))
@@ -172,12 +171,12 @@ class RecordDisclosure:
             by_others[chosen] = to_integer_chances(sizes.p0(others - others_t) - sizes.p0(others))
         return cls(f.q[position], exposed, at_n, by_others)
 
-    def only(self, members: Mask) -> RecordDisclosure:
-        """Return the same with nothing added by any other record."""
+    def restrict_to(self, members: Mask) -> RecordDisclosure:
+        """Return the same with all other contributions set to 0."""
         return RecordDisclosure(self.q, self.exposed * members, self.at_n * members, self.by_others * members)
 
     def by_group(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
-        """Return the figures of `Subgroup` but for guesses, of each group (shape: GT records)."""
+        """Return the figures of `Subgroup`, except guesses, for each group (shape of `group`: GT records)."""
         records = _add_up(np.ones_like(self.exposed), group, groups)
         sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
         everybody, keys = int(self.exposed.sum()), int(self.q.max(initial=0)) + 1
@@ -199,7 +198,7 @@ class RecordDisclosure:
 
 
 def count_records_of_unit(unit: IntArray, place: IntArray | None) -> IntArray:
-    """Return for each record how many records its unit has, or has in its place."""
+    """Return, for each record, the number of records of its unit, or of its unit in the same place."""
     numbers = unit if place is None else unit * (int(place.max()) + 1) + place
     _, alike, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     of_records: IntArray = counts[alike.reshape(-1)]
@@ -213,7 +212,7 @@ def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:
 
 
 def sum_disclosure(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:
-    """Return DiSCO at n and DiSCO_others of some GT records, in records: see `baselines`."""
+    """Return DiSCO at n and DiSCO_others of the GT records `d` of each cell, in records: see `baselines`."""
     occupied = np.flatnonzero(d)
     d_q, d_tq, s_q, s_tq = f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied]
     at_n = d[occupied] * (sizes.q0(s_q - s_tq) - sizes.q0(s_q))
@@ -222,10 +221,10 @@ def sum_disclosure(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float,
 
 
 def merged_groups(records: IntArray, smallest: int) -> IntArray:
-    """Return the groups that are reported together, as positions in `records`: those below `smallest`.
+    """Return the positions of the groups to be reported together: those with fewer than `smallest` records.
 
-    Where there is one such group, or all of them have fewer records together, the difference to the whole
-    would tell of them: then the next larger group is among them too.
+    If that is a single group, or they have fewer records in total, their figures could be obtained as the
+    difference to the whole; then the next larger groups are added.
     """
     order = np.argsort(records, kind="stable")
     number = int((records < smallest).sum())

@@ -1,12 +1,13 @@
-"""Several tables that are published together: what they disclose as one release.
+"""Several tables published together: what they disclose as one release.
 
-A mean over syntheses says nothing about publishing all of them. What a release would disclose anyway: each
-table j is replaced by a draw of n_j other people's records, independent given these, so that a person is
-disclosed by one at least with chance 1 - prod_j (1 - p_j), where p_j = P0_j(d_q - d_tq) - P0_j(d_q - 1) is
-what the person adds to DiSCO_others (`baselines`). The release itself is brought to as many records in the
-same way, by Q0_j. Where n_j are all of the others, every draw is the same one, though fresh samples differ:
-as many independent ones disclose 1 - prod_j (1 - DiSCO_others_j) at most, by Jensen's inequality. What goes
-no further than these, and the standard error once in `ONCE_IN` tables, is put down to chance.
+A mean over syntheses says nothing about publishing all of them. The baseline replaces each table j by an
+independent draw of n_j other people's records. At least one draw discloses a person with chance
+1 - prod_j (1 - p_j), where p_j = P0_j(d_q - d_tq) - P0_j(d_q - 1) is what the person adds to DiSCO_others
+(`baselines`). The release itself is reduced to n_j records in the same way, with Q0_j.
+
+If n_j is the number of all others, all draws are the same, although fresh samples would differ: as many
+independent samples disclose at most 1 - prod_j (1 - DiSCO_others_j), by Jensen's inequality. A difference
+up to this bound, plus the standard error at the level of `ONCE_IN`, is attributed to chance.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class TogetherTargetCounts:
 class TogetherCounts:
     """The disclosure by m syntheses together, in GT records; integers that add up over keys.
 
-    unique_in_any: those that are unique in GT, and whose q is unique in at least one synthesis.
+    unique_in_any: GT records with d_q = 1 whose q has s_q = 1 in at least one synthesis.
     """
 
     unique_in_any: int
@@ -70,56 +71,55 @@ class TogetherCounts:
 
 @dataclass(frozen=True)
 class Together:
-    """Percent of all GT records that DiSCO counts in at least one synthesis; and that several agree on.
+    """Percent of all GT records, and percentage points.
 
-    DiSCO_any_beyond: percentage points, of the release at n records less DiSCO_any_others.
-    DiSCO_any_beyond_chance: what is bounded, 0 at most where it goes no further than DiSCO_any_by_chance.
+    any: records that DiSCO counts in at least one synthesis. agreed: see `DisclosingTables`.
+    DiSCO_any_beyond: `any` at n records per table minus DiSCO_any_others.
+    DiSCO_any_beyond_chance: the figure to be bounded, at most 0 unless it exceeds DiSCO_any_by_chance.
     """
 
     any: float = figure(
         "disclosed by any synthetic table",
-        "This many people can be told their target rightly from at least one of the synthetic tables.",
+        "People whose target at least one of the synthetic tables discloses correctly.",
     )
     agreed: float = figure(
         "disclosed by several that agree",
-        "Of so many people at least two synthetic tables tell the target, and all of these rightly.",
+        "People whose target at least two synthetic tables disclose, all of these correctly.",
     )
     DiSCO_any_others: float = neutral(
         "disclosed by any draw of other people's records",
-        "This many people could be told their target from at least one of as many draws of other "
-        "people's records.",
+        "People whose target at least one of as many draws of other people's records would disclose.",
     )
     DiSCO_any_beyond: float = points(
         "disclosed by any synthetic table beyond other people's records",
-        "This many more people can be told their target from at least one of the synthetic tables than "
-        "from as many draws of other people's records.",
-        finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+        "How many more people have their target disclosed by at least one of the synthetic tables than by "
+        "as many draws of other people's records.",
+        finding="at least one of the synthetic tables discloses the {column} of {value} more people than as "
         "many draws of other people's records",
     )
     DiSCO_any_beyond_se: float = described(standard_error_of("DiSCO_any_beyond"))
     DiSCO_any_fresh: float = neutral(
         "disclosed by any of as many fresh samples, at most",
-        "This many people could be told their target from at least one of as many fresh samples of other "
-        "people, at most.",
+        "People whose target at least one of as many fresh samples of other people would disclose, at most.",
     )
     DiSCO_any_by_chance: float = neutral(
         "disclosed by any synthetic table beyond other people's records: by chance",
-        "Honest tables go this far: as many fresh samples differ, and by chance, once in 10,000.",
+        "How far honest tables go once in 10,000: by chance, and because fresh samples differ.",
         POINTS,
         beside=BY_CHANCE,
     )
     DiSCO_any_beyond_chance: float = points(
         "disclosed by any synthetic table beyond other people's records: where beyond chance",
-        "This many more people can be told their target from at least one of the synthetic tables than "
-        "from as many draws of other people's records. Only what goes beyond chance in tables of this "
-        "size counts.",
-        finding="at least one of the synthetic tables tells the {column} of {value} more people than as "
+        "How many more people have their target disclosed by at least one of the synthetic tables than by "
+        "as many draws of other people's records. Only a difference beyond chance in tables of this size "
+        "counts.",
+        finding="at least one of the synthetic tables discloses the {column} of {value} more people than as "
         "many draws of other people's records",
     )
 
 
 BESIDE_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_by_chance")
-"""The figures that stand beside `any`."""
+"""The figures shown beside `any`."""
 
 
 @dataclass(frozen=True)
@@ -128,16 +128,16 @@ class TogetherIdentity:
 
     repU_any: float = figure(
         "replicated uniques of any synthetic table",
-        "This many people are unique by their keys, and so are these in at least one synthetic table.",
+        "People whose keys are unique in the confidential table and in at least one synthetic table.",
     )
 
 
 def together(
     counts: TogetherTargetCounts, N_d: int, DiSCO_others: Sequence[float], comparisons: int = 1
 ) -> Together:
-    """Return the percentages of one target; `DiSCO_others`: of each synthesis, in percent.
+    """Compute the figures of one target; `DiSCO_others`: that of each synthesis, in percent.
 
-    `comparisons`: the number of targets.
+    `comparisons`: number of targets.
     """
     one = N_d * CHANCE_SCALE
     any_others, beyond = percent(counts.any_others, one), percent(counts.any_at_n - counts.any_others, one)
@@ -157,12 +157,12 @@ def together(
 
 
 def any_beyond_by_chance(fresh_beyond: float, error: float, comparisons: int = 1) -> float:
-    """Return how far honest tables go beyond draws of the others: fresh samples do, and chance adds to it."""
+    """Return how far chance takes honest tables beyond the others' draws, given that of fresh samples."""
     return max(fresh_beyond, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
 
 
 def any_of_fresh_samples(DiSCO_others: Sequence[float]) -> float:
-    """Return the percent of the GT records that at least one of some fresh samples discloses, at most.
+    """Return the percent of the GT records that at least one of as many fresh samples discloses, at most.
 
     >>> round(any_of_fresh_samples([10.0, 20.0]), 1)
     28.0
@@ -175,23 +175,23 @@ def chance_of_disclosure(
 ) -> IntArray:
     """Return the chance that a draw discloses a person, in units of 1 / `CHANCE_SCALE`.
 
-    `all_of_q` records to draw from have the person's q, `others` of them another level; the person's own is
-    not among them. `none_drawn`: `Sizes.p0` of other people's records, `Sizes.q0` of SD's.
+    Without the person's own, `all_of_q` records have the person's q, and `others` of them another level.
+    `none_drawn` is `Sizes.p0` for other people's records and `Sizes.q0` for SD's.
     """
     return to_integer_chances(none_drawn(others) - none_drawn(all_of_q))
 
 
 def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
-    """Return the chance that at least one of some independent tables discloses each entry.
+    """Return the chance that at least one of independent tables discloses each entry.
 
-    `chances`: those of each table, in units of 1 / `CHANCE_SCALE`, as the result.
+    `chances`: for each table. All are in units of 1 / `CHANCE_SCALE`.
     """
     none = reduce(np.multiply, (1 - of_table / CHANCE_SCALE for of_table in chances))
     return to_integer_chances(1 - none)
 
 
 def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others: IntArray) -> int:
-    """Return the squares of `TogetherTargetCounts`, of entries of so many people each, by ascending `q`."""
+    """Return the squares of `TogetherTargetCounts`; each entry stands for `people`, and `q` ascends."""
     if not len(q):
         return 0
     by_q: IntArray = np.add.reduceat(people * (at_n - by_others), np.flatnonzero(first_of_run(q)))
@@ -200,30 +200,31 @@ def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others
 
 @dataclass(frozen=True)
 class DisclosingTables:
-    """For each GT record, or cell: in how many tables its q has one target level, and that is its own.
+    """For each GT record, or cell, the number of syntheses that disclose a target level for its q.
 
-    `tables` and `rightly` are of one shape, or can be brought to one.
+    tables: syntheses in which its q has a single target level. correct: those in which that is its own. Both
+    have the same shape or broadcast to it.
     """
 
     tables: IntArray
-    rightly: IntArray
+    correct: IntArray
 
     @property
     def any(self) -> Mask:
-        """The GT records that DiSCO counts in at least one table."""
-        return self.rightly > 0
+        """Marks the entries that DiSCO counts in at least one table."""
+        return self.correct > 0
 
     @property
     def agreed(self) -> Mask:
-        """Return the people of whom at least two tables disclose a level, all of them their own."""
-        return (self.rightly > 1) & (self.rightly == self.tables)
+        """Marks the entries for which at least two tables disclose a level, all of them the own one."""
+        return (self.correct > 1) & (self.correct == self.tables)
 
     def count(
         self, d: IntArray, q: IntArray, at_n: Sequence[IntArray], by_others: Sequence[IntArray]
     ) -> TogetherTargetCounts:
-        """Return the GT records of both kinds, where each entry stands for `d` of them, beside the others.
+        """Count the GT records; each entry stands for `d` of them, and entries of one `q` are adjacent.
 
-        `at_n`, `by_others`: chances of each table, as `chance_of_any`. Entries of one `q` are adjacent.
+        `at_n`, `by_others`: the `chance_of_disclosure` by each table at n records, and by each draw.
         """
         any_at_n = chance_of_any(at_n) if at_n else np.zeros_like(q)
         any_others = chance_of_any(by_others)
@@ -239,9 +240,9 @@ class DisclosingTables:
 def count_together(
     d: IntArray, by_cell: Sequence[IntArray], left: IntArray, sizes: Sequence[Sizes]
 ) -> TogetherTargetCounts:
-    """Count from the records of GT and of each synthesis in every cell (shape: q, t).
+    """Count from the GT records `d` and each synthesis's records in every cell (shape: q, t).
 
-    `left`: the GT records that the exclusions leave in each; `sizes`: of the whole tables.
+    `left`: the GT records that the exclusions leave in each cell. `sizes`: those of the whole tables.
     """
     q, t = np.nonzero(left)
     people, d_q = left[q, t], d.sum(axis=1)[q]
@@ -252,24 +253,24 @@ def count_together(
         at_n.append(chance_of_disclosure(s_q - s[q, t], s_q, size.q0))
     disclosed = _count_disclosing_tables(by_cell)
     return DisclosingTables(
-        np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.rightly[q, t]
+        np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.correct[q, t]
     ).count(people, q, at_n, by_others)
 
 
 def _count_disclosing_tables(by_cell: Sequence[IntArray]) -> DisclosingTables:
-    """Return what is disclosed, from the records of each synthesis in every cell (shape: q, t)."""
+    """Count from each synthesis's records in every cell (shape: q, t)."""
     tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
-    rightly = np.zeros(by_cell[0].shape, dtype=np.int64)
+    correct = np.zeros(by_cell[0].shape, dtype=np.int64)
     for s in by_cell:
         occurs = s > 0
         one_level = occurs.sum(axis=1, keepdims=True) == 1
         tables += one_level
-        rightly += occurs & one_level
-    return DisclosingTables(tables, rightly)
+        correct += occurs & one_level
+    return DisclosingTables(tables, correct)
 
 
 def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int:
-    """Return the q that one GT record has, and one record of at least one synthesis."""
+    """Return the number of q with d_q = 1 and s_q = 1 in at least one synthesis."""
     in_any = np.zeros(len(d_q), dtype=bool)
     for s_q in s_q_of_tables:
         in_any |= s_q == 1
@@ -277,9 +278,9 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
 
 
 def count_disclosing_tables(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> DisclosingTables:
-    """Return what is disclosed, from the cell and the key combination of each record (GT is 0)."""
+    """Count from the cell and the key combination of each record (GT is table 0)."""
     records = len(keys.q[0])
-    tables, rightly = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
+    tables, correct = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
     for synthesis in syntheses:
         s_tq, s_q = cells.counts[synthesis], keys.counts[synthesis]
         one_level = np.zeros(keys.size, dtype=bool)
@@ -287,12 +288,12 @@ def count_disclosing_tables(cells: Keys, keys: Keys, syntheses: Sequence[int]) -
         one_level[of_cell[(s_tq > 0) & (s_tq == s_q[of_cell])]] = True
         tables += one_level[keys.q[0]]
         own = s_tq[cells.q[0]]
-        rightly += (own > 0) & (own == s_q[keys.q[0]])
-    return DisclosingTables(tables, rightly)
+        correct += (own > 0) & (own == s_q[keys.q[0]])
+    return DisclosingTables(tables, correct)
 
 
 def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:
-    """Count the records unique in GT whose key combination is unique in at least one table."""
+    """Mark the GT records with d_q = 1 whose q has s_q = 1 in at least one synthesis."""
     alone = keys.counts[0] == 1
     in_any = np.zeros(keys.size, dtype=bool)
     for synthesis in syntheses:
@@ -305,19 +306,19 @@ _COPIED = words_of_fields(PeopleCopied)
 _OF_RECORDS = {
     "people_copied": Words(
         "records shared with earlier releases",
-        "These synthetic records, which stand in their table once, are in a table that is published, too.",
+        "Synthetic records, unique in their table, that a published table holds, too.",
         denominator=SYNTHETIC,
-        finding="{value} of the synthetic records are in a table that is published, too",
+        finding="{value} of the synthetic records are in a published table, too",
     ),
     "people_copied_expected": Words.neutral(
         "records that a fresh draw shares with earlier releases",
-        "These records of a fresh draw would be in the tables that are published, at most.",
+        "Records of a fresh draw that would be in the published tables, at most.",
         denominator=SYNTHETIC,
     ),
     "people_copied_beyond": Words(
         "records shared with earlier releases beyond a fresh draw",
-        "This many more synthetic records are in a published table than of a fresh draw: what two tables "
-        "share beyond chance is mostly true.",
+        "How many more synthetic records than records of a fresh draw are in a published table: what two "
+        "tables share beyond chance is mostly true.",
         POINTS,
         finding="the share of records that a published table holds, too, is {value} higher than in a fresh "
         "draw",
@@ -327,7 +328,7 @@ _OF_RECORDS = {
 RELEASED_WORDS: dict[str, Words] = {
     "releases_gone": Words.neutral(
         "revoked releases that are gone",
-        "This many releases were revoked and their tables are gone, so that nobody can count them.",
+        "Revoked releases whose tables are gone, so that they cannot be counted.",
         COUNT,
     ),
     **{
@@ -341,4 +342,4 @@ RELEASED_WORDS: dict[str, Words] = {
         for name, words in _COPIED.items()
     },
 }
-"""The people found in any release, and the records that a candidate shares with earlier ones."""
+"""Words of the people found in any release, and of the records that a candidate shares with earlier ones."""

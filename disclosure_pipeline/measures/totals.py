@@ -1,11 +1,11 @@
-"""Totals of one target in one synthesis: the integers, each a sum over keys, that its figures are made of.
+"""Totals of one target in one synthesis: integers, summed over keys, from which its figures are computed.
 
-Without exclusions five sums per key are enough. With t running over the target levels:
+Without exclusions, five sums per key suffice. With t running over the target levels:
 
     d_q = sum of d,  s_q = sum of s,  dd = sum of d²,  ss = sum of s²,  ds = sum of d·s
 
-GT has one target level at q exactly when dd = d_q², SD when ss = s_q²; then ds / s_q is the number of GT
-records that have the level of SD. Who counts (an engine) supplies these sums; the formulas are here.
+GT has one target level at q exactly if dd = d_q², SD if ss = s_q²; then ds / s_q is the number of GT records
+with that level of SD. The counting engines supply these sums.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 
 @dataclass(frozen=True)
 class Cells:
-    """Some cells of a frequency table: `counts` where `where` holds, nothing elsewhere."""
+    """A frequency table reduced to some cells: `counts` where `where` is true, otherwise 0."""
 
     counts: IntArray
     where: Mask
 
     def total(self) -> int:
-        """Number of records in these cells."""
+        """Return the number of records in these cells."""
         return total(self.counts, self.where)
 
     def without(self, excluded: Mask) -> Cells:
-        """Return the cells that are left when the excluded ones are set to zero."""
+        """Return the cells with the excluded ones set to zero."""
         return Cells(self.counts, self.where & ~excluded)
 
     def values(self) -> IntArray:
-        """Return the counts, zero where `where` does not hold."""
+        """Return the counts, 0 where `where` is false."""
         return np.where(self.where, self.counts, 0)
 
 
 @dataclass(frozen=True)
 class DisclosureTables:
-    """The tables of [R] App. 1: each is GT or SD, reduced to the cells that its definition names."""
+    """The tables of [R App. 1]: GT or SD, reduced to the cells of each definition."""
 
     original: Cells
     synthetic: Cells
@@ -55,15 +55,15 @@ class DisclosureTables:
 
 
 def is_only_level(records: Any, of_key: Any) -> Any:
-    """Mark cells whose key combination has no other level, p_tq = 1 in [R]: in SD, DiSCO counts these.
+    """Mark the cells with p_tq = 1 [R]: all records `of_key` have this target level.
 
-    `records` and those `of_key` are arrays, or columns of a database.
+    DiSCO counts the GT records in these cells of SD. The arguments are arrays or columns of a database.
     """
     return (records > 0) & (records == of_key)
 
 
 def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
-    """Decide for every cell whether it is disclosive, before anything is excluded."""
+    """Decide which cells are disclosive [R App. 1], before any exclusion."""
     in_GT, in_SD = f.d > 0, f.s > 0
     pd_is_1, ps_is_1 = is_only_level(f.d, f.d_q), is_only_level(f.s, f.s_q)
     disclosive_q = np.zeros(f.keys, dtype=bool)
@@ -82,14 +82,14 @@ def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
 
 @dataclass(frozen=True)
 class CellTotals:
-    """Integers that add up over keys, unless it is said otherwise.
+    """Integers that add up over keys, except the last three: their maximum and minima are taken.
 
-    guessed: GT records whose level is among the most frequent ones of their q in SD, by the number of these.
+    guessed: GT records whose level is one of the most frequent of their q in SD, by the number of these.
     DiSCO_t: DiSCO records by target level.
     d_by_s_q_t, dd_by_s_q_t: GT records whose q is in SD, and the sum of d², by s_q * targets + t.
     largest_d: the largest d.
-    smallest_d, smallest_share: the smallest d, and the smallest d / d_q over the q in GT. All pairs of a q
-        and a t that occur in GT or in this SD are considered; those that no GT record has make it 0.
+    smallest_d, smallest_share: the smallest d, and the smallest d / d_q over the q in GT. Considered are all
+        pairs of a q and a t that occur in GT or in this SD; a pair that no GT record has gives 0.
     """
 
     guessed: Grouped
@@ -105,8 +105,8 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guesse
     """Count from the cells of some or all q.
 
     `d` are the GT records that the exclusions leave in each cell, `DiSCO` marks the cells that then count
-    towards it; what an intruder would guess, and the smallest d, are of the untouched tables. `levels` is
-    the number of target levels that occur in GT or in this SD, `guessed` the first of these totals.
+    towards DiSCO. `guessed` and the smallest d refer to the tables before exclusions. `levels` is the number
+    of target levels that occur in GT or in this SD.
     """
     smallest_d, smallest_share = _smallest_cell(f, levels)
     largest_d = int(d.max())
@@ -124,12 +124,11 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guesse
 
 
 def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
-    """Return the smallest d and the smallest d / d_q: see `CellTotals`."""
     d_q = f.d_q[f.first]
     in_GT = d_q > 0
     if not in_GT.any():
         return 0, Fraction(1)
-    if int(d_q[in_GT].min()) >= levels:  # else a level is missing somewhere, and there is no need to look
+    if int(d_q[in_GT].min()) >= levels:  # otherwise some q lacks a level
         occupied = f.sum_by_q(f.d > 0)
         if (occupied[in_GT] >= levels).all():
             cells = np.flatnonzero(f.d)
@@ -141,7 +140,7 @@ def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
 
 @dataclass(frozen=True)
 class KeySums:
-    """The five sums, an entry for each combination of them that occurs; `keys`: how many q have it."""
+    """The five sums, one entry per distinct combination of them; `keys`: the number of q that have it."""
 
     d_q: IntArray
     s_q: IntArray
@@ -153,7 +152,7 @@ class KeySums:
 
 @dataclass(frozen=True)
 class RecordTotals:
-    """The number of records in each of the tables of [R] App. 1: see `DisclosureTables`."""
+    """The number of records in each of `DisclosureTables`."""
 
     original: int
     synthetic: int
@@ -167,12 +166,13 @@ class RecordTotals:
 
 @dataclass(frozen=True)
 class Totals:
-    """`records` of the disclosure tables, and what else the percentages are made of.
+    """The integers from which the figures of `attribute` are computed.
 
-    DiSCO_cells: cells (q, t) that count towards DiSCO; largest: most GT records in one of them.
+    records: records of the disclosure tables.
+    DiSCO_cells: cells (q, t) that count towards DiSCO. largest: the most GT records in one of them.
     certain: SD records with ps = 1 whose q is in GT.
-    CAPd, CAPs, DCAP, TCAP_taub: sums of quotients, numerators added up by denominator: d² by d_q, s² by s_q,
-        d·s by s_q, and d·s of the certain ones by d_q.
+    CAPd, CAPs, DCAP, TCAP_taub: sums of quotients, with numerators added up by denominator: d² by d_q, s² by
+        s_q, d·s by s_q, and d·s of cells with ps = 1 by d_q.
     """
 
     records: RecordTotals
@@ -186,7 +186,7 @@ class Totals:
 
 
 def totals_of_keys(k: KeySums) -> Totals:
-    """Compute from the five sums of each key; nothing is excluded."""
+    """Compute from the five sums of each key, without exclusions."""
     in_SD = k.s_q > 0
     GT_has_one = (k.d_q > 0) & (k.dd == k.d_q * k.d_q)
     SD_has_one = in_SD & (k.ss == k.s_q * k.s_q)
@@ -216,10 +216,10 @@ def totals_of_keys(k: KeySums) -> Totals:
 
 
 def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
-    """Compute from the cells that the exclusions leave; pd and ps are taken anew from them.
+    """Compute from the cells that the exclusions leave, which also give pd and ps.
 
-    Whether a q is in the other table and whether ps = 1 are of the untouched tables: an intruder sees them
-    whatever is excluded.
+    Whether a q is in the other table and whether ps = 1 depend on the tables before exclusions: an intruder
+    sees these.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     d_q, s_q = f.per_key(d)[f.q], f.per_key(s)[f.q]
@@ -241,7 +241,7 @@ def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
 
 @dataclass(frozen=True)
 class Uniques:
-    """Numbers of key combinations that one record has: in GT, in SD, in GT and found in SD, in both."""
+    """Numbers of key combinations with d_q = 1; s_q = 1; d_q = 1 and s_q > 0; d_q = 1 and s_q = 1."""
 
     in_GT: int
     in_SD: int
@@ -250,9 +250,9 @@ class Uniques:
 
 
 def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | int = 1) -> Uniques:
-    """Count from the counts of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
+    """Count from d_q and s_q of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
 
-    An entry can stand for several `keys` that have the same counts.
+    An entry can stand for several `keys` with the same counts.
     """
     in_GT, in_SD = d_q == 1, s_q == 1
 

@@ -1,10 +1,9 @@
-"""Weighted shares: a figure that is a share of the GT records, as a share of the people they stand for.
+"""Weighted shares: a share of the GT records as a share of the people they represent.
 
-Each GT record i adds x_i, from 0 to 1, to the share: its figure is the mean of x. The weighted share is
-Σ w_i x_i / Σ w_i, an estimate of the share of the population; by Taylor linearization its standard error is
-sqrt(Σ w_i² (x_i - share)²) / Σ w_i, whatever the sample was drawn by (Särndal, Swensson & Wretman 1992, 5.7,
-of records drawn independently). Of a difference from other people's records it is that of `baselines`: each
-combination of keys as one.
+Each GT record i contributes x_i, from 0 to 1, to a figure, which is the mean of x. The weighted share
+Σ w_i x_i / Σ w_i estimates the share in the population. Its standard error, by Taylor linearization, is
+sqrt(Σ w_i² (x_i - share)²) / Σ w_i (Särndal, Swensson & Wretman 1992, 5.7, for records drawn independently).
+For a difference from other people's records it is that of `baselines`, by combination of keys.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ BAND_FIGURES = (
 )
 COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
 WEIGHTED = "_weighted"
-_WHOLE = 1 << 31  # what integer weights add up to, but for rounding
+_SUM_OF_WEIGHTS = 1 << 31  # of integer weights, except for rounding
 
 
 def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str, Words]:
@@ -51,7 +50,7 @@ def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str,
         weighed[f"{name}{WEIGHTED}"] = replace(
             of_figure,
             title=f"{of_figure.title}, weighted",
-            sentence=f"{of_figure.sentence} Each counts as the people whom the record stands for.",
+            sentence=f"{of_figure.sentence} Each record counts as the people it represents.",
             denominator="population",
             beside=f"{of_figure.beside}, weighted" if of_figure.beside else "",
         )
@@ -61,20 +60,20 @@ def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str,
 
 @dataclass(frozen=True)
 class PlacedWeights:
-    """The weights of GT records that stand in places: cells, or combinations of keys; added up by place."""
+    """Sums of the weights and squared weights of GT records by place: by cell or combination of keys."""
 
     people: Floats
     squares: Floats
 
     @classmethod
     def add_up(cls, weight: Floats, place: IntArray, places: int) -> PlacedWeights:
-        """Add up the weights of the records of each place."""
+        """Add up the weights of the records at each place."""
         people = np.bincount(place, weights=weight, minlength=places).astype(np.float64)
         squares = np.bincount(place, weights=weight**2, minlength=places).astype(np.float64)
         return cls(people, squares)
 
     def share(self, x: Floats | Mask) -> tuple[float, float]:
-        """Return the weighted share of what a record of each place adds, and its standard error, in percent.
+        """Return the weighted share and its standard error in percent; `x`: a record's contribution by place.
 
         >>> places = PlacedWeights.add_up(np.array([1.0, 3.0]), np.array([0, 1]), 2)
         >>> places.share(np.array([0.0, 1.0]))[0]
@@ -97,9 +96,9 @@ def weigh_keys(d_q: IntArray, s_q: IntArray, weights: PlacedWeights) -> dict[str
 def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight: Floats) -> dict[str, float]:
     """Return the weighted shares of `COPY_FIGURES`.
 
-    Of the GT records that no other one equals (`alone`) some are `found` in SD. `expected`, `error`: percent
-    of the GT records whom a fresh table finds, each of those alone with the same chance, and the standard
-    error of what is found beyond.
+    `alone` marks the GT records that no other one equals, `found` those of them that SD holds. `expected` is
+    the percentage of GT records that a fresh table finds, each of `alone` with the same chance; `error` is
+    the standard error of people_copied_beyond.
     """
     weights = PlacedWeights(weight, weight**2)
     of_alone, error_of_alone = weights.share(alone)
@@ -115,16 +114,16 @@ def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight
 
 
 def _inflate_variance(weight: Floats) -> float:
-    """Return the variance over that of as many records of equal weight (Kish 1965)."""
+    """Return the factor by which unequal weights increase the variance (Kish 1965)."""
     return len(weight) * sum_exactly(weight**2) / sum_exactly(weight) ** 2
 
 
 def weigh_target(
     f: FrequencyTable, tables: DisclosureTables, no_guess: Mask, weights: PlacedWeights
 ) -> dict[str, float]:
-    """Return the weighted shares of `TARGET_FIGURES`, and of guesses from all of SD.
+    """Return the weighted shares of `TARGET_FIGURES`, CAPd, DCAP, and guesses from all of SD.
 
-    `tables`: what the exclusions leave; `weights` by cell.
+    `tables`: after the exclusions. `weights`: by cell.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     left = d > 0
@@ -145,19 +144,19 @@ def weigh_target(
 
 
 def weigh_others(disclosed: RecordDisclosure, weight: Floats) -> dict[str, float]:
-    """Return the weighted shares of DiSCO_others and DiSCO_beyond of GT records with these weights."""
+    """Return the weighted shares of DiSCO_others and DiSCO_beyond."""
     by_others, added = (
         part / CHANCE_SCALE for part in (disclosed.by_others, disclosed.at_n - disclosed.by_others)
     )
-    return _weigh_beside("DiSCO", disclosed.q, by_others, added, weight)
+    return _weigh_others_and_beyond("DiSCO", disclosed.q, by_others, added, weight)
 
 
 def weigh_found(
     f: FrequencyTable, tables: DisclosureTables, position: IntArray, unit: IntArray | None, weight: Floats
 ) -> dict[str, float]:
-    """Return the weighted shares of iS and DCAP, of others and beyond, of the GT records that are left.
+    """Return the weighted shares of iS_others, iS_beyond, DCAP_others and DCAP_beyond.
 
-    `tables`: what the exclusions leave; `position`, `unit`: as `RecordDisclosure.from_table`.
+    `tables`: after the exclusions. `position`, `unit`: as in `RecordDisclosure.from_table`.
     """
     d, s = tables.original.values(), tables.synthetic.values()
     q, left = f.q[position], (d > 0)[position]
@@ -178,7 +177,7 @@ def weigh_found(
         added["DCAP"][at] = from_SD - guess
     shares: dict[str, float] = {}
     for name, of_others in by_others.items():
-        shares |= _weigh_beside(name, q, of_others, added[name], weight)
+        shares |= _weigh_others_and_beyond(name, q, of_others, added[name], weight)
     return shares
 
 
@@ -195,8 +194,8 @@ def weigh_guesses(
     no_guess: Mask,
     weight: Floats,
 ) -> dict[str, float]:
-    """Return the weighted shares of guessed_others and guessed_beyond, of the GT records that are `left`."""
-    people, whole = _in_integers(weight, left)
+    """Return the weighted shares of guessed_others and guessed_beyond; `left`: records that count."""
+    people, whole = _weights_to_integers(weight, left)
     if unit is None:
         of_cells = np.zeros(len(f.q), dtype=np.int64)
         np.add.at(of_cells, position, people)
@@ -222,21 +221,21 @@ def weigh_guesses(
     }
 
 
-def _in_integers(weight: Floats, left: Mask) -> tuple[IntArray, int]:
-    """Return the weights as integers, 0 but of those who are `left`, and the sum of all of them."""
-    weights = np.rint(weight * (_WHOLE / sum_exactly(weight))).astype(np.int64)
+def _weights_to_integers(weight: Floats, left: Mask) -> tuple[IntArray, int]:
+    """Return the weights as integers, 0 if not `left`, and the sum of all integer weights."""
+    weights = np.rint(weight * (_SUM_OF_WEIGHTS / sum_exactly(weight))).astype(np.int64)
     return np.where(left, weights, 0), int(weights.sum())
 
 
 def weigh_bands(
     f: FrequencyTable, band: Band, position: IntArray, left: Mask, weight: Floats, found_by_others: float
 ) -> dict[str, float]:
-    """Return the weighted shares of `BAND_FIGURES`, of the GT records that are `left`: as `weigh_guesses`.
+    """Return the weighted shares of `BAND_FIGURES`; `left` marks the GT records that count.
 
-    `found_by_others`: iS_others, weighted, in percent.
+    `found_by_others`: weighted iS_others in percent.
     """
     people, sizes = np.zeros(len(f.q), dtype=np.int64), Sizes(f.N_d, f.N_s)
-    of_records, whole = _in_integers(weight, left)
+    of_records, whole = _weights_to_integers(weight, left)
     np.add.at(people, position, of_records)
     counts = band_counts(f, people, band, sizes, ())
     d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
@@ -255,15 +254,15 @@ def weigh_bands(
     return shares
 
 
-def _weigh_beside(
+def _weigh_others_and_beyond(
     name: str, q: IntArray, by_others: Floats, added: Floats, weight: Floats
 ) -> dict[str, float]:
-    """Return the weighted shares of what others' records show, and of what SD adds, for each GT record."""
+    """Return the weighted shares of a figure's `_others` and `_beyond` from the records' contributions."""
     total = sum_exactly(weight)
     share = sum_exactly(weight * by_others) / total
     spread = math.sqrt(sum_exactly((weight * (by_others - share)) ** 2)) / total
     of_keys = np.bincount(q, weights=weight * added).astype(np.float64)
-    # One record at least, where nothing differs.
+    # At least one record.
     error = max(math.sqrt(sum_exactly(of_keys**2)), total / len(weight)) / total
     return {
         f"{name}_others{WEIGHTED}": 100 * share,
@@ -276,7 +275,7 @@ def _weigh_beside(
 def weigh_groups(
     disclosed: RecordDisclosure, weight: Floats, group: IntArray, groups: int
 ) -> list[dict[str, float]]:
-    """Return DiSCO, that of others and beyond of each group (shape: GT records), in percent of its people."""
+    """Return the weighted shares of `GROUP_FIGURES` for each group (shape of `group`: GT records)."""
     rows = []
     for number in range(groups):
         members = group == number
@@ -302,10 +301,7 @@ def _name_shares(shares: Mapping[str, Floats | Mask], weights: PlacedWeights) ->
 
 
 def _guess(f: FrequencyTable, no_guess: Mask) -> tuple[Floats, Floats]:
-    """Return how often a guess of each cell's level is right: by its keys in SD, and by all of SD alone.
-
-    See `guesses`: of k equally frequent levels each counts 1/k.
-    """
+    """Return the chance that a guess of each cell's level is right by the two strategies of `guesses`."""
     s_t = f.per_target(f.s) * ~no_guess
     modes = (s_t == s_t.max(initial=0)) & (s_t > 0)
     always = modes[f.t] / max(int(modes.sum()), 1)

@@ -1,7 +1,7 @@
-"""The words for a measure: full name, one plain sentence, unit, denominator, direction and source.
+"""The words for a measure: title, one plain sentence, unit, denominator, direction and source.
 
-Each measure has them once, beside its definition; pages, checks, schemas and the command line take them from
-there (`evaluation/frames.py` finds them by frame and column).
+Each measure has them once, beside its definition; pages, checks, schemas and the command line read them there
+(`evaluation/frames.py` finds them by frame and column).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ RAPID = "RAPID"
 SDMETRICS = "SDMetrics"
 SYNTHPOP = "synthpop"
 
-# What a figure is called beside others of its measure.
+# Names of a figure beside others of the same measure.
 BY_ITSELF = "confidential table itself"
 BY_SYNTHETIC = "synthetic table"
 BY_OTHERS = "other people's records"
 BY_CHANCE = "chance"
 BY_FRESH_SAMPLE = "a fresh sample"
-BY_INDEPENDENT_COLUMNS = "columns drawn apart"
+BY_INDEPENDENT_COLUMNS = "columns drawn independently"
 BEYOND_OTHERS = "beyond other people's records"
 BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
 
@@ -46,19 +46,20 @@ COUNT, NONE, SQUARED, YESNO = "count", "none", "the target's unit, squared", "tr
 _DIRECTIONS: dict[Direction, str] = {
     "risk": "A high value is a high risk.",
     "safe": "A high value is safe.",
-    "neither": "It is no risk by itself.",
+    "neither": "It is not a risk in itself.",
 }
 
 
 @dataclass(frozen=True)
 class Words:
-    """A measure in words, for people.
+    """A measure in words.
 
-    `denominator` is what a percentage is of; `high_is` what a high value means. `finding` states a figure in
-    a sentence, with {value} (its unit included) and {column} (the target) to be filled in, and `subject` the
-    people or records that the sentence is about, its name on a chart; empty where that is the title.
-    `beside` is what the figure is called in a legend or at the head of a column, beside others of its
-    measure; empty where that is the title.
+    sentence: what the figure says or counts. For a percentage, it names the records that are counted.
+    denominator: the records that a percentage refers to.
+    high_is: what a high value means.
+    finding: a sentence that states the figure, with placeholders {value} (with its unit) and {column} (the
+        target). subject: the people or records that it is about, for a chart; if empty, the title.
+    beside: the figure's name in a legend or column header, beside others of its measure; if empty, the title.
     """
 
     title: str
@@ -73,12 +74,12 @@ class Words:
 
     @classmethod
     def neutral(cls, title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Words:
-        """Return the words of a figure that is no risk by itself."""
+        """Return the words of a figure that is not a risk in itself."""
         return cls(title, sentence, unit, high_is="neither", **more)
 
     @property
     def legend(self) -> str:
-        """Return the figure's name in a legend, or at the head of a column.
+        """The figure's name in a legend or column header.
 
         Example:
             >>> Words("DiSCO by chance", "…", beside=BY_CHANCE).legend
@@ -98,17 +99,17 @@ class Words:
 
     @property
     def direction(self) -> str:
-        """Return what a high value means, as a sentence."""
+        """The meaning of a high value, as a sentence."""
         return _DIRECTIONS[self.high_is]
 
     @property
     def description(self) -> str:
-        """Title, sentence, unit and direction in one line, for a panel or a schema."""
+        """The title, sentence, unit and direction on one line, for a panel or a schema."""
         title = self.title[:1].upper() + self.title[1:]
         return f"{title}. {self.sentence} {self._unit_sentence} {self.direction}"
 
     def explain(self, name: str) -> str:
-        """Return all words, on lines of their own, under the name of the column."""
+        """Return title, sentence, unit, direction and source, on lines below the name of the column."""
         lines = [f"{name}: {self.title}", self.sentence, self._unit_sentence, self.direction]
         return "\n".join([*lines, f"Source: {self.source}."])
 
@@ -121,27 +122,27 @@ _WORDS = "words"
 
 
 def described(words: Words) -> Any:
-    """Return a field of a dataclass, without a default, that has these words."""
+    """Return a dataclass field, without a default, that carries these words."""
     return field(metadata={_WORDS: words})
 
 
 def figure(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
-    """Return a field of a dataclass that has the words `Words(title, sentence, unit, **more)`."""
+    """Return a dataclass field with the words `Words(title, sentence, unit, **more)`."""
     return described(Words(title, sentence, unit, **more))
 
 
 def points(title: str, sentence: str, **more: Any) -> Any:
-    """Return a field of a dataclass that has the words of a difference in percentage points."""
+    """Return a dataclass field with the words of a difference in percentage points."""
     return figure(title, sentence, POINTS, **more)
 
 
 def neutral(title: str, sentence: str, unit: str = PERCENT, **more: Any) -> Any:
-    """Return a field of a dataclass that has the words of a figure that is no risk by itself."""
+    """Return a dataclass field with the words of a figure that is not a risk in itself."""
     return described(Words.neutral(title, sentence, unit, **more))
 
 
 def interval_end(title: str, which: str, unit: str = PERCENT, **more: Any) -> Any:
-    """Return a field that has the words of the lower or upper end of a figure's interval."""
+    """Return a dataclass field with the words of the lower or upper end of a figure's interval."""
     return neutral(f"{title}, {which} end", f"The {which} end of its interval.", unit, **more)
 
 
@@ -152,7 +153,7 @@ def standard_error_of(figure: str, unit: str = POINTS) -> Words:
 
 
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
-    """Return the words of the fields of a class, all of them or those of these names.
+    """Return the words of the fields of a dataclass, by default of all of them.
 
     Example:
         >>> from disclosure_pipeline.measures.attribute import Identity

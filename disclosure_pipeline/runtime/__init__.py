@@ -1,1 +1,1 @@
-"""Threads, free memory, files that are written whole, and a line that shows progress."""
+"""Threads, free memory, atomic writes, hashes, and progress."""

@@ -18,14 +18,14 @@ _CHUNK = 1 << 20
 
 
 class HashedStream(NamedTuple):
-    """The sha256 of a stream's bytes, in hexadecimal, and their number."""
+    """The sha256 of a stream in hexadecimal, and its number of bytes."""
 
     sha256: str
     bytes: int
 
 
 def hash_stream(stream: IO[bytes], on_chunk: Callable[[bytes], object] | None = None) -> HashedStream:
-    """Hash a stream from here to its end; `on_chunk` gets every part of it, to be written."""
+    """Hash a stream from its current position to its end; `on_chunk` is called with every part."""
     digest, size = hashlib.sha256(), 0
     while chunk := stream.read(_CHUNK):
         digest.update(chunk)
@@ -42,7 +42,7 @@ def hash_file(path: Path) -> str:
 
 
 def copy_hashed(original: IO[bytes], copy: IO[bytes]) -> HashedStream:
-    """Copy an opened file into another, through to the disk; return the hash and size copied."""
+    """Copy an open file into another, sync that to disk, and return the hash and size."""
     copied = hash_stream(original, copy.write)
     copy.flush()
     os.fsync(copy.fileno())
@@ -50,7 +50,7 @@ def copy_hashed(original: IO[bytes], copy: IO[bytes]) -> HashedStream:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new one, never a part."""
+    """Replace a file atomically: a reader sees the old content or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".partial-")
     try:
@@ -67,9 +67,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Hold a lock that the system takes back when the process ends, however it ends.
+    """Hold a lock that the system releases when the process ends, however it ends.
 
-    BlockingIOError where another process has it and it is not to be waited for.
+    Raises BlockingIOError if another process holds it and `wait` is false.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
@@ -80,7 +80,7 @@ def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Sync a folder to disk, so that the names in it survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -89,19 +89,19 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file whole. NaN is refused: what has no value is null."""
+    """Write a JSON file atomically. Raises ValueError for NaN: a missing value is null."""
     write_whole(path, to_json(content))
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a JSON file, the same for the same content."""
+    """Return the bytes of a JSON file; equal content gives equal bytes."""
     return (_indent(content, "\n") + "\n").encode()
 
 
 def _indent(content: Any, newline: str) -> str:
-    """Return the text that `json.dumps` gives with an indent of 2, where it does without its encoder in C.
+    """Return `json.dumps(content, indent=2)`, but faster: given an indent, that does not use its C encoder.
 
-    What nests no further is encoded at once. `newline`: with the white space of its own level.
+    Values without nested containers are encoded in one call. `newline` ends with the indent of this level.
     """
     inner = newline + "  "
     if not content or not isinstance(content, (dict, list, tuple)):
@@ -123,7 +123,10 @@ def _encode(content: Any, separator: str) -> str:
 
 
 def read_json(path: Path, made_by: str) -> dict[str, Any]:
-    """Read a JSON file of the store. StoreError where it is missing or no JSON; `made_by` writes it."""
+    """Read a JSON object of the store; raises StoreError if it is missing or damaged.
+
+    `made_by` is the asset that writes the file, for the message.
+    """
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -138,7 +141,7 @@ def read_json(path: Path, made_by: str) -> dict[str, Any]:
 
 
 def read_json_if_whole(path: Path) -> dict[str, Any]:
-    """Read as `read_json`; empty where the file is missing or no JSON."""
+    """Read a JSON object; return an empty one if the file is missing or damaged."""
     try:
         return read_json(path, "")
     except StoreError:

@@ -1,4 +1,4 @@
-"""The machine's cores, to share work among, and its free memory."""
+"""Threads on the machine's cores, and its free memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-# With fewer records, threads take longer to start than they save.
-FEW_RECORDS = 1 << 16
+FEW_RECORDS = 1 << 16  # below this, threads take longer to start than they save
 
 
 def threads_for(records: int) -> int:
-    """Return the number of threads that pay for this many records; 0 stands for the caller's own."""
+    """Return the number of threads worth starting for this many records; 0: use the caller's own."""
     return count_cores() if records > FEW_RECORDS else 0
 
 
@@ -37,17 +36,17 @@ def run_in_threads(
     threads: int,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """Run the tasks on `threads`, or on the caller's own if that is 0; return their results in order.
+    """Run the tasks on `threads` threads (0: on the caller's own) and return their results in order.
 
-    `on_progress` is called after each task with the number of completed tasks and of all. What a task raises
-    is raised, as is an interrupt: no further task is begun then, and no thread is left when this returns.
+    `on_progress` is called after each task with the numbers of completed and of all tasks. An exception of a
+    task, or an interrupt, is raised after the running tasks have ended; no further task is started.
     """
     results = []
     with ThreadPoolExecutor(min(threads, len(tasks))) if threads and tasks else nullcontext() as pool:
         pending = [pool.submit(task).result for task in tasks] if pool else tasks
         try:
-            for result_of in pending:
-                results.append(result_of())
+            for get_result in pending:
+                results.append(get_result())
                 if on_progress is not None:
                     on_progress(len(results), len(tasks))
         except BaseException:
@@ -58,10 +57,10 @@ def run_in_threads(
 
 
 def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    """Yield the results of `work` on each item, in order; only a few items are in memory at a time.
+    """Yield the results of `work` on each item in order, with only a few items in memory at a time.
 
-    Items are taken on the caller's own thread, which also does the work if `threads` is 0. What is raised
-    there is raised here, as is an interrupt: no thread is left then.
+    The caller's own thread fetches the items, and does the work if `threads` is 0. An exception of `work`, or
+    an interrupt, is raised after the running tasks have ended.
     """
     if not threads:
         yield from map(work, items)
@@ -71,7 +70,7 @@ def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], thread
         try:
             for item in items:
                 running.append(pool.submit(work, item))
-                del item  # only the task holds it now, and frees it when it ends
+                del item  # the task alone holds it, and frees it when it ends
                 if len(running) > threads:
                     yield running.popleft().result()
             while running:
@@ -80,11 +79,11 @@ def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], thread
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-_CGROUP = Path("/sys/fs/cgroup")  # of a container that may use less than its machine has
+_CGROUP = Path("/sys/fs/cgroup")  # limits of a container
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that this process can still take."""
+    """Return the bytes of memory that this process can still allocate."""
     import psutil
 
     available = int(psutil.virtual_memory().available)
@@ -95,17 +94,17 @@ def available_memory() -> int:
         return available
 
 
-_SWITCHED_OFF = "NPY_DISABLE_CPU_FEATURES"
+_DISABLED_FEATURES = "NPY_DISABLE_CPU_FEATURES"
 _ZEN_4 = {*range(0x10, 0x20), *range(0x60, 0x80), *range(0xA0, 0xB0)}  # models of AMD's family 25
-_WITH_LEVELS = (2, 4)  # NumPy calls AVX-512 by the level of the processor from this version on
+_NUMPY_WITH_LEVELS = (2, 4)  # from this version on, NumPy names AVX-512 by the processor's level
 
 
 def avoid_slow_sort(processor: Path = Path("/proc/cpuinfo")) -> None:
-    """Switch NumPy's AVX-512 off, before it is imported, where it sorts four times slower than with AVX2.
+    """Disable NumPy's AVX-512 on AMD's Zen 4, where sorting with it takes four times as long as with AVX2.
 
-    That is on AMD's Zen 4. Does nothing where NumPy is imported, or the environment says what is off.
+    Does nothing if NumPy is already imported or the environment already disables features.
     """
-    if "numpy" in sys.modules or _SWITCHED_OFF in os.environ or not _is_zen_4(processor):
+    if "numpy" in sys.modules or _DISABLED_FEATURES in os.environ or not _is_zen_4(processor):
         return
     from importlib.metadata import PackageNotFoundError, version
 
@@ -113,7 +112,9 @@ def avoid_slow_sort(processor: Path = Path("/proc/cpuinfo")) -> None:
         numbers = re.findall(r"\d+", version("numpy"))
     except PackageNotFoundError:
         return
-    os.environ[_SWITCHED_OFF] = "X86_V4" if tuple(map(int, numbers[:2])) >= _WITH_LEVELS else "AVX512F"
+    os.environ[_DISABLED_FEATURES] = (
+        "X86_V4" if tuple(map(int, numbers[:2])) >= _NUMPY_WITH_LEVELS else "AVX512F"
+    )
 
 
 def _is_zen_4(processor: Path) -> bool:

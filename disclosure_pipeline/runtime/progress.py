@@ -1,4 +1,4 @@
-"""Progress of long work, with the time that it still takes: on a line of a terminal, or in a log."""
+"""Progress of long work and its remaining time, on a terminal line or in a log."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from contextvars import ContextVar
 from typing import TypeAlias
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
-"""Called with the step that is under way, and how many of its parts, of how many, are completed.
+"""Called with the current step, the number of its completed parts, and their total.
 
-A total of 0 stands for records whose number is not known yet.
+A total of 0 means that parts are records whose number is not known yet.
 """
 
-_SECONDS_BETWEEN = 0.1  # two updates of the line
-_SECONDS_ALIKE = 1.0  # after which the line shows how long a step takes, whether it moves or not
-_LOGGED_EVERY = 10.0  # seconds
-_LONG = 2.0  # seconds: what ends before needs no time beside it
+_SECONDS_BETWEEN_UPDATES = 0.1
+_SECONDS_BETWEEN_REDRAWS = 1.0  # of a line without news, to update its time
+_SECONDS_BETWEEN_LOG_LINES = 10.0
+_SECONDS_WITHOUT_TIME = 2.0  # a shorter step shows no time
 _WIDTH = 78
 
 
@@ -34,13 +34,13 @@ _listener: ContextVar[OnProgress] = ContextVar("on_progress", default=ignore_pro
 
 
 def report_progress(step: str, completed: int, total: int) -> None:
-    """Tell whoever listens on this thread; nobody does by default."""
+    """Report progress to the listener of this thread, by default none."""
     _listener.get()(step, completed, total)
 
 
 @contextmanager
 def listen(on_progress: OnProgress) -> Iterator[None]:
-    """Hand what is reported while the block runs to `on_progress`."""
+    """Pass progress that is reported in the block to `on_progress`."""
     token = _listener.set(on_progress)
     try:
         yield
@@ -49,9 +49,9 @@ def listen(on_progress: OnProgress) -> Iterator[None]:
 
 
 def describe_progress(step: str, completed: int, total: int, seconds: float, since: float = 0.0) -> str:
-    """Describe a step after so many seconds: how far it is, and how long it takes yet.
+    """Describe how far a step is after `seconds`, and how long it will still take.
 
-    `since`: the seconds that have gone since it was so far.
+    `since`: seconds since the last part was completed.
 
     >>> describe_progress("Counting", 1, 4, 20), describe_progress("Counting", 1, 4, 30, since=10)
     ('Counting: 25 %, 60 s left', 'Counting: 25 %, 50 s left')
@@ -62,7 +62,7 @@ def describe_progress(step: str, completed: int, total: int, seconds: float, sin
         share = f"{step}: {100 * completed // total} %"
     else:
         share = f"{step}: {completed:,} records" if completed else step
-    if seconds < _LONG:
+    if seconds < _SECONDS_WITHOUT_TIME:
         return share
     if 0 < completed < total:
         left = (seconds - since) * (total - completed) / completed - since
@@ -76,13 +76,13 @@ def _format_seconds(seconds: int) -> str:
 
 
 class _Line:
-    """One line of the standard error stream, which is drawn again every second."""
+    """A line on standard error that is redrawn every second."""
 
     def __init__(self) -> None:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._step, self._completed, self._total = "", 0, 0
         self._began = self._updated_at = self._shown_at = 0.0
-        self._thread = threading.Thread(target=self._draw_again, daemon=True)
+        self._thread = threading.Thread(target=self._redraw, daemon=True)
 
     def update(self, step: str, completed: int, total: int) -> None:
         now = time.monotonic()
@@ -93,7 +93,7 @@ class _Line:
             self._updated_at = now
             if is_new:
                 self._began = now
-            elif not is_last and now - self._shown_at < _SECONDS_BETWEEN:
+            elif not is_last and now - self._shown_at < _SECONDS_BETWEEN_UPDATES:
                 return
             self._draw(now)
         if self._thread.ident is None:
@@ -106,11 +106,11 @@ class _Line:
         sys.stderr.write(f"\r{text[:_WIDTH]:<{_WIDTH}}")
         sys.stderr.flush()
 
-    def _draw_again(self) -> None:
-        while not self._ended.wait(_SECONDS_ALIKE):
+    def _redraw(self) -> None:
+        while not self._ended.wait(_SECONDS_BETWEEN_REDRAWS):
             with self._lock:
                 now = time.monotonic()
-                if now - self._shown_at >= _SECONDS_ALIKE and not self._ended.is_set():
+                if now - self._shown_at >= _SECONDS_BETWEEN_REDRAWS and not self._ended.is_set():
                     self._draw(now)
 
     def clear(self) -> None:
@@ -123,7 +123,7 @@ class _Line:
 
 @contextmanager
 def show_progress() -> Iterator[OnProgress]:
-    """Show what is reported while the block runs; the line is cleared at its end, however it ends."""
+    """Show progress that is reported in the block on a line that is cleared at its end."""
     line = _Line()
     try:
         with listen(line.update):
@@ -133,7 +133,7 @@ def show_progress() -> Iterator[OnProgress]:
 
 
 def log_progress(write: Callable[[str], object]) -> OnProgress:
-    """Return what writes the progress of a step into a log, every ten seconds; others hear it, too."""
+    """Return a listener that logs progress every ten seconds and passes it to the current listener, too."""
     outer = _listener.get()
     last_step, last_completed, began, written_at = "", 0, 0.0, time.monotonic()
 
@@ -144,23 +144,23 @@ def log_progress(write: Callable[[str], object]) -> OnProgress:
         if step != last_step or completed < last_completed:
             began = now
         last_step, last_completed = step, completed
-        if now - written_at >= _LOGGED_EVERY:
+        if now - written_at >= _SECONDS_BETWEEN_LOG_LINES:
             written_at = now
-            with suppress(Exception):  # no log stands in the way of a measurement
+            with suppress(Exception):  # a failing log must not stop a measurement
                 write(describe_progress(step, completed, total, now - began))
 
     return on_progress
 
 
-_SECONDS_TO_END = 0.8
+_SECONDS_BEFORE_EXIT = 0.8
 
 
 @contextmanager
 def watch_interrupts(code: int | None) -> Iterator[threading.Event]:
-    """Give the block what is set once an interrupt has come; with a `code` the process ends with it soon.
+    """Yield an event that is set on an interrupt; with a `code`, the process exits with it within a second.
 
-    Within a second, whatever it is doing: what does not end by itself, such as a long sort or threads, is cut
-    off. That is for work that leaves no files. Does nothing but on the main thread, where signals arrive.
+    The exit cuts off a long sort or running threads, so use a `code` only for work that writes no files.
+    Signals arrive on the main thread: on any other, the event is never set.
     """
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -171,12 +171,12 @@ def watch_interrupts(code: int | None) -> Iterator[threading.Event]:
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
 
     def watch() -> None:
-        while number := os.read(reader, 1):  # nothing once the block has ended
+        while number := os.read(reader, 1):  # empty once the block has ended
             if number[0] != signal.SIGINT:
                 continue
             interrupted.set()
             if code is not None:
-                time.sleep(_SECONDS_TO_END)
+                time.sleep(_SECONDS_BEFORE_EXIT)
                 sys.stderr.write(f"\r{'Interrupted.':<{_WIDTH}}\n")
                 sys.stderr.flush()
                 os._exit(code)

@@ -131,13 +131,13 @@ def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any])
 def test_an_approval_says_what_is_told_and_that_it_is_no_more(approved: dict[str, Any]) -> None:
     """The figure, others' and chance add up to what the clause says: nothing counts that chance explains."""
     learned = answer_questions(approved)[2]
-    assert re.fullmatch(r"\d+\.\d % of the people can be told their \w+\.", learned.sentence), (
+    assert re.fullmatch(r"\d+\.\d % of the people have their \w+ disclosed\.", learned.sentence), (
         learned.sentence
     )
     policy = {"repU": 50, "DiSCO": {"beyond": 20}}
     [copied, _, learned, _] = answer_questions(dossier(gates.HONEST, policy=policy))
     sentence = (
-        r"\d+\.\d % of the people can be told their \w+; from other people's records \d+\.\d %, by chance "
+        r"\d+\.\d % of the people have their \w+ disclosed; from other people's records \d+\.\d %, by chance "
         r"\d+\.\d %: (no more than chance explains|\d+\.\d points more)\."
     )
     assert re.fullmatch(sentence, learned.sentence), learned.sentence
@@ -344,7 +344,7 @@ def test_what_the_gate_documents_is_printed(approved: dict[str, Any]) -> None:
 def test_two_tables_without_a_gate() -> None:
     result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], ["work"])
     page = Page(render_result(result))
-    assert re.match(r"Measured: \d+\.\d % of the people can be told their work; other people's", page.text)
+    assert re.match(r"Measured: \d+\.\d % of the people have their work disclosed; other people's", page.text)
     assert "nothing here is an approval" in page.text
     assert "All clauses" not in page.text and "Four questions" not in page.text
 

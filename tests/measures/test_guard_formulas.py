@@ -125,13 +125,13 @@ def test_no_figure_is_no_chance(figure: float, by_chance: float) -> None:
 
 def test_hits_by_hand() -> None:
     """Arcsines of roots of both shares, apart by z standard errors; 3/8 and 3/4 as Anscombe has them."""
-    actual = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=0)
+    actual = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), independent=0)
     expected = math.asin(math.sqrt(8.75 / 1000))
     error = math.sqrt(1 / (4 * 500 + 2) + (1 + 1.5 * 2 / 4) / (2 * 1000))
     share = math.sin(expected + Z * error) ** 2
     assert actual == pytest.approx(100 * (share * 500.75 - 0.375) / 500)
     apart = math.asin(math.sqrt(0.2)) + Z * math.sqrt(1 / (4 * 500 + 2))
-    of_apart = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), apart=20)
+    of_apart = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), independent=20)
     assert of_apart == pytest.approx(100 * (math.sin(apart) ** 2 * 500.75 - 0.375) / 500)
 
 
@@ -158,7 +158,7 @@ def test_limits_of_hits(N_d: int, N_s: int, pairs: int, triples: int, apart: flo
 @pytest.mark.parametrize("records", [3, 20, 200])
 def test_a_few_verbatim_records_are_beyond_chance(records: int) -> None:
     """Where other people's records hardly ever show a unique one."""
-    assert hits_by_chance(HitCounts(records, 5, 0), Sizes(2000, records), apart=0.1) < 100
+    assert hits_by_chance(HitCounts(records, 5, 0), Sizes(2000, records), independent=0.1) < 100
 
 
 def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
@@ -169,7 +169,7 @@ def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
     beyond = 0
     for d, s in population:
         counts, sizes = hit_counts(d, s), Sizes(N, N)
-        by_chance = hits_by_chance(counts, sizes, apart=0)
+        by_chance = hits_by_chance(counts, sizes, independent=0)
         beyond += unique_hits(counts, sizes).unique_hits > by_chance
     return beyond / samples
 
@@ -260,7 +260,7 @@ def test_bounds_by_hand() -> None:
     assert figures.people_copied_beyond == pytest.approx(20 - min(by_GT, by_SD))
     doubled = people_copied(PeopleCounts(800, 50, 200, alone_in_SD=100), sizes)
     assert doubled.people_copied_expected == pytest.approx(by_GT)
-    apart = people_copied(counts, sizes, apart=30)
+    apart = people_copied(counts, sizes, independent=30)
     assert apart.people_copied_expected == 30
     assert apart.people_copied_by_chance >= 0
     assert (
