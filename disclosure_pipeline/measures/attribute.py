@@ -127,7 +127,7 @@ class Attribute:
     )
     DiS: float = figure(
         "disclosed in the synthetic table, right or wrong",
-        "People whose synthetic records, those with their keys, all have one target value: right or wrong.",
+        "People for whom all synthetic records with their keys have the same target value, right or wrong.",
         source=RAAB,
         finding="the synthetic table states one {column}, right or wrong, for {value} of the people",
     )

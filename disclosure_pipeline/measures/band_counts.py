@@ -303,14 +303,14 @@ def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -
     above = up_to[end] - up_to[high]
     within = within - without_self
     people, records = w.people[cells], below + within + above
-    found = (
+    matched = (
         CHANCE_SCALE - to_integer_chances(chance_of_none(records, draw))
         if draw
         else (records > 0) * CHANCE_SCALE
     )
     return DrawnGuessCounts(
         int((people * median_chances(below, within, above, draw)).sum()),
-        Grouped.sum_by_group(f.t[cells], people * found),
+        Grouped.sum_by_group(f.t[cells], people * matched),
     )
 
 

@@ -295,12 +295,12 @@ def chances_of_independent_columns(
         (np.bincount(column, minlength=size) / len(column))[column]
         for column, size in zip(codes, levels, strict=True)
     ]
-    found = alone or (
+    lone_records = alone or (
         find_lone_records([codes[k] for k in places], [levels[k] for k in places]) for places in sets
     )
     return [
         reduce(np.multiply, (shares[k][records] for k in places))
-        for places, records in zip(sets, found, strict=True)
+        for places, records in zip(sets, lone_records, strict=True)
     ]
 
 

@@ -260,13 +260,13 @@ def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> Membe
     >>> claim_by_distance(np.array([0, 0, 5, 9]), np.array([1, 4, 5, 6]), 0.25)
     MembershipClaims(members=2.0, of_members=4, others=1.0, of_others=4)
     """
-    wanted = rate * len(others)
+    claimed_others = rate * len(others)
     ordered = np.sort(others)
-    limit = ordered[min(int(wanted), len(others) - 1)]
+    limit = ordered[min(int(claimed_others), len(others) - 1)]
     nearer, tied = int((others < limit).sum()), int((others == limit).sum())
-    share = (wanted - nearer) / tied
-    found = float((members < limit).sum() + share * (members == limit).sum())
-    return MembershipClaims(found, len(members), wanted, len(others))
+    share = (claimed_others - nearer) / tied
+    claimed = float((members < limit).sum() + share * (members == limit).sum())
+    return MembershipClaims(claimed, len(members), claimed_others, len(others))
 
 
 def area_under_curve(members: IntArray, others: IntArray) -> tuple[float, float]:

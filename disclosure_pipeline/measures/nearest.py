@@ -131,7 +131,7 @@ def near_copies(
     distance of the nearest person of a part. Let g be the share of people to whom one part is that much
     nearer than the other. A fresh SD then has at most 1 - (1 - g)^times, by Jensen's inequality; it is also
     as near to a new person as SD records are to one another. The smaller of both is expected. Of the four
-    fractions, the one furthest beyond chance is returned.
+    fractions, the one with the largest difference is returned, preferably one beyond chance.
 
     >>> far, near = np.full(100, 100), np.full(100, 1)
     >>> near_copies(DistancesToParts(near, far, far), DistancesToParts(far, far, far), 60, 100, 1)[0]
@@ -140,7 +140,7 @@ def near_copies(
     Source: this project's own; the interval is Wilson's.
     """
     confidence = 1 - 1 / (ONCE_IN * comparisons * len(CLOSER))
-    found = []
+    by_factor = []
     for closer in CLOSER:
         share = people.share_much_nearer(closer)
         of_part, of_SD = people.share_of_parts(closer), synthetic.share_much_nearer(closer)
@@ -151,8 +151,8 @@ def near_copies(
         )
         lowest = wilson(share * units, units, confidence)[0]
         beyond, by_chance = share - expected, (highest - expected) + (share - lowest)
-        found.append((beyond > by_chance, beyond, by_chance))
-    _, beyond, by_chance = max(found)
+        by_factor.append((beyond > by_chance, beyond, by_chance))
+    _, beyond, by_chance = max(by_factor)
     return 100 * beyond, 100 * by_chance
 
 

@@ -178,13 +178,13 @@ def chance_of_right_match(f: IntArray, people: Floats) -> Floats:
     chosen = np.flatnonzero(~by_series)
     f, p, q = f[chosen], p[chosen], q[chosen]
     integral = -np.log(p) / q
-    found = p * integral
+    by_recursion = p * integral
     for number in range(_TWO, int(f.max(initial=1)) + 1):
         # v^(f-1) / (p + qv) = (v^(f-2) - p v^(f-2) / (p + qv)) / q
         integral = (1 / (number - 1) - p * integral) / q
         here = f == number
-        found[here] = (p * integral)[here]
-    chances[chosen] = found
+        by_recursion[here] = (p * integral)[here]
+    chances[chosen] = by_recursion
     return chances
 
 

@@ -139,8 +139,8 @@ def together(
 
     `comparisons`: number of targets.
     """
-    one = N_d * CHANCE_SCALE
-    any_others, beyond = percent(counts.any_others, one), percent(counts.any_at_n - counts.any_others, one)
+    N = N_d * CHANCE_SCALE
+    any_others, beyond = percent(counts.any_others, N), percent(counts.any_at_n - counts.any_others, N)
     error = standard_error(counts.squares, N_d)
     fresh = any_of_fresh_samples(DiSCO_others)
     by_chance = any_beyond_by_chance(fresh - any_others, error, comparisons)
