@@ -13,6 +13,7 @@ from figures import Figures, differences
 from measuring import Prepare, in_turn
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
 from results import ALL, GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results, machine, today
+from starting import measure_starts
 
 _LARGE = 1_000_000  # from more records on a tenth of them is measured, too
 
@@ -40,7 +41,9 @@ def measure(records: int, folder: Path) -> Results:
     runs = [(case, size) for size in gate_run.SIZES if size <= records for case in gate_run.RUN_CASES]
     costs = [gate_run.cost(case, size, folder) for case, size in runs]
     small = gate_run.small_cost(folder) if costs else None
-    return Results(today(), machine(), cases, protected, costs, small)
+    (folder / "home").mkdir()
+    starts = list(measure_starts(folder / "home")) if costs else []
+    return Results(today(), machine(), cases, protected, costs, small, starts)
 
 
 def _case(case: str, keys: Sequence[str], records: int, paths: Sequence[Path]) -> Comparison:

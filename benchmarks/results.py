@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gate_run import GateCost
 from measuring import Measured
+from starting import Start
 
 READ, OURS, GATE = (
     "Parquet read (pyarrow)",
@@ -50,7 +51,8 @@ class Comparison:
 class Results:
     """`cases`: the smaller sizes first.
 
-    `gate_runs`: runs of the gate against one measurement; `small_gate_run`: one over the demo's records.
+    `gate_runs`: runs of the gate against one measurement; `small_gate_run`: one over the demo's records;
+    `starts`: programs that only start, and runs that a shell launches.
     """
 
     day: str
@@ -59,6 +61,7 @@ class Results:
     protection: Sequence[Comparison]
     gate_runs: Sequence[GateCost] = ()
     small_gate_run: Measured | None = None
+    starts: Sequence[Start] = ()
 
     @property
     def largest(self) -> list[Comparison]:

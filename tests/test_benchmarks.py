@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import gate_run
 import measuring
 import report
+import starting
 from data import CASES, KEY_SETS, KEYS, TARGETS, tables
 from figures import ATTRIBUTE, CAP, IDENTITY, Figures, differences
 from measuring import Measured, Run
@@ -191,6 +192,26 @@ def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
     assert GATE not in summary and "uniform" not in summary
     smaller = [replace(cost, records=5) for cost in costs]
     assert "gate" not in report.summary(replace(results, gate_runs=smaller))
+
+
+def test_starts_are_measured_and_shown() -> None:
+    """A program that only prints; what a gate's programs take is for the benchmark itself."""
+    cpu, seconds, printed = starting._run(dict(os.environ), sys.executable, "-c", "print(7)")
+    assert 0 < cpu < 60 and 0 < seconds < 60 and printed == "7\n"
+    starts = [starting.Start("`check`", 1.0, "CPU s", 1.5), starting.Start("`dg launch`", 9.0, "s", 8)]
+    document = report.document(replace(_results(), starts=starts))
+    assert "| `check` | 1.00 CPU s | 1.5 CPU s |\n| `dg launch` | 9.00 s | 8 s |" in document
+    assert "| starting | `dg launch` | 9.00 s | 8 s |" in document
+    assert "| starting | `check`" not in document
+
+
+@only_in_ci("launches runs")
+def test_every_program_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (SIGNING_KEY, SALT):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(starting, "OFTEN", 1)
+    starts = list(starting.measure_starts(tmp_path))
+    assert len(starts) == 6 and all(start.seconds > 0 for start in starts)
 
 
 def _results() -> Results:

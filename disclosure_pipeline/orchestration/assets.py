@@ -129,7 +129,6 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             reasons = broken or {presentation.NOT_MEASURED: presentation.NOT_MEASURED}
             failure = refuse("undetermined", sentence, reasons, ["key_overlap"])
         else:
-            prepare_dossier()
             return StepOutcome(results)
         return StepOutcome([*results, list_candidates(graph)], failure)
 
@@ -138,6 +137,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
         @dg.asset(**settings, deps=list(map(dg.AssetKey.from_user_string, gate.synthetic_asset)))
         @gate_step()
         def synthetic(context: dg.AssetExecutionContext) -> StepOutcome:
+            prepare_dossier()
             remove_abandoned(graph.folders.store, graph.folders.staging)
             return describe_arrival(receive(graph.folders, context.partition_key))
 
@@ -149,6 +149,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @gate_step()
     def synthetic_of_asset(context: dg.AssetExecutionContext, syntheses: Any) -> StepOutcome:
         folders = graph.folders
+        prepare_dossier()
         remove_abandoned(folders.store, folders.staging)
         delivered = deliver(folders, context.partition_key, syntheses)
         return describe_arrival(receive(folders, context.partition_key, delivered))
