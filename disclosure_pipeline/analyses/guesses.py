@@ -144,7 +144,7 @@ def nearest_guess(
     for t in target_columns:
         for synthesis in range(1, len(tables.frames)):
             f, q, position = _count_cells(columns, t, synthesis)
-            votes = find_votes(f, q, numbers, of_others=False)
+            votes = find_votes(f, q, numbers, from_others=False)
             records[t.name, synthesis] = _record_frame(votes, position)
             drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
             rows[t.name, synthesis] = _figures(f if drawn is None else drawn, q, numbers, votes)
@@ -161,7 +161,9 @@ def _figures(
 ) -> dict[str, float]:
     """Return the figures of a synthesis; `at_n` are its cells and GT's, brought to equal sizes."""
     whole = nearest_guesses(votes)
-    by_SD, by_others = (find_votes(at_n, q, numbers, of_others=of_others) for of_others in (False, True))
+    by_SD, by_others = (
+        find_votes(at_n, q, numbers, from_others=from_others) for from_others in (False, True)
+    )
     guesses, others = nearest_guesses(by_SD), nearest_guesses(by_others)
     errors = errors_of_nearest_guesses(at_n, by_SD, by_others)
     row = {}

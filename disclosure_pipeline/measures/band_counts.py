@@ -117,7 +117,7 @@ def band_counts(
     if not len(f.q):
         return BandCounts.empty(len(certainties))
     w = _Windows.over(f, d, band, sizes)
-    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
+    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
     claimed = _count_common_claims(
         w.select_keys(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left))
     )
@@ -132,10 +132,10 @@ def band_counts(
         claimed_at_n=claimed.right_at_n,
         claimed_by_others=claimed.right_by_others,
         claimed_squares=claimed.squares,
-        certainty=tuple(_count_certain_claims(w, c, of_SD, of_GT) for c in certainties),
+        certainty=tuple(_count_certain_claims(w, c, synthetic_draw, others_draw) for c in certainties),
         guessed=guessed,
-        guessed_at_n=_guess(w, w.f.s, of_SD, without_self=False) if of_SD else guessed,
-        guessed_others=_guess(w, w.f.d, of_GT, without_self=True),
+        guessed_at_n=_guess(w, w.f.s, synthetic_draw, without_self=False) if synthetic_draw else guessed,
+        guessed_others=_guess(w, w.f.d, others_draw, without_self=True),
     )
 
 
@@ -273,7 +273,9 @@ def _chances_of_common_claim(w: _Windows) -> IntArray:
     return by_others
 
 
-def _count_certain_claims(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: Draw | None) -> ClaimCounts:
+def _count_certain_claims(
+    w: _Windows, c: Fraction, synthetic_draw: Draw | None, others_draw: Draw | None
+) -> ClaimCounts:
     f = w.f
     has_value = f.t != w.band.missing
     s, d, own = f.s * has_value, f.d * has_value, has_value[w.occupied]
@@ -290,7 +292,9 @@ def _count_certain_claims(w: _Windows, c: Fraction, of_SD: Draw | None, of_GT: D
     s_q = f.at_cells(in_q, w.occupied)
     right = total(w.people[w.occupied], reaches_share(near, s_q, c))
     claimed = total(f.sum_by_q(w.people), claimed_q)
-    return _count_claims(w, claimed, right, chances(near, s_q, of_SD), chances(near_others, in_others, of_GT))
+    return _count_claims(
+        w, claimed, right, chances(near, s_q, synthetic_draw), chances(near_others, in_others, others_draw)
+    )
 
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:

@@ -166,10 +166,14 @@ def bands(
     level. `with_others`: iS_others in GT records. `whole`: denominator of the percentages, by default N_d.
     """
     N_d, by_place = whole or sizes.N_d, left_t[band.order]
-    of_SD, of_GT = draw_of_synthetic(sizes), draw_of_others(sizes)
+    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
     overall = _overall_chances(s_t[band.order], band, None, without_self=False)
-    at_n = _overall_chances(s_t[band.order], band, of_SD, without_self=False) if of_SD else overall
-    others = _overall_chances(d_t[band.order], band, of_GT, without_self=True)
+    at_n = (
+        _overall_chances(s_t[band.order], band, synthetic_draw, without_self=False)
+        if synthetic_draw
+        else overall
+    )
+    others = _overall_chances(d_t[band.order], band, others_draw, without_self=True)
     guessed = count_right_guesses_of_draw(counts.guessed, by_place, overall)
     right = (
         count_right_guesses_of_draw(counts.guessed_at_n, by_place, at_n),

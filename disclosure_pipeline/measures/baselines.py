@@ -125,13 +125,13 @@ def baseline_counts(
     drawn_from_SD, drawn_from_GT = count_drawn_guesses(f, d, no_guess, sizes)
     occupied = np.flatnonzero(d)
     in_SD = occupied[f.s_q[occupied] > 0]
-    apart, apart_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
-    near, near_in_SD = apart <= sizes.others_left, apart_in_SD <= sizes.synthetic_left
+    other_levels, other_levels_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
+    kept, kept_in_SD = other_levels <= sizes.others_left, other_levels_in_SD <= sizes.synthetic_left
     return BaselineCounts(
         by_d_q=Grouped.sum_by_group(f.d_q[occupied], d[occupied]),
         by_s_q=Grouped.sum_by_group(f.s_q[in_SD], d[in_SD]),
-        by_other_levels=Grouped.sum_by_group(apart[near], d[occupied[near]]),
-        by_other_levels_in_SD=Grouped.sum_by_group(apart_in_SD[near_in_SD], d[in_SD[near_in_SD]]),
+        by_other_levels=Grouped.sum_by_group(other_levels[kept], d[occupied[kept]]),
+        by_other_levels_in_SD=Grouped.sum_by_group(other_levels_in_SD[kept_in_SD], d[in_SD[kept_in_SD]]),
         left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
         squares=_square_differences(f, sizes, left, left_s, _disclosed_beyond_by_key(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
@@ -314,7 +314,7 @@ def baselines(
     left_by_d_q = counts.by_d_q if counts.left_by_d_q is None else counts.left_by_d_q
     DCAP_others = share(_count_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_count_attributed_at_n(totals.DCAP, sizes))
-    of_SD = count_right_guesses(counts.guessed, left_t, s_t, no_guess)
+    right_from_SD = count_right_guesses(counts.guessed, left_t, s_t, no_guess)
     at_n, others, error = compare_guesses(
         counts, Guessing(sizes, d_t, s_t, left_t, no_guess), sizes.N_d, sizes.n
     )
@@ -332,7 +332,7 @@ def baselines(
         DCAP_others=DCAP_others,
         DCAP_beyond=DCAP - DCAP_others,
         DCAP_beyond_se=standard_error(counts.squares.DCAP, sizes.N_d),
-        guessed=percent(of_SD, N),
+        guessed=percent(right_from_SD, N),
         guessed_at_n=percent(at_n, N),
         guessed_others=percent(others, N),
         guessed_beyond=percent(at_n - others, N),

@@ -260,17 +260,17 @@ def anonymity_loss(
     """
     PRC, c = _best(attack, records)
     PRC_others, c_others = _best(others, records)
-    of_attack, of_others = attack[c], others[c_others]
-    left, left_of_others = _shortfall(of_attack, records), _shortfall(of_others, records)
+    attack_counts, others_counts = attack[c], others[c_others]
+    shortfall, others_shortfall = (_shortfall(counts, records) for counts in (attack_counts, others_counts))
     return AnonymityLoss(
-        ALC=(left_of_others - left) / left_of_others if left_of_others > 0 else 0.0,
+        ALC=(others_shortfall - shortfall) / others_shortfall if others_shortfall > 0 else 0.0,
         PRC=PRC,
         PRC_others=PRC_others,
-        precision=percent(of_attack.right, of_attack.claimed),
-        recall=percent(of_attack.claimed, records),
+        precision=percent(attack_counts.right, attack_counts.claimed),
+        recall=percent(attack_counts.claimed, records),
         certainty=float(c),
-        precision_others=percent(of_others.right, of_others.claimed),
-        recall_others=percent(of_others.claimed, records),
+        precision_others=percent(others_counts.right, others_counts.claimed),
+        recall_others=percent(others_counts.claimed, records),
         certainty_others=float(c_others),
     )
 

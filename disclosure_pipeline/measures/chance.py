@@ -94,12 +94,12 @@ def permuted_DCAP(f: FrequencyTable) -> PermutedDCAP:  # noqa: N802 (a name of t
     d, s_q, t, q = f.d[in_both], f.s_q[in_both].astype(np.float64), f.t[in_both], f.q[in_both]
     a, N = d / s_q, f.N_s
     mean = math.fsum(s_t[t] * d) / N
-    of_q = np.bincount(q, weights=s_t[t] * a, minlength=f.keys)  # N times a(q, .)
-    of_t = np.bincount(t, weights=d, minlength=f.targets)  # N times a(., t)
+    a_q = np.bincount(q, weights=s_t[t] * a, minlength=f.keys)  # N times a(q, .)
+    a_t = np.bincount(t, weights=d, minlength=f.targets)  # N times a(., t)
     size_of_q = np.zeros(f.keys)
     size_of_q[q] = s_q
     raw = math.fsum(s_q * s_t[t] * a**2)
-    between = math.fsum(size_of_q * of_q**2) / N + math.fsum(s_t * of_t**2) / N
+    between = math.fsum(size_of_q * a_q**2) / N + math.fsum(s_t * a_t**2) / N
     squares = raw - between + mean**2
     variance = squares / max(N - 1, 1) if squares > _ROUNDING * raw else 0.0
     return PermutedDCAP(mean, variance, float(a.max(initial=0.0)))
@@ -185,12 +185,12 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparis
     negative-binomial data", for arcsines; Bonferroni for the comparisons.
     """
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    of_SD = _HALF / (sizes.N_s + _HALF)  # twice the variance of its arcsine
-    of_GT = (1 + 1.5 * counts.triples / max(counts.pairs, 1)) / sizes.N_d
+    variance_SD = _HALF / (sizes.N_s + _HALF)  # twice the variance of its arcsine
+    variance_GT = (1 + 1.5 * counts.triples / max(counts.pairs, 1)) / sizes.N_d
     new_people = (2 * counts.pairs + _THREE_QUARTERS) / sizes.N_d
     return max(
-        _limit(new_people, z * math.sqrt((of_SD + of_GT) / 2), sizes.N_s),
-        _limit(independent / 100, z * math.sqrt(of_SD / 2), sizes.N_s),
+        _limit(new_people, z * math.sqrt((variance_SD + variance_GT) / 2), sizes.N_s),
+        _limit(independent / 100, z * math.sqrt(variance_SD / 2), sizes.N_s),
     )
 
 

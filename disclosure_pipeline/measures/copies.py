@@ -105,8 +105,8 @@ def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
     """
     hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
     p = min(2 * counts.pairs / max(sizes.N_d, 1), 1.0)
-    of_GT = (4 * counts.pairs + 6 * counts.triples) / max(sizes.N_d, 1) ** 2
-    return UniqueHits(hits, others, hits - others, 100 * error_of_share(p, sizes.N_s, of_GT))
+    variance_GT = (4 * counts.pairs + 6 * counts.triples) / max(sizes.N_d, 1) ** 2
+    return UniqueHits(hits, others, hits - others, 100 * error_of_share(p, sizes.N_s, variance_GT))
 
 
 @dataclass(frozen=True)
@@ -202,13 +202,13 @@ def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Cop
     copied, repeated = percent(counts.copies, sizes.N_s), percent(counts.repeated, sizes.N_d)
     unique = unique_hits(counts.unique, sizes)
     p, f1 = counts.repeated / max(sizes.N_d, 1), sizes.N_d - counts.repeated
-    of_GT = (f1 * p + 2 * counts.unique.pairs) / max(sizes.N_d, 1) ** 2
+    variance_GT = (f1 * p + 2 * counts.unique.pairs) / max(sizes.N_d, 1) ** 2
     together = math.sqrt(records_per_unit)
     return Copies(
         copies=copied,
         copies_others=repeated,
         copies_beyond=copied - repeated,
-        copies_beyond_se=100 * together * error_of_share(p, sizes.N_s, of_GT),
+        copies_beyond_se=100 * together * error_of_share(p, sizes.N_s, variance_GT),
         unique_copies=unique.unique_hits,
         unique_copies_others=unique.unique_hits_others,
         unique_copies_beyond=unique.unique_hits_beyond,
@@ -216,13 +216,13 @@ def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Cop
     )
 
 
-def error_of_share(p: float, records: int, of_expected: float = 0.0) -> float:
+def error_of_share(p: float, records: int, expected_variance: float = 0.0) -> float:
     """Return the standard error of a share of `records` minus its expected share p, at least one record.
 
-    `of_expected`: variance of p itself.
+    `expected_variance`: variance of p itself.
     """
     p = min(p, 1.0)
-    return max(math.sqrt(p * (1 - p) / max(records, 1) + of_expected), 1 / max(records, 1))
+    return max(math.sqrt(p * (1 - p) / max(records, 1) + expected_variance), 1 / max(records, 1))
 
 
 EXPECTED_MISSES = 10.0

@@ -151,9 +151,9 @@ def drawn_guess_counts(
     guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
     if not len(guessable):
         return DrawnGuessCounts.empty()
-    of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
+    records_of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
     named = to_integer_chances(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
-    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(of_q, draw))
+    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q, draw))
     people = d[guessable]
     return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
 
@@ -162,10 +162,10 @@ def count_drawn_guesses(
     f: FrequencyTable, d: IntArray, no_guess: Mask, sizes: Sizes
 ) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
     """Count guesses from a draw of SD and from a draw of the others; None if nothing is drawn."""
-    of_SD, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
+    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
     return (
-        drawn_guess_counts(f, d, f.s, no_guess, of_SD) if of_SD else None,
-        drawn_guess_counts(f, d, f.d, no_guess, of_others) if of_others else None,
+        drawn_guess_counts(f, d, f.s, no_guess, synthetic_draw) if synthetic_draw else None,
+        drawn_guess_counts(f, d, f.d, no_guess, others_draw) if others_draw else None,
     )
 
 

@@ -155,9 +155,9 @@ def _square_differences(cells: CellCounts, chances: DrawChances) -> int:
     """Return the sum of the squares of what the records of each q add to DiSCO_beyond."""
     if not cells.d.size:
         return 0
-    of_SD, of_others = to_integer_chances(chances.q0), to_integer_chances(chances.p0)
-    added = _look_up(of_SD, cells.s_q - cells.s) - _look_up(of_others, cells.d_q - cells.d)
-    added -= _look_up(of_SD, cells.s_q) - _look_up(of_others, np.maximum(cells.d_q - 1, 0))
+    q0, p0 = to_integer_chances(chances.q0), to_integer_chances(chances.p0)
+    added = _look_up(q0, cells.s_q - cells.s) - _look_up(p0, cells.d_q - cells.d)
+    added -= _look_up(q0, cells.s_q) - _look_up(p0, np.maximum(cells.d_q - 1, 0))
     added *= cells.d
     return sum_of_squares(added.sum(axis=0) if cells.first is None else np.add.reduceat(added, cells.first))
 

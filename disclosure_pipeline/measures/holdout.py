@@ -109,10 +109,12 @@ class HoldoutComparison:
     )
 
 
-def compare_with_holdout(of_GT: float, N_d: float, of_holdout: float, records: float) -> HoldoutComparison:
+def compare_with_holdout(
+    ground_truth: float, N_d: float, holdout: float, records: float
+) -> HoldoutComparison:
     """Compare a percentage of N_d GT records with one of `records` holdout records (or units)."""
-    low, high = newcombe(of_GT / 100 * N_d, N_d, of_holdout / 100 * records, records)
-    return HoldoutComparison(of_GT, of_holdout, of_GT - of_holdout, 100 * low, 100 * high)
+    low, high = newcombe(ground_truth / 100 * N_d, N_d, holdout / 100 * records, records)
+    return HoldoutComparison(ground_truth, holdout, ground_truth - holdout, 100 * low, 100 * high)
 
 
 @dataclass(frozen=True)
@@ -226,29 +228,29 @@ class Membership:
 
 @dataclass(frozen=True)
 class MembershipClaims:
-    """Numbers of people claimed to have taken part: `members` of `of_members`, `others` of `of_others`."""
+    """Numbers of members and of others, and how many of each are claimed to have taken part."""
 
+    claimed_members: float
     members: float
-    of_members: float
+    claimed_others: float
     others: float
-    of_others: float
 
     def scale(self, per_member: float, per_other: float) -> MembershipClaims:
         """Return the numbers in people, given the records per member and per other person."""
         return MembershipClaims(
+            self.claimed_members / per_member,
             self.members / per_member,
-            self.of_members / per_member,
+            self.claimed_others / per_other,
             self.others / per_other,
-            self.of_others / per_other,
         )
 
     def rates(self, confidence: float = CONFIDENCE) -> tuple[float, Interval, float, Interval]:
         """Return TPR, its interval, FPR, and its interval, as shares of 1."""
         return (
-            self.members / self.of_members,
-            clopper_pearson(self.members, self.of_members, confidence),
-            self.others / self.of_others,
-            clopper_pearson(self.others, self.of_others, confidence),
+            self.claimed_members / self.members,
+            clopper_pearson(self.claimed_members, self.members, confidence),
+            self.claimed_others / self.others,
+            clopper_pearson(self.claimed_others, self.others, confidence),
         )
 
 
@@ -258,7 +260,7 @@ def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> Membe
     Of records at exactly that distance, a share is counted.
 
     >>> claim_by_distance(np.array([0, 0, 5, 9]), np.array([1, 4, 5, 6]), 0.25)
-    MembershipClaims(members=2.0, of_members=4, others=1.0, of_others=4)
+    MembershipClaims(claimed_members=2.0, members=4, claimed_others=1.0, others=4)
     """
     claimed_others = rate * len(others)
     ordered = np.sort(others)
@@ -271,19 +273,19 @@ def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> Membe
 
 def area_under_curve(members: IntArray, others: IntArray) -> tuple[float, float]:
     """Return the AUC of members being nearer (a share of 1) and its standard error; ties count half."""
-    m, n = len(members), len(others)
 
     def share_below(values: IntArray, ordered: IntArray) -> np.ndarray:
         below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
         return (below + up_to) / (2 * len(ordered))
 
-    of_members = 1 - share_below(members, np.sort(others))
-    of_others = share_below(others, np.sort(members))
-    AUC = float(of_members.mean())
+    member_shares = 1 - share_below(members, np.sort(others))
+    other_shares = share_below(others, np.sort(members))
+    AUC = float(member_shares.mean())
     spread = sum(
-        float(part.var(ddof=1)) / len(part) if len(part) > 1 else 0.25 for part in (of_members, of_others)
+        float(shares.var(ddof=1)) / len(shares) if len(shares) > 1 else 0.25
+        for shares in (member_shares, other_shares)
     )
-    return AUC, max(math.sqrt(spread), 1 / (2 * max(m, n)))
+    return AUC, max(math.sqrt(spread), 1 / (2 * max(len(members), len(others))))
 
 
 def membership(
@@ -304,20 +306,20 @@ def membership(
         per_person: Records per person in GT and in the holdout.
         claim: The claimed ε and δ.
     """
-    of_distance = {name: claim_by_distance(members, others, rate) for name, rate in RATES.items()}
-    attackers = [found.scale(*per_person) for found in (keys, records, *of_distance.values())]
+    by_distance = {name: claim_by_distance(members, others, rate) for name, rate in RATES.items()}
+    attackers = [claims.scale(*per_person) for claims in (keys, records, *by_distance.values())]
     figures: dict[str, float] = {}
-    for name, found in zip(("advantage_keys", "advantage_records"), attackers, strict=False):
-        TPR, of_members, FPR, of_others = found.rates()
+    for name, claims in zip(("advantage_keys", "advantage_records"), attackers, strict=False):
+        TPR, TPR_interval, FPR, FPR_interval = claims.rates()
         figures[name] = 100 * (TPR - FPR)
-        figures[f"{name}_low"] = 100 * (of_members[0] - of_others[1])
-        figures[f"{name}_high"] = 100 * (of_members[1] - of_others[0])
-    for name, found in zip(RATES, attackers[2:], strict=True):
-        TPR, (low, high), _, _ = found.rates()
+        figures[f"{name}_low"] = 100 * (TPR_interval[0] - FPR_interval[1])
+        figures[f"{name}_high"] = 100 * (TPR_interval[1] - FPR_interval[0])
+    for name, claims in zip(RATES, attackers[2:], strict=True):
+        TPR, (low, high), _, _ = claims.rates()
         figures |= {name: 100 * TPR, f"{name}_low": 100 * low, f"{name}_high": 100 * high}
     AUC, error = area_under_curve(members, others)
     epsilon, delta = (math.nan, 0.0) if claim is None else claim
-    ruled_out = max(find_ruled_out_epsilon(found, delta, len(attackers)) for found in attackers)
+    ruled_out = max(find_ruled_out_epsilon(claims, delta, len(attackers)) for claims in attackers)
     return Membership(
         **figures,
         AUC=100 * AUC,
@@ -328,7 +330,7 @@ def membership(
     )
 
 
-def find_ruled_out_epsilon(found: MembershipClaims, delta: float, attackers: int = 1) -> float:
+def find_ruled_out_epsilon(claims: MembershipClaims, delta: float, attackers: int = 1) -> float:
     """Return the largest ε that one attacker rules out, 0 if none.
 
     The error probability of `RULED_OUT` is divided by the number of attackers and the ends of the intervals.
@@ -337,5 +339,5 @@ def find_ruled_out_epsilon(found: MembershipClaims, delta: float, attackers: int
     4.17
     """
     confidence = 1 - (1 - RULED_OUT) / attackers
-    _, (TPR, _), _, (_, FPR) = found.rates(confidence)
+    _, (TPR, _), _, (_, FPR) = claims.rates(confidence)
     return max(0.0, math.log((TPR - delta) / FPR)) if delta < TPR else 0.0

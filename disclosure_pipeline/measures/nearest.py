@@ -143,11 +143,11 @@ def near_copies(
     by_factor = []
     for closer in CLOSER:
         share = people.share_much_nearer(closer)
-        of_part, of_SD = people.share_of_parts(closer), synthetic.share_much_nearer(closer)
-        expected = min(_at_least_once(of_part, times), of_SD)
+        part_share, SD_share = people.share_of_parts(closer), synthetic.share_much_nearer(closer)
+        expected = min(_at_least_once(part_share, times), SD_share)
         highest = min(
-            _at_least_once(wilson(of_part * units, units, confidence)[1], times),
-            wilson(of_SD * units, units, confidence)[1],
+            _at_least_once(wilson(part_share * units, units, confidence)[1], times),
+            wilson(SD_share * units, units, confidence)[1],
         )
         lowest = wilson(share * units, units, confidence)[0]
         beyond, by_chance = share - expected, (highest - expected) + (share - lowest)
@@ -224,8 +224,8 @@ def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes)
     cells = np.flatnonzero(f.d)
     first = np.flatnonzero(first_of_run(f.q[cells]))
 
-    def error(shares: Floats, of_others: Floats) -> float:
-        added = (to_integer_chances(shares) - to_integer_chances(of_others)) * f.d[cells]
+    def error(shares: Floats, others_shares: Floats) -> float:
+        added = (to_integer_chances(shares) - to_integer_chances(others_shares)) * f.d[cells]
         return standard_error(sum_of_squares(np.add.reduceat(added, first)), f.N_d)
 
     right, right_of_others = (votes.is_named / np.maximum(votes.levels, 1) for votes in (by_SD, by_others))
@@ -233,14 +233,16 @@ def errors_of_nearest_guesses(f: FrequencyTable, by_SD: Votes, by_others: Votes)
     return {"accuracy": error(right, right_of_others), "score": error(score, score_of_others)}
 
 
-def find_votes(f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], *, of_others: bool) -> Votes:
+def find_votes(
+    f: FrequencyTable, keys: Keys, numbers: Sequence[Floats | None], *, from_others: bool
+) -> Votes:
     """Return how the nearest SD records, or the nearest other GT records, vote on every GT record.
 
     `numbers[k]` holds the levels of key k scaled to 0..1, NaN for a level that is no number; it is None for a
     categorical key. The distance is the sum over the keys of |difference|, or of 0 (equal levels) and 1.
     `f` and `keys` are of one GT and one SD.
     """
-    r, leave_out_self = f.d if of_others else f.s, of_others
+    r, leave_out_self = f.d if from_others else f.s, from_others
     cells = np.flatnonzero(f.d)
     votes = _votes_of_same_key(f, cells, r, leave_out_self=leave_out_self)
     lonely = np.flatnonzero(votes.pool == 0)

@@ -98,7 +98,7 @@ def subgroup(f: FrequencyTable, d: IntArray, no_guess: Mask) -> Subgroup:
     counts = baseline_counts(f, sizes, no_guess, d)
     guessed_beyond, error = math.nan, math.nan
     if records:
-        d_t, s_t, people_t = (f.per_target(of_cells) for of_cells in (f.d, f.s, d))
+        d_t, s_t, people_t = (f.per_target(records_by_cell) for records_by_cell in (f.d, f.s, d))
         n = min(sizes.n, records)
         guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
         right, right_others, error = compare_guesses(counts, guessing, records, n)

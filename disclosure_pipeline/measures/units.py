@@ -95,8 +95,8 @@ def baselines_of_units(
     `left`, `left_s`: GT and SD records that the exclusions leave in each cell; None if nothing is excluded.
     `no_guess` marks the target levels that nobody guesses (shape: targets).
     """
-    kept = np.ones(len(cells.cell), dtype=np.int64) if left is None else (left > 0)[cells.cell].astype(int)
-    people = cells.records * kept
+    is_left = np.ones(len(cells.cell), dtype=np.int64) if left is None else (left > 0)[cells.cell].astype(int)
+    people = cells.records * is_left
     s = f.s if left_s is None else left_s
     s_q = f.s_q if left_s is None else f.per_key(s)[f.q]
     d_q = f.d_q if left is None else f.per_key(left)[f.q]
@@ -108,28 +108,28 @@ def baselines_of_units(
         products[figure] += (grouped.sums * chances).tolist()
 
     for own in np.unique(cells.size).tolist():
-        of_size = np.flatnonzero(cells.size == own)
-        sizes, at = Sizes(f.N_d, f.N_s, own), cells.cell[of_size]
-        c, in_SD = people[of_size], f.s_q[at] > 0
-        others, others_t = f.d_q[at] - cells.in_q[of_size], f.d[at] - cells.records[of_size]
+        entries = np.flatnonzero(cells.size == own)
+        sizes, at = Sizes(f.N_d, f.N_s, own), cells.cell[entries]
+        c, in_SD = people[entries], f.s_q[at] > 0
+        others, others_t = f.d_q[at] - cells.in_q[entries], f.d[at] - cells.records[entries]
         by_others = Grouped.sum_by_group(others, c)
         by_s_q = Grouped.sum_by_group(f.s_q[at][in_SD], c[in_SD])
-        apart, apart_in_SD = others - others_t, (f.s_q[at] - f.s[at])[in_SD]
-        near, near_in_SD = apart <= sizes.others_left, apart_in_SD <= sizes.synthetic_left
-        by_apart = Grouped.sum_by_group(apart[near], c[near])
-        by_apart_in_SD = Grouped.sum_by_group(apart_in_SD[near_in_SD], c[in_SD][near_in_SD])
+        other_levels, other_levels_in_SD = others - others_t, (f.s_q[at] - f.s[at])[in_SD]
+        kept, kept_in_SD = other_levels <= sizes.others_left, other_levels_in_SD <= sizes.synthetic_left
+        by_other_levels = Grouped.sum_by_group(other_levels[kept], c[kept])
+        by_other_levels_in_SD = Grouped.sum_by_group(other_levels_in_SD[kept_in_SD], c[in_SD][kept_in_SD])
         add("iS_others", by_others, 1 - sizes.p0(by_others.groups))
         add("iS", by_s_q, 1 - sizes.q0(by_s_q.groups))
-        add("certain_others", by_apart, sizes.p0(by_apart.groups))
+        add("certain_others", by_other_levels, sizes.p0(by_other_levels.groups))
         add("absent_others", by_others, sizes.p0(by_others.groups))
-        add("certain", by_apart_in_SD, sizes.q0(by_apart_in_SD.groups))
+        add("certain", by_other_levels_in_SD, sizes.q0(by_other_levels_in_SD.groups))
         add("absent", by_s_q, sizes.q0(by_s_q.groups))
-        with_key = d_q[at] - own_left[of_size]
+        with_key = d_q[at] - own_left[entries]
         attributed = Grouped.sum_by_group(with_key, c * others_t)
         add("DCAP_others", attributed, _share_if_drawn(attributed.groups, sizes.p0(attributed.groups)))
         attributed = Grouped.sum_by_group(s_q[at], c * s[at])
         add("DCAP", attributed, _share_if_drawn(attributed.groups, sizes.q0(attributed.groups)))
-        less = to_integer_chances(sizes.p0(apart)) - to_integer_chances(sizes.p0(others))
+        less = to_integer_chances(sizes.p0(other_levels)) - to_integer_chances(sizes.p0(others))
         np.add.at(added["iS"], f.q[at], c * found_beyond(others, f.s_q[at], sizes))
         at_n = to_integer_chances(sizes.q0(f.s_q[at] - f.s[at])) - to_integer_chances(sizes.q0(f.s_q[at]))
         np.add.at(added["DiSCO"], f.q[at], c * (at_n - less))
@@ -224,12 +224,12 @@ def _guess_from_others(
     units = len(np.unique(cells.unit))
     is_small = int(levels.sum()) + units * np.count_nonzero(f.per_target(f.d)) <= _MAX_LEVELS_OF_SMALL_TABLE
     for size in np.unique(cells.size).tolist():
-        sizes, of_size = Sizes(f.N_d, f.N_s, size), cells.size == size
+        sizes, is_chosen = Sizes(f.N_d, f.N_s, size), cells.size == size
         draw = draw_of_others(sizes)
         if draw is None:
-            undrawn |= of_size
+            undrawn |= is_chosen
         elif size == 1:
-            d = _people_by_cell(f, cells, people * of_size)
+            d = _people_by_cell(f, cells, people * is_chosen)
             overall_of_level = overall_chances(f.per_target(f.d), no_guess, draw)
             counts = drawn_guess_counts(f, d, f.d, no_guess, draw)
             by_key += count_right_by_key_of_draw(counts, f.per_target(d), overall_of_level)
@@ -238,7 +238,7 @@ def _guess_from_others(
             # In large tables, units whose records are drawn about equally often share their draws.
             alike = size if is_small else round(math.log(draw.chance), 2)
             known = drawn.get(alike, (draw, np.zeros(len(people), dtype=bool)))
-            drawn[alike] = (known[0], known[1] | of_size)
+            drawn[alike] = (known[0], known[1] | is_chosen)
     guess = _guess_from_draw if is_small else _guess_from_seeded_draws
     for draw, of_sizes in drawn.values():
         without_own = Draw(draw.n, draw.records, without_self=False)
@@ -297,8 +297,8 @@ def _modes_without_own(q: IntArray, r: IntArray, cells: UnitCells, own: IntArray
     at_entries = np.repeat(largest, entries)
     changed = (rest == at_entries).astype(np.int64) - (r[cells.cell] == at_entries)
     modes = modes + np.add.reduceat(changed, first)
-    of_q = np.add.reduceat(r, np.flatnonzero(first_of_run(q)))[np.cumsum(first_of_run(q)) - 1]
-    others = of_q[cells.cell[first]] - np.add.reduceat(own, first)
+    records_of_q = np.add.reduceat(r, np.flatnonzero(first_of_run(q)))[np.cumsum(first_of_run(q)) - 1]
+    others = records_of_q[cells.cell[first]] - np.add.reduceat(own, first)
     named = (rest == at_entries) & (rest > 0)
     return np.where(named, np.repeat(modes, entries), 0), np.repeat(others > 0, entries)
 
@@ -313,10 +313,10 @@ class _Others:
 
 
 def _guess_from_seeded_draws(
-    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
+    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, is_chosen: Mask, draw: Draw
 ) -> tuple[int, int]:
     """Estimate `_guess_from_draw` from a few seeded draws."""
-    by_key, always, people = 0, 0, people * of_size
+    by_key, always, people = 0, 0, people * is_chosen
     for seed in range(_DRAWS):
         drawn = np.random.default_rng(seed).binomial(others.own, draw.chance)
         r = np.zeros(len(f.q), dtype=np.int64)
@@ -332,16 +332,16 @@ def _guess_from_seeded_draws(
 
 
 def _guess_from_draw(
-    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, of_size: Mask, draw: Draw
+    f: FrequencyTable, cells: UnitCells, others: _Others, people: IntArray, is_chosen: Mask, draw: Draw
 ) -> tuple[int, int]:
     """Return right guesses of some entries, averaged over all draws of the others: by key, and overall."""
-    chosen = np.flatnonzero(of_size)
+    chosen = np.flatnonzero(is_chosen)
     r = np.zeros(len(f.q), dtype=np.int64)
     np.add.at(r, cells.cell, others.own)
     named = to_integer_chances(_chances_without_own(f.q, r, cells, others.own, chosen, draw))
-    of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
+    records_of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
     own_in_q = _sum_by(cells.pair, others.own)[cells.pair[chosen]]
-    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(of_q - own_in_q, draw))
+    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q - own_in_q, draw))
     of_units = np.unique(others.place[chosen])
     one_q = np.zeros(f.targets, dtype=np.int64)
     of_entries = np.zeros(len(others.overall.cell), dtype=np.int64)

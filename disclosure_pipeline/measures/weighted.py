@@ -101,14 +101,14 @@ def weigh_copies(alone: Mask, found: Mask, expected: float, error: float, weight
     the standard error of people_copied_beyond.
     """
     weights = PlacedWeights(weight, weight**2)
-    of_alone, error_of_alone = weights.share(alone)
+    share_alone, error_alone = weights.share(alone)
     chance = expected / 100 * len(alone) / max(int(alone.sum()), 1)
     copied = _name_shares({"people_copied": found}, weights)
     by_fresh, beyond = (f"people_copied_{name}{WEIGHTED}" for name in ("expected", "beyond"))
     return copied | {
-        by_fresh: chance * of_alone,
-        f"{by_fresh}_se": chance * error_of_alone,
-        beyond: copied[f"people_copied{WEIGHTED}"] - chance * of_alone,
+        by_fresh: chance * share_alone,
+        f"{by_fresh}_se": chance * error_alone,
+        beyond: copied[f"people_copied{WEIGHTED}"] - chance * share_alone,
         f"{beyond}_se": error * math.sqrt(_inflate_variance(weight)),
     }
 
@@ -136,8 +136,8 @@ def weigh_target(
             by_chance[at] = chance_of_one_level(int(s_t[t]), f.N_s, f.s_q[at])
     shares |= {"DiSCO_chance": by_chance, "DiSCO_excess": shares["DiSCO"] - by_chance}
     for name, counts in (("CAPd", d), ("DCAP", s)):
-        of_key = f.per_key(counts)[f.q]
-        shares[name] = np.divide(counts, of_key, out=np.zeros(len(of_key)), where=left & (of_key > 0))
+        key_sums = f.per_key(counts)[f.q]
+        shares[name] = np.divide(counts, key_sums, out=np.zeros(len(key_sums)), where=left & (key_sums > 0))
     guesses = [_name_shares({"guessed": x * left}, weights) for x in _guess(f, no_guess)]
     better = max(guesses, key=lambda of_way: of_way[f"guessed{WEIGHTED}"])
     return _name_shares(shares, weights) | better
@@ -181,8 +181,8 @@ def weigh_found(
     return shares
 
 
-def _share(records: IntArray, of: IntArray, none_drawn: Floats) -> Floats:
-    share: Floats = records / np.maximum(of, 1) * (1 - none_drawn)
+def _share(records: IntArray, key_records: IntArray, none_drawn: Floats) -> Floats:
+    share: Floats = records / np.maximum(key_records, 1) * (1 - none_drawn)
     return share
 
 
@@ -197,11 +197,11 @@ def weigh_guesses(
     """Return the weighted shares of guessed_others and guessed_beyond; `left`: records that count."""
     people, whole = _weights_to_integers(weight, left)
     if unit is None:
-        of_cells = np.zeros(len(f.q), dtype=np.int64)
-        np.add.at(of_cells, position, people)
+        weights_by_cell = np.zeros(len(f.q), dtype=np.int64)
+        np.add.at(weights_by_cell, position, people)
         sizes = Sizes(f.N_d, f.N_s)
-        counts = baseline_counts(f, sizes, no_guess, of_cells)
-        d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, of_cells))
+        counts = baseline_counts(f, sizes, no_guess, weights_by_cell)
+        d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, weights_by_cell))
         guessing = Guessing(sizes, d_t, s_t, people_t, no_guess)
         by_SD, by_others, error = compare_guesses(counts, guessing, whole, sizes.n)
     else:

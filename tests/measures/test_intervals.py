@@ -114,8 +114,8 @@ def test_the_interval_covers_as_often_as_it_says(share: float) -> None:
 def test_distances_beside_the_reference(members: list[int], others: list[int], rate: Fraction) -> None:
     found = claim_by_distance(np.array(members), np.array(others), float(rate))
     expected = reference.found_at(members, others, rate)
-    assert found.members / found.of_members == pytest.approx(float(expected))
-    assert found.others / found.of_others == pytest.approx(float(rate))
+    assert found.claimed_members / found.members == pytest.approx(float(expected))
+    assert found.claimed_others / found.others == pytest.approx(float(rate))
     area, error = area_under_curve(np.array(members), np.array(others))
     assert area == pytest.approx(float(reference.nearer(members, others)))
     assert error > 0
