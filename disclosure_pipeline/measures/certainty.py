@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from disclosure_pipeline.measures.drawn_guesses import Binomials, Draw, highest_likely, lowest_likely
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, total
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_by_position, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.words import NONE, SHARE, figure, neutral
 
@@ -141,10 +141,8 @@ def drawn_certainty_counts(
 
 def _sum_products(people: IntArray, pair: IntArray, chances: Floats) -> int:
     """Return the sum of people times the chance of their pair, in units of 1 / `SCALE`."""
-    sums = np.zeros(len(chances), dtype=np.int64)
-    np.add.at(sums, pair, people)
-    of_pairs = zip(sums.tolist(), chances.tolist(), strict=True)
-    return sum(number * int(math.ldexp(chance, _BITS)) for number, chance in of_pairs)
+    pairs = zip(sum_by_position(pair, people, len(chances)).tolist(), chances.tolist(), strict=True)
+    return sum(number * int(math.ldexp(chance, _BITS)) for number, chance in pairs)
 
 
 def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:

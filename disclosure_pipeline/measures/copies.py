@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_records, first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts
@@ -323,11 +323,8 @@ class UnitCombinations:
         order = np.lexsort((unit, q))
         q, unit = q[order], unit[order]
         first = np.flatnonzero(first_of_run(q) | first_of_run(unit))
-        records, of_pair = run_lengths(first, len(q)), q[first]
-        d, units, squares = (np.zeros(keys, dtype=np.int64) for _ in range(3))
-        for sums, values in ((d, records), (units, 1), (squares, records * records)):
-            np.add.at(sums, of_pair, values)
-        return cls(d, units, squares)
+        records, q_of_pair = run_lengths(first, len(q)), q[first]
+        return cls(*(sum_by_position(q_of_pair, values, keys) for values in (records, 1, records * records)))
 
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit exactly one unit."""

@@ -32,6 +32,13 @@ def total(counts: IntArray, where: Mask | None = None) -> int:
     return int(chosen.sum(dtype=np.int64))
 
 
+def sum_by_position(positions: IntArray, values: IntArray | int, size: int | None = None) -> IntArray:
+    """Return the sum of the values at each position (shape: size, by default up to the largest position)."""
+    sums = np.zeros(int(positions.max(initial=-1)) + 1 if size is None else size, dtype=np.int64)
+    np.add.at(sums, positions, values)
+    return sums
+
+
 def percent_of_quotients(numerators: IntArray, denominators: IntArray, whole: int) -> float:
     """Return 100 * sum(numerators / denominators) / whole, rounded once; NaN if `whole` is 0."""
     return percent(sum_quotients(numerators, denominators), whole * SCALE)
@@ -116,9 +123,7 @@ class Grouped:
             return cls.empty()
         size = int(groups.max()) + 1
         if size <= _MAX_ENTRIES_PER_VALUE * len(groups):
-            sums = np.zeros(size, dtype=np.int64)
-            np.add.at(sums, groups, values)
-            return cls.from_positions(sums)
+            return cls.from_positions(sum_by_position(groups, values, size))
         order = np.argsort(groups, kind="stable")
         ordered = groups[order].astype(np.int64)
         first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray, Mask, sum_by_position
 
 _LARGEST_CODE = 2**63 - 1
 
@@ -168,15 +168,11 @@ class FrequencyTable:
 
     def per_key(self, counts: IntArray) -> IntArray:
         """Return the sum of `counts` over t (shape: keys)."""
-        sums = np.zeros(self.keys, dtype=np.int64)
-        np.add.at(sums, self.q, counts)
-        return sums
+        return sum_by_position(self.q, counts, self.keys)
 
     def per_target(self, counts: IntArray) -> IntArray:
         """Return the sum of `counts` over q (shape: targets)."""
-        sums = np.zeros(self.targets, dtype=np.int64)
-        np.add.at(sums, self.t, counts)
-        return sums
+        return sum_by_position(self.t, counts, self.targets)
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:

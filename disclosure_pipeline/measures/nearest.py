@@ -20,7 +20,16 @@ from math import comb
 import numpy as np
 
 from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_quotients, total
+from disclosure_pipeline.measures.exact import (
+    SCALE,
+    Floats,
+    IntArray,
+    Mask,
+    percent,
+    sum_by_position,
+    sum_quotients,
+    total,
+)
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
     Keys,
@@ -92,10 +101,7 @@ CLOSER = (2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class DistancesToParts:
-    """Distances of some records to the nearest record of SD, and of two disjoint parts of GT.
-
-    The records themselves are in none of the three.
-    """
+    """Distances of records to the nearest record of SD and of two parts of GT, none of which holds them."""
 
     to_SD: IntArray
     to_part: IntArray
@@ -267,7 +273,7 @@ def find_votes(
 
 
 def _votes_of_same_key(f: FrequencyTable, cells: IntArray, r: IntArray, *, leave_out_self: bool) -> Votes:
-    own = 1 if leave_out_self else 0
+    own = int(leave_out_self)
     most = f.at_cells(f.largest_by_q(r))
     pool = f.at_cells(f.sum_by_q(r), cells) - own
     with_most = f.at_cells(f.sum_by_q(r == most), cells)
@@ -341,9 +347,8 @@ def _nearest_by_keys(
             sizes = [keys.levels[k] for k in kept]
             of_person, of_voter = combine_keys(columns or [everybody], sizes or [1]).q
             grouped = voters.grouped(of_voter)
-            sums = np.zeros(int(max(of_person.max(), of_voter.max())) + 1, dtype=np.int64)
-            np.add.at(sums, grouped.q, grouped.votes)
-            pool += sums[of_person]
+            size = int(max(of_person.max(), of_voter.max())) + 1
+            pool += sum_by_position(grouped.q, grouped.votes, size)[of_person]
             groups.append((of_person, grouped))
         with_votes = np.flatnonzero(pool > 0)
         step = max(1, _AT_A_TIME // voters.targets)

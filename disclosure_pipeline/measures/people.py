@@ -220,10 +220,10 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
         return 0
     of_both = level / 2 / (1 - math.log(level / 2)) / 2  # of two bounds, the smaller one is used
     per_pair = 2 * sizes.N_s / (sizes.N_d * counts.alone)
-    by_GT = _most_beside(
+    by_GT = _most_found_given_pairs(
         counts.pairs, lambda pairs: -counts.alone * math.expm1(-per_pair * pairs), counts.alone, of_both
     )
-    by_SD = _most_beside(
+    by_SD = _most_found_given_pairs(
         (sizes.N_s - counts.alone_in_SD) // 2,
         lambda pairs: counts.alone * min(2 * pairs / sizes.N_s, 1.0),
         counts.alone,
@@ -233,7 +233,9 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
     return min(max(min(by_GT, by_SD), _highest_count(independent * sizes.N_d / 100, z)), counts.alone)
 
 
-def _most_beside(pairs: float, mean_found: Callable[[float], float], alone: int, level: float) -> int:
+def _most_found_given_pairs(
+    pairs: float, mean_found: Callable[[float], float], alone: int, level: float
+) -> int:
     """Return the largest number found that, with at most `pairs` pairs, has a joint probability of `level`.
 
     Both numbers are Poisson variables; `mean_found` maps the mean of the pairs to that of the number found.

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, sum_quotients, total
+from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, sum_by_position, sum_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
 from disclosure_pipeline.measures.words import (
     PROJECT,
@@ -251,12 +251,6 @@ def _count_agreeing(
     in_GT: Mask = np.zeros(size, dtype=bool)
     in_GT[q[0]] = True
     comparable = in_GT[q[1]]
-    s_q = _add_up(q[1], s, size)
+    s_q = sum_by_position(q[1], s, size)
     cells = combine_keys([(q[0], q[1][comparable]), (t[0], t[1][comparable])], [size, targets])
-    return _add_up(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]
-
-
-def _add_up(codes: IntArray, counts: IntArray, size: int) -> IntArray:
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, codes, counts)
-    return sums
+    return sum_by_position(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]

@@ -17,7 +17,7 @@ from disclosure_pipeline.measures.baselines import (
     standard_error,
     sum_of_squares,
 )
-from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, percent, total
+from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, percent, sum_by_position, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances, wilson
@@ -177,11 +177,11 @@ class RecordDisclosure:
 
     def by_group(self, group: IntArray, groups: int) -> list[dict[str, Any]]:
         """Return the figures of `Subgroup`, except guesses, for each group (shape of `group`: GT records)."""
-        records = _add_up(np.ones_like(self.exposed), group, groups)
-        sums = [_add_up(part, group, groups) for part in (self.exposed, self.at_n, self.by_others)]
+        records = sum_by_position(group, 1, groups)
+        sums = [sum_by_position(group, part, groups) for part in (self.exposed, self.at_n, self.by_others)]
         everybody, keys = int(self.exposed.sum()), int(self.q.max(initial=0)) + 1
         places, number = np.unique(group * keys + self.q, return_inverse=True)
-        added = _add_up(self.at_n - self.by_others, number.reshape(-1), len(places))
+        added = sum_by_position(number.reshape(-1), self.at_n - self.by_others, len(places))
         squares = [sum_of_squares(added[places // keys == place]) for place in range(groups)]
         return [
             _disclosure_of_group(
@@ -203,12 +203,6 @@ def count_records_of_unit(unit: IntArray, place: IntArray | None) -> IntArray:
     _, alike, counts = np.unique(numbers, return_inverse=True, return_counts=True)
     of_records: IntArray = counts[alike.reshape(-1)]
     return of_records
-
-
-def _add_up(values: IntArray, group: IntArray, groups: int) -> IntArray:
-    sums = np.zeros(groups, dtype=np.int64)
-    np.add.at(sums, group, values)
-    return sums
 
 
 def sum_disclosure(f: FrequencyTable, d: IntArray, sizes: Sizes) -> tuple[float, float]:

@@ -34,7 +34,16 @@ from disclosure_pipeline.measures.drawn_guesses import (
     drawn_guess_counts,
     overall_chances,
 )
-from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent, sum_quotients
+from disclosure_pipeline.measures.exact import (
+    SCALE,
+    Floats,
+    Grouped,
+    IntArray,
+    Mask,
+    percent,
+    sum_by_position,
+    sum_quotients,
+)
 from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
 from disclosure_pipeline.measures.guesses import (
     count_right_by_mode,
@@ -73,14 +82,8 @@ class UnitCells:
         first = np.flatnonzero(begins_pair | first_of_run(cell))
         added = np.add.reduceat(records[order], first)
         pair = (np.cumsum(begins_pair) - 1)[first]
-        size, in_q = _sum_by(unit[first], added), _sum_by(pair, added)
+        size, in_q = sum_by_position(unit[first], added), sum_by_position(pair, added)
         return cls(cell[first], unit[first], added, size[unit[first]], pair, in_q[pair])
-
-
-def _sum_by(position: IntArray, values: IntArray) -> IntArray:
-    sums = np.zeros(int(position.max(initial=-1)) + 1, dtype=np.int64)
-    np.add.at(sums, position, values)
-    return sums
 
 
 def baselines_of_units(
@@ -100,7 +103,7 @@ def baselines_of_units(
     s = f.s if left_s is None else left_s
     s_q = f.s_q if left_s is None else f.per_key(s)[f.q]
     d_q = f.d_q if left is None else f.per_key(left)[f.q]
-    own_left = _sum_by(cells.pair, people)[cells.pair]
+    own_left = sum_by_position(cells.pair, people)[cells.pair]
     products: dict[str, list[float]] = defaultdict(list)
     added: dict[str, IntArray] = {name: np.zeros(f.keys, dtype=np.int64) for name in ("iS", "DiSCO", "DCAP")}
 
@@ -135,7 +138,7 @@ def baselines_of_units(
         np.add.at(added["DiSCO"], f.q[at], c * (at_n - less))
         alike = f.q[at] * (int(with_key.max()) + 1) + with_key
         _, first, number = np.unique(alike, return_index=True, return_inverse=True)
-        alike_GT, alike_SD = (_sum_by(number.reshape(-1), c * shared) for shared in (others_t, s[at]))
+        alike_GT, alike_SD = (sum_by_position(number.reshape(-1), c * shared) for shared in (others_t, s[at]))
         by_guess = attributed_beyond(alike_GT, with_key[first], alike_SD, s_q[at][first], sizes)
         np.add.at(added["DCAP"], f.q[at][first], by_guess)
     sums = {figure: 100 * math.fsum(terms) / f.N_d for figure, terms in products.items()}
@@ -180,9 +183,7 @@ def _share_if_drawn(records: IntArray, none_drawn: Floats) -> Floats:
 
 
 def _people_by_cell(f: FrequencyTable, cells: UnitCells, people: IntArray) -> IntArray:
-    by_cell = np.zeros(len(f.q), dtype=np.int64)
-    np.add.at(by_cell, cells.cell, people)
-    return by_cell
+    return sum_by_position(cells.cell, people, len(f.q))
 
 
 def _guess_at_n(f: FrequencyTable, cells: UnitCells, people: IntArray, no_guess: Mask) -> tuple[int, int]:
@@ -319,10 +320,8 @@ def _guess_from_seeded_draws(
     by_key, always, people = 0, 0, people * is_chosen
     for seed in range(_DRAWS):
         drawn = np.random.default_rng(seed).binomial(others.own, draw.chance)
-        r = np.zeros(len(f.q), dtype=np.int64)
-        np.add.at(r, cells.cell, drawn)
-        drawn_overall = np.zeros(len(others.overall.cell), dtype=np.int64)
-        np.add.at(drawn_overall, others.place, drawn)
+        r = sum_by_position(cells.cell, drawn, len(f.q))
+        drawn_overall = sum_by_position(others.place, drawn, len(others.overall.cell))
         modes, matched = _modes_without_own(f.q, r, cells, drawn)
         one_q = np.zeros(f.targets, dtype=np.int64)
         overall_modes, _ = _modes_without_own(one_q, f.per_target(r), others.overall, drawn_overall)
@@ -336,11 +335,10 @@ def _guess_from_draw(
 ) -> tuple[int, int]:
     """Return right guesses of some entries, averaged over all draws of the others: by key, and overall."""
     chosen = np.flatnonzero(is_chosen)
-    r = np.zeros(len(f.q), dtype=np.int64)
-    np.add.at(r, cells.cell, others.own)
+    r = sum_by_position(cells.cell, others.own, len(f.q))
     named = to_integer_chances(_chances_without_own(f.q, r, cells, others.own, chosen, draw))
     records_of_q = f.at_cells(f.sum_by_q(r), cells.cell[chosen])
-    own_in_q = _sum_by(cells.pair, others.own)[cells.pair[chosen]]
+    own_in_q = sum_by_position(cells.pair, others.own)[cells.pair[chosen]]
     drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q - own_in_q, draw))
     of_units = np.unique(others.place[chosen])
     one_q = np.zeros(f.targets, dtype=np.int64)

@@ -17,7 +17,15 @@ import numpy as np
 from disclosure_pipeline.measures.band_counts import Band, band_counts
 from disclosure_pipeline.measures.bands import bands
 from disclosure_pipeline.measures.baselines import baseline_counts, compare_guesses
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_exactly
+from disclosure_pipeline.measures.exact import (
+    SCALE,
+    Floats,
+    IntArray,
+    Mask,
+    percent,
+    sum_by_position,
+    sum_exactly,
+)
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import Guessing
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, chance_of_one_level
@@ -197,8 +205,7 @@ def weigh_guesses(
     """Return the weighted shares of guessed_others and guessed_beyond; `left`: records that count."""
     people, whole = _weights_to_integers(weight, left)
     if unit is None:
-        weights_by_cell = np.zeros(len(f.q), dtype=np.int64)
-        np.add.at(weights_by_cell, position, people)
+        weights_by_cell = sum_by_position(position, people, len(f.q))
         sizes = Sizes(f.N_d, f.N_s)
         counts = baseline_counts(f, sizes, no_guess, weights_by_cell)
         d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, weights_by_cell))
@@ -234,9 +241,9 @@ def weigh_bands(
 
     `found_by_others`: weighted iS_others in percent.
     """
-    people, sizes = np.zeros(len(f.q), dtype=np.int64), Sizes(f.N_d, f.N_s)
-    of_records, whole = _weights_to_integers(weight, left)
-    np.add.at(people, position, of_records)
+    sizes = Sizes(f.N_d, f.N_s)
+    weights, whole = _weights_to_integers(weight, left)
+    people = sum_by_position(position, weights, len(f.q))
     counts = band_counts(f, people, band, sizes, ())
     d_t, s_t, people_t = (f.per_target(records) for records in (f.d, f.s, people))
     with_others = found_by_others / 100 * whole
