@@ -132,10 +132,10 @@ def baselines_of_units(
         add("DCAP_others", attributed, _share_if_drawn(attributed.groups, sizes.p0(attributed.groups)))
         attributed = Grouped.sum_by_group(s_q[at], c * s[at])
         add("DCAP", attributed, _share_if_drawn(attributed.groups, sizes.q0(attributed.groups)))
-        less = to_integer_chances(sizes.p0(other_levels)) - to_integer_chances(sizes.p0(others))
+        others_chance = to_integer_chances(sizes.p0(other_levels)) - to_integer_chances(sizes.p0(others))
         np.add.at(added["iS"], f.q[at], c * found_beyond(others, f.s_q[at], sizes))
         at_n = to_integer_chances(sizes.q0(f.s_q[at] - f.s[at])) - to_integer_chances(sizes.q0(f.s_q[at]))
-        np.add.at(added["DiSCO"], f.q[at], c * (at_n - less))
+        np.add.at(added["DiSCO"], f.q[at], c * (at_n - others_chance))
         alike = f.q[at] * (int(with_key.max()) + 1) + with_key
         _, first, number = np.unique(alike, return_index=True, return_inverse=True)
         alike_GT, alike_SD = (sum_by_position(number.reshape(-1), c * shared) for shared in (others_t, s[at]))

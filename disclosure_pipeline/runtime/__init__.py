@@ -1,1 +1,1 @@
-"""Threads, free memory, atomic writes, hashes, and progress."""
+"""Threads, worker processes, free memory, atomic writes, hashes, and progress."""

@@ -1,4 +1,4 @@
-"""Processes that work for this one: they import what is slow meanwhile, and may crash alone."""
+"""Worker processes: they import slow libraries in the background, and a crash does not end this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from threading import Lock
 
-# Only answers are printed: whatever else writes to the output is lost, and so is the text of an error.
+# Only answers reach the output; anything else that is printed, and the text of errors, is discarded.
 _SERVE = """
 import gc, importlib, json, os, sys
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -33,10 +33,10 @@ for question in sys.stdin:
 
 
 class WorkerProcess:
-    """A process that answers each question by calling a function of one argument; both are plain data.
+    """A process that answers each question by calling a function with it; both are JSON data.
 
-    The first question starts it unless `start` did, and it ends with this process. It imports the further
-    modules named in `imports` as it starts.
+    `start` or the first question starts it, and it ends with this process. `imports` names further modules
+    that it imports when it starts.
     """
 
     def __init__(self, module: str, function: str, *imports: str) -> None:
@@ -47,13 +47,13 @@ class WorkerProcess:
         atexit.register(self.stop)
 
     def start(self) -> None:
-        """Start the process unless it runs already; do not wait for it."""
+        """Start the process unless it is running; do not wait for it."""
         self._disown_after_fork()
-        with self._lock, suppress(OSError):  # the first question tries again
+        with self._lock, suppress(OSError):  # the first question retries
             self._start()
 
     def ask(self, question: object) -> object:
-        """Return the answer; None where the function raised an error or the process crashed."""
+        """Return the answer; None if the function raised an exception or the process crashed."""
         self._disown_after_fork()
         line = json.dumps(question)
         with self._lock:
@@ -62,21 +62,24 @@ class WorkerProcess:
                 assert process.stdin is not None and process.stdout is not None
                 process.stdin.write(f"{line}\n")
                 process.stdin.flush()
-                return json.loads(process.stdout.readline())  # not JSON where the process has ended
+                return json.loads(process.stdout.readline())  # an empty line if the process has ended
             except (OSError, ValueError):
                 self.stop()
                 return None
 
     @contextmanager
     def asking(self, question: object) -> Iterator[Callable[[], object]]:
-        """Ask meanwhile: yield a function that waits for the answer. An error ends the process."""
+        """Ask in the background; yield a function that waits for the answer.
+
+        An exception in the block ends the process.
+        """
         with ThreadPoolExecutor(1) as thread:
             answer = thread.submit(self.ask, question)
             try:
                 yield answer.result
             except BaseException:
                 if self._process is not None:
-                    self._process.kill()  # so that the thread ends
+                    self._process.kill()  # which ends the thread, too
                 raise
 
     def stop(self) -> None:
@@ -99,7 +102,7 @@ class WorkerProcess:
         return self._process
 
     def _disown_after_fork(self) -> None:
-        if self._owner != os.getpid():  # process and lock are the parent's
+        if self._owner != os.getpid():  # process and lock belong to the parent
             if self._process is not None:
                 self._process.returncode = 0
             self._process, self._owner, self._lock = None, os.getpid(), Lock()
