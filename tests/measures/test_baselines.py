@@ -1,4 +1,4 @@
-"""What a figure would be anyway: against fractions person by person, every draw, and the example data."""
+"""Test the baselines against fractions computed person by person, every draw, and the example data."""
 
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -25,7 +25,7 @@ NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 
 
 def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
-    """The cells of some q: of a q all of them or none."""
+    """Return the cells of some q; `where` marks all or none of the cells of a q."""
     columns = {name: getattr(f, name)[where] for name in ("q", "t", "d", "s", "d_q", "s_q")}
     return replace(f, **columns)
 
@@ -33,7 +33,7 @@ def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
 def figures_of(
     f: FrequencyTable, counts: BaselineCounts, no_guess: Mask, exclusions: CodedExclusions | None = None
 ) -> Baselines:
-    """The figures, with what else they take from the cells."""
+    """Compute the figures from the counts and from the cells."""
     left = disclosure_tables(f)
     if exclusions:
         left, _ = exclude(f, left, np.zeros((1, f.keys), dtype=np.int64), exclusions)
@@ -43,12 +43,12 @@ def figures_of(
 
 
 def figures(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> Baselines:
-    """The figures of tables without exclusions."""
+    """Compute the figures without exclusions."""
     return figures_of(f, count(f, no_guess), no_guess)
 
 
 def count(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> BaselineCounts:
-    """The counts of tables without exclusions."""
+    """Count without exclusions."""
     return baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess)
 
 
@@ -63,7 +63,7 @@ def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Recor
 
 @given(tables(), tables(), st.lists(st.sampled_from(range(4)), max_size=2))
 def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], excluded: list[int]) -> None:
-    """Whole levels of the target are excluded; what discloses is told before."""
+    """Whole target levels are excluded, after it is decided which cells are disclosive."""
     sd = (sd * len(gt))[: len(gt)]
     f = cells(gt, sd)
     exclusions = CodedExclusions(target_levels=excluded)
@@ -83,7 +83,7 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
 def test_the_formulas_are_the_averages_over_every_draw(
     gt: list[Record], sd: list[Record], data: st.DataObject
 ) -> None:
-    """At n below, at and above the number of others."""
+    """The size n is below, equal to, or above the number of others."""
     i = data.draw(st.integers(0, len(gt) - 1))
     n = reference.size(gt, sd)
     for table in (sd, reference.others(gt, i)):
@@ -99,7 +99,7 @@ def test_the_formulas_are_the_averages_over_every_draw(
 
 @given(tables(), tables(most=20), st.integers(1, 5))
 def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: int) -> None:
-    """However the key combinations are parted."""
+    """The key combinations can be split into any parts."""
     f = cells(gt, sd)
     in_part = [f.q % parts == part for part in range(parts)]
     of_part = [count(some_keys(f, where)) for where in in_part if where.any()]
@@ -110,7 +110,7 @@ def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: 
 
 @given(tables(), tables(most=30), st.permutations(range(4)))
 def test_other_names_of_levels_change_nothing(gt: list[Record], sd: list[Record], renamed: list[int]) -> None:
-    """Nor does their order: equally frequent levels are guessed equally often."""
+    """The order of levels makes no difference either: equally frequent levels are guessed equally often."""
     f = cells(gt, sd)
     t = np.array(renamed)[f.t]
     order = np.lexsort((t, f.q))
@@ -121,7 +121,7 @@ def test_other_names_of_levels_change_nothing(gt: list[Record], sd: list[Record]
 
 
 def test_one_record() -> None:
-    """There are no others, and nothing to compare with: nothing is beyond them."""
+    """Without other records, every baseline is 0."""
     actual = figures(cells([(("1", "1"), "a")], [(("1", "1"), "a")]))
     expected: dict[str, Any] = {"guessed": 100.0, "guessed_at_n": 100.0, "guessed_beyond": 100.0}
     expected |= {name: 100.0 for name in asdict(actual) if name.endswith("_se")}  # that of one record
@@ -162,7 +162,7 @@ def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
 
 @pytest.mark.parametrize("size", [40, 3000])
 def test_guesses_are_the_averages_over_draws(size: int) -> None:
-    """Of a smaller and of a larger synthesis, with NumPy's own draws of n records."""
+    """Compare a smaller and a larger synthesis with draws of n records by NumPy."""
     rng = np.random.default_rng(3)
     gt, sd = _population(rng, 400), _population(rng, size)
     actual = figures(cells(gt, sd))
@@ -181,7 +181,7 @@ def test_guesses_are_the_averages_over_draws(size: int) -> None:
 
 
 def _population(rng: np.random.Generator, records: int) -> list[Record]:
-    """Keys of very different frequency, and a target that depends on them a little."""
+    """Draw people with keys of very different frequency and a target that depends on them slightly."""
     people: list[Record] = []
     for _ in range(records):
         q = QUASI_IDENTIFIERS[min(int(rng.exponential(2)), 8)]
@@ -191,7 +191,7 @@ def _population(rng: np.random.Generator, records: int) -> list[Record]:
 
 
 def _guessed_from_draw(gt: list[Record], n: int, rng: np.random.Generator) -> float:
-    """guessed_others, where the others are n of them, drawn for each person anew."""
+    """Compute guessed_others from n other records, drawn anew for each person."""
     right = Fraction(0)
     for i, person in enumerate(gt):
         others = reference.others(gt, i)
@@ -208,7 +208,7 @@ def _guessed_from_draw(gt: list[Record], n: int, rng: np.random.Generator) -> fl
 def test_the_chances_of_all_levels_are_those_of_draws(
     records: tuple[int, ...], n: int, without_self: bool
 ) -> None:
-    """Of all records of one key combination, against draws that NumPy makes."""
+    """Compare the records of one key combination with draws by NumPy."""
     draw = Draw(n, sum(records) + 3, without_self)
     r = np.array(records)
     actual = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
@@ -222,7 +222,7 @@ def test_the_chances_of_all_levels_are_those_of_draws(
 
 
 def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> None:
-    """Of many levels, of which many are as frequent as others, and of very frequent ones."""
+    """Try many levels with many ties, and very frequent levels."""
     rng = np.random.default_rng(2)
     for r in (np.arange(1, 60) // 7 + 1, rng.integers(1, 5, 300), np.array([4_000_000, 3_999_000, 1])):
         draw = Draw(int(r.sum()) // 3, int(r.sum()), without_self=False)

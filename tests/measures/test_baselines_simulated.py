@@ -1,4 +1,4 @@
-"""Fresh samples have nothing beyond other people's records on average; the larger a leak, the more it has."""
+"""Test that fresh samples have a `beyond` of 0 on average, and that larger leaks have a larger one."""
 
 import warnings
 from collections.abc import Callable
@@ -26,7 +26,7 @@ KEYS = ["sex", "age", "region", "household"]
 
 
 def mixture(records: int, seed: int) -> pd.DataFrame:
-    """Another population: a few hidden classes, each with its own frequencies of every column."""
+    """Draw from a population of a few hidden classes with different frequencies in every column."""
     rng = np.random.default_rng([seed, 1])
     frequencies = np.random.default_rng(0).dirichlet(np.full(12, 0.3), size=(5, 8))
     of_class = rng.choice(8, records, p=np.random.default_rng(2).dirichlet(np.ones(8)))
@@ -39,20 +39,20 @@ def mixture(records: int, seed: int) -> pd.DataFrame:
 
 
 def uniform(records: int, seed: int) -> pd.DataFrame:
-    """Columns that are independent, each level as frequent as any."""
+    """Draw independent columns with equally frequent levels."""
     rng = np.random.default_rng([seed, 5])
     return pd.DataFrame({name: rng.integers(0, 8, records) for name in [*KEYS, "work"]})
 
 
 def skewed(records: int, seed: int) -> pd.DataFrame:
-    """Columns that are independent, with a few frequent levels and many rare ones."""
+    """Draw independent columns with a few frequent and many rare levels."""
     rng = np.random.default_rng([seed, 6])
     columns = {name: np.minimum(rng.geometric(0.3, records), 12) for name in KEYS}
     return pd.DataFrame(columns).assign(work=rng.geometric(0.6, records))
 
 
 def dependent(records: int, seed: int) -> pd.DataFrame:
-    """Columns that follow from one of them, nearly."""
+    """Draw columns that one of them almost determines."""
     rng = np.random.default_rng([seed, 7])
     age = rng.integers(0, 300, records)
     columns = {
@@ -66,7 +66,7 @@ def dependent(records: int, seed: int) -> pd.DataFrame:
 
 
 def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, float]:
-    """Every figure and what is beyond, of two tables of one size."""
+    """Compute every figure and its `beyond` for two tables."""
     coded = {}
     for name in [*KEYS, target]:
         codes, levels = pd.factorize(pd.concat([gt[name], sd[name]]))
@@ -82,7 +82,7 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
 
 
 def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:
-    """Copies of the few columns, of which some repeat."""
+    """Compute copies of a few columns, in which some records repeat."""
     columns = [*KEYS, "work"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnitWarning)  # they repeat by chance
@@ -92,18 +92,18 @@ def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:
 
 @cache
 def simulated(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
-    """A row for each pair of samples, the first of which is GT."""
+    """Return a row for each pair of samples, GT and SD."""
     rows = []
     for seed in range(SAMPLES):
         gt, sd = make(RECORDS, 2 * seed), make(RECORDS, 2 * seed + 1)
-        # Whole records are unique in most columns: fewer of them, so that some are not.
+        # Few columns, so that some records are not unique.
         rows.append(figures_of(gt, sd, "work") | copies_of(gt, sd))
     return pd.DataFrame(rows)
 
 
 @cache
 def beside_holdouts(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
-    """A row for each triple of samples: GT, SD, and a holdout of half as many; its differences."""
+    """Return the holdout's differences for each triple of samples: GT, SD, and a holdout of half the size."""
     rows = []
     for seed in range(SAMPLES):
         gt, sd, holdout = (make(records, 1_000 + 3 * seed + i) for i, records in enumerate((900, 900, 450)))
@@ -114,7 +114,7 @@ def beside_holdouts(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
 
 @pytest.mark.parametrize("make", [population, mixture])
 def test_a_holdout_differs_from_gt_in_nothing_on_average(make: Callable[[int, int], pd.DataFrame]) -> None:
-    """Where neither had a part in making SD; also in what depends on the number of records."""
+    """Neither took part in making SD. Figures that depend on the number of records do not differ either."""
     differences = beside_holdouts(make)
     assert {"iS", "DiSCO", "DCAP", "guessed", "DiSCO at 0.8", "repU", "unique_hits"} <= set(differences)
     assert (differences.std() > 0).all()
@@ -135,7 +135,7 @@ def test_fresh_samples_have_nothing_beyond_on_average(
 def test_the_guess_of_fresh_samples_is_no_better_than_that_of_others(
     make: Callable[[int, int], pd.DataFrame],
 ) -> None:
-    """Its baseline is the larger of two, so it may lie below."""
+    """The baseline is the larger of two, so the difference may be negative."""
     beyond = simulated(make)["guessed_beyond"]
     assert beyond.mean() <= 3 * beyond.std() / SAMPLES**0.5
 
@@ -147,15 +147,15 @@ def test_the_guess_of_fresh_samples_is_no_better_than_that_of_others(
 def test_honest_tables_lie_within_two_standard_errors(
     make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:
-    """About 19 of 20, with a third as many SD records, as many, and three times as many."""
+    """About 19 of 20 do, with a third as many SD records, equally many, and three times as many."""
     pairs = [(make(900, 2 * seed), make(round(900 * times), 2 * seed + 1)) for seed in range(250, 310)]
     actual = pd.DataFrame([figures_of(gt, sd, "work") | copies_of(gt, sd) for gt, sd in pairs])
     for figure in ("iS", "DiSCO", "DCAP", "unique_hits", "copies", "unique_copies"):
         beyond, error = actual[f"{figure}_beyond"], actual[f"{figure}_beyond_se"]
         assert (beyond.abs() <= 2 * error).mean() >= 0.9, figure
         assert 0.7 <= beyond.std() / error.mean() <= 1.25, figure
-    # Rather too large: of independent guesses, though many people are guessed alike, and of people found, of
-    # whom at most so many are expected, so that there is an error on one side alone.
+    # These errors are rather too large: guesses are taken for independent, and the expected number of people
+    # found is an upper bound.
     assert (actual["guessed_beyond"].abs() <= 2 * actual["guessed_beyond_se"]).mean() >= 0.9
     people, error = actual["people_copied_beyond"], actual["people_copied_beyond_se"]
     assert (people <= 2 * error).mean() >= 0.9
@@ -169,7 +169,7 @@ def test_honest_tables_lie_within_two_standard_errors(
 def test_honest_nearest_guesses_and_distances_lie_within_two_standard_errors(
     make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:
-    """Of distances the error is rather too large: the largest differences have either sign by chance."""
+    """The error of distances is rather too large, because the largest differences have random signs."""
     within, guesses = [], []
     for seed in range(400, 430):
         gt, sd = make(600, 2 * seed), make(round(600 * times), 2 * seed + 1)
@@ -187,7 +187,7 @@ def test_honest_nearest_guesses_and_distances_lie_within_two_standard_errors(
 
 @pytest.mark.parametrize("make", [population, mixture])
 def test_larger_leaks_show_more(make: Callable[[int, int], pd.DataFrame]) -> None:
-    """Of 1, 3, 10 and 30 percent of the records copied from GT."""
+    """Copy 1, 3, 10 and 30 percent of the records from GT."""
     gt, fresh = make(RECORDS, 1), make(RECORDS, 2)
     guesses, copies = [], []
     for leaked in (0, 1, 3, 10, 30):

@@ -1,4 +1,4 @@
-"""What chance alone would disclose: against every permutation, the formula, and the example data."""
+"""Test DiSCO by chance against every permutation, the formula, and the example data."""
 
 import math
 from fractions import Fraction
@@ -21,7 +21,7 @@ KEYS_2011 = ["sex", "age", "region", "placesize"]
 def test_the_formula_is_the_mean_over_every_permutation(
     gt: list[Record], sd: list[Record], data: st.DataObject
 ) -> None:
-    """Exactly so, in fractions: this holds the formula itself, for any choice of GT records."""
+    """The formula holds exactly, in fractions, for any choice of GT records."""
     kept = data.draw(st.lists(st.booleans(), min_size=len(gt), max_size=len(gt)))
     assert reference.disco_chance(gt, sd, kept) == reference.disco_of_all_permutations(gt, sd, kept)
 
@@ -47,7 +47,7 @@ def test_all_of_one_level_of_many_records(with_level: int, records: int, drawn: 
     exact = Fraction(1)
     for i in range(drawn):
         exact *= Fraction(with_level - i, records - i)
-        if i % 50 == 0:  # as exact as it needs to be
+        if i % 50 == 0:  # exact enough
             exact = Fraction(round(exact * 2**2000), 2**2000)
     [actual] = chance_of_one_level(with_level, records, np.array([drawn]))
     assert actual == pytest.approx(float(exact), rel=1e-10)
@@ -68,7 +68,7 @@ def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
     [("marital", 18.19, 18.14, 0.45), ("workab", 45.11, 45.06, 0.40), ("ls", 10.61, 10.81, 0.31)],
 )
 def test_the_example_data(target: str, chance: float, permuted: float, deviation: float) -> None:
-    """`permuted` and `deviation` are of 30 permutations that were made elsewhere."""
+    """`permuted` and `deviation` are the mean and standard deviation of 30 permutations made elsewhere."""
     attribute = dp.disclosure(sd2011("ground_truth"), sd2011("synthetic"), KEYS_2011, target).attribute.iloc[
         0
     ]

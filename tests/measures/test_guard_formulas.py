@@ -1,4 +1,4 @@
-"""Formulas of the guards against their definitions, record by record."""
+"""Test the formulas of the guards against their definitions, record by record."""
 
 import math
 from collections import Counter
@@ -60,7 +60,7 @@ RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, 
 
 @examples(50)
 @given(RECORDS)
-def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
+def test_independently_drawn_columns(records: list[tuple[int, int]]) -> None:
     columns = [np.array(column) for column in zip(*records, strict=True)]
     chances, of_second = chances_of_independent_columns(columns, [4, 5], [[0, 1], [1]])
     np.testing.assert_array_equal(of_second, chances_of_independent_columns(columns[1:], [5], [[0]])[0])
@@ -77,7 +77,7 @@ def test_columns_drawn_apart(records: list[tuple[int, int]]) -> None:
 
 
 def test_renamed_levels() -> None:
-    """Far as they are, near once matched; missing is never taken for a level."""
+    """The distance is large before matching and small afterwards; missing is matched with missing only."""
     renamed = relabelling(np.array([700, 200, 100, 0]), np.array([100, 700, 200, 0]))
     assert pytest.approx(0.6) == renamed.TVD
     assert renamed.TVD_relabelled == 0
@@ -103,7 +103,7 @@ def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
     assert has_equal_content(count_keys(np.array(d), np.array(s)), Sizes(sum(d), sum(s))) is equal
 
 
-# What chance adds to the figures of the guards: formulas, limits, and how often honest samples exceed it
+# Chance in the figures of the guards: formulas, limits, and how often honest samples exceed them
 
 
 Z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
@@ -119,12 +119,12 @@ def test_what_is_within_chance_is_as_expected() -> None:
 
 @pytest.mark.parametrize(("figure", "by_chance"), [(math.nan, 3.0), (3.0, math.nan), (math.nan, math.nan)])
 def test_no_figure_is_no_chance(figure: float, by_chance: float) -> None:
-    """Without a figure nothing is bounded; without what chance adds the figure is bounded as it is."""
+    """NaN as a figure stays NaN; with NaN as its limit by chance, the whole figure is bounded."""
     assert beyond_chance(figure, by_chance) is figure
 
 
 def test_hits_by_hand() -> None:
-    """Arcsines of roots of both shares, apart by z standard errors; 3/8 and 3/4 as Anscombe has them."""
+    """The arcsines of the roots of both shares differ by z standard errors; 3/8 and 3/4 are Anscombe's."""
     actual = hits_by_chance(HitCounts(0, pairs=4, triples=2), Sizes(1000, 500), independent=0)
     expected = math.asin(math.sqrt(8.75 / 1000))
     error = math.sqrt(1 / (4 * 500 + 2) + (1 + 1.5 * 2 / 4) / (2 * 1000))
@@ -145,7 +145,7 @@ def test_hits_by_hand() -> None:
     st.integers(1, 30),
 )
 def test_limits_of_hits(N_d: int, N_s: int, pairs: int, triples: int, apart: float, sets: int) -> None:
-    """Never below what is expected, nor above all; more sets or fewer records leave more to chance."""
+    """The limit is at least the expected share and at most 100; more sets or fewer records increase it."""
     pairs, triples = min(pairs, N_d // 4), min(triples, N_d // 6)
     counts, sizes = HitCounts(0, pairs, triples), Sizes(N_d, N_s)
     actual = hits_by_chance(counts, sizes, apart, sets)
@@ -157,12 +157,12 @@ def test_limits_of_hits(N_d: int, N_s: int, pairs: int, triples: int, apart: flo
 
 @pytest.mark.parametrize("records", [3, 20, 200])
 def test_a_few_verbatim_records_are_beyond_chance(records: int) -> None:
-    """Where other people's records hardly ever show a unique one."""
+    """Other people's records hardly ever equal a unique one here."""
     assert hits_by_chance(HitCounts(records, 5, 0), Sizes(2000, records), independent=0.1) < 100
 
 
 def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
-    """How often, among samples of a population, more SD records hit a single GT record than chance allows."""
+    """Return the share of fresh samples in which more SD records hit a lone GT record than chance allows."""
     rng = np.random.default_rng([N, cells])
     shares = np.arange(1.0, cells + 1) ** -skewed
     population = rng.multinomial(N, shares / shares.sum(), size=(samples, 2))
@@ -178,12 +178,12 @@ def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
     ("N", "cells", "skewed"), [(100, 400, 0.0), (100, 100, 1.0), (300, 2000, 1.0), (300, 90, 0.0)]
 )
 def test_fresh_samples_are_hardly_ever_beyond_chance(N: int, cells: int, skewed: float) -> None:
-    """Once in 10,000; among 2,000 at most once, be the combinations about as frequent or not at all."""
+    """Once in 10,000, so at most once in 2,000, whether or not the combinations are equally frequent."""
     assert fresh_pairs(N, cells, skewed, 2_000) <= 1 / 2_000
 
 
 def test_the_variance_of_what_other_people_show() -> None:
-    """(4 f2 + 6 f3) / N² is the mean square of 2 f2 / N less the true chance of a hit."""
+    """(4 f2 + 6 f3) / N² is the mean square of 2 f2 / N minus the true chance of a hit."""
     rng = np.random.default_rng(3)
     shares = rng.dirichlet(np.full(300, 0.5))
     d = rng.multinomial(400, shares, size=4_000)
@@ -194,7 +194,7 @@ def test_the_variance_of_what_other_people_show() -> None:
 
 
 def test_guesses() -> None:
-    """Independent guesses, and the most frequent level where the others' records tell it no more."""
+    """The limit has the error of independent guesses, plus the lead of the most frequent level."""
     error = 100 * Z * math.sqrt((0.3 * 0.75 + 0.25 * 0.7) / 400)
     assert guesses_by_chance(30, 25, 20, Sizes(1000, 400)) == pytest.approx(error)
     assert guesses_by_chance(30, 25, 45, Sizes(1000, 400)) == pytest.approx(20 + error)
@@ -221,7 +221,7 @@ def test_distances_of_fresh_samples_are_within_chance(N_d: int, N_s: int) -> Non
         assert distances.TVD - distances.TVD_expected <= limit
 
 
-# People found in SD: counts, bounds of what a fresh table finds, and what chance adds
+# People found in SD: counts, bounds for a fresh table, and limits by chance
 
 
 Codes = npt.NDArray[np.int64]
@@ -233,7 +233,7 @@ COUNTS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, m
 @examples(100)
 @given(COUNTS)
 def test_counts(numbers: list[tuple[int, int]]) -> None:
-    """As the engines count them, whether combinations of a single record are listed or only counted."""
+    """Combinations of a single record may be listed or only counted, as the engines do."""
     listed = [(d, s) for d, s in numbers if d + s]
     d, s = (np.array([pair[k] for pair in listed], dtype=np.int64) for k in range(2))
     expected = PeopleCounts(
@@ -250,7 +250,7 @@ def test_counts(numbers: list[tuple[int, int]]) -> None:
 
 
 def test_bounds_by_hand() -> None:
-    """The smaller of both bounds of a fresh table, or what columns drawn apart find where that is more."""
+    """The smaller bound of a fresh table is expected, or what independently drawn columns find if more."""
     counts, sizes = PeopleCounts(alone=800, pairs=50, found=200, alone_in_SD=1500), Sizes(1000, 2000)
     by_GT = 80 * (1 - np.exp(-2000 * 100 / (1000 * 800)))
     by_SD = 80 * (1 - 1500 / 2000)
@@ -299,7 +299,7 @@ POPULATIONS: dict[str, Draw] = {
 
 
 def figures_of(draw: Draw, seed: list[int], N: int, times: int, share: float) -> PeopleCopied:
-    """The figures of N people and a table of `times` as many fresh records, which repeats a share of them."""
+    """Compute the figures of N people in a table of N · `times` fresh records that copies a share of them."""
     random = np.random.default_rng(seed)
     people, table = draw(random, N), draw(random, times * N)
     copied = int(share * N)
@@ -324,7 +324,7 @@ def test_fresh_tables_are_not_refused(population: str, N: int, times: int) -> No
 @pytest.mark.parametrize("times", [1, 10, 60])
 @pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
 def test_the_figure_is_the_share_of_people_copied(times: int, share: float) -> None:
-    """However many honest records stand beside them; as the share of SD's records it would be diluted."""
+    """Honest records do not dilute it, however many there are."""
     figures = figures_of(POPULATIONS["nearly all different"], [times], 4000, times, share)
     assert figures.people_copied_beyond == pytest.approx(100 * share, abs=0.2)
     assert is_refused(figures)
@@ -332,13 +332,13 @@ def test_the_figure_is_the_share_of_people_copied(times: int, share: float) -> N
 
 @pytest.mark.parametrize("population", ["many columns", "some columns", "dependent columns"])
 def test_copies_among_sixty_times_as_many_records(population: str) -> None:
-    """Where a fresh table of that size would find nearly everybody, little is told by finding them."""
+    """They are refused unless a fresh table of that size would find nearly everybody, too."""
     figures = figures_of(POPULATIONS[population], [7], 1000, 60, 0.95)
     assert figures.people_copied > 94
     assert is_refused(figures) or figures.people_copied_expected > 80
 
 
-def test_decoys_that_stand_twice_hide_nobody() -> None:
+def test_repeated_decoys_hide_nobody() -> None:
     random = np.random.default_rng(3)
     people = pd.DataFrame({f"x{k}": random.integers(0, 90, 1000) for k in range(6)})
     decoys = pd.DataFrame({f"x{k}": random.integers(0, 90, 24_000) for k in range(6)})
@@ -349,7 +349,7 @@ def test_decoys_that_stand_twice_hide_nobody() -> None:
     assert copies["people_copied_beyond"] > copies["people_copied_by_chance"]
 
 
-# Numbers that look renumbered: by hand, in the demo's survey, and not in honest or bad tables
+# Numbers that look renumbered: by hand, in the demo's survey, but not in honest or bad tables
 
 
 HONEST = DEFAULTS["relabelled"] / 2
@@ -364,7 +364,7 @@ def renumbered(ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> dict[str,
 @examples(50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60).filter(any))
 def test_groups_hold_as_many_records_each(counts: list[int]) -> None:
-    """Those of a number that reaches over an end are dealt out, so that each is as large as the others."""
+    """The records of a number that spans several groups are divided, so that all groups have equal size."""
     groups = RankGroups.from_counts(np.array(counts))
     rows = np.bincount(groups.row, weights=counts, minlength=groups.shares.shape[1])[:, np.newaxis]
     assert groups.add_up(rows)[:, 0] == pytest.approx([sum(counts) / RANK_GROUPS] * RANK_GROUPS)
@@ -380,7 +380,7 @@ def test_heaps_and_missing_values_are_left_out() -> None:
 
 
 def test_a_turn_by_hand() -> None:
-    """A level for each half of the numbers; turned, the halves change places."""
+    """Each half of the numbers has its own level; reversing the numbers swaps the halves."""
     d = np.repeat([[30.0, 0.0], [0.0, 30.0]], RANK_GROUPS // 2, axis=0)
     turned = d[::-1]
     assert looks_renumbered([JointTables(d, turned, turned)]) > 0.85
@@ -418,6 +418,6 @@ def test_honest_tables_do_not_look_so(records: float) -> None:
 
 @pytest.mark.parametrize("name", ["synthetic", "synthesizers/arf_2", "synthesizers/ctgan"])
 def test_nor_do_synthesizers(name: str) -> None:
-    """However far their numbers are from those of the example."""
+    """Their numbers differ from the example's, but not by renumbering."""
     ground_truth = sd2011("ground_truth")
     assert max(renumbered(ground_truth, sd2011(name)).values()) < HONEST

@@ -1,4 +1,4 @@
-"""Intervals: published examples, and that they cover what they should."""
+"""Test intervals against published examples, and their coverage."""
 
 import math
 from fractions import Fraction
@@ -53,12 +53,11 @@ def test_wilson_covers(share: float) -> None:
     assert 0.92 <= np.mean(inside) <= 0.985
 
 
-# Sums that do not depend on the order of what is added
+# Sums that do not depend on the order of the summands
 
 
 @given(st.lists(st.floats(-1e30, 1e30), max_size=200))
 def test_a_sum_is_rounded_once(values: list[float]) -> None:
-    """From the smallest numbers that there are on."""
     assert sum_exactly(np.array(values)) == math.fsum(values)
 
 
@@ -70,7 +69,7 @@ def test_many_small_shares_are_added_to_the_last_digit(records: int) -> None:
 
 @pytest.mark.parametrize("largest", [2**63 - 1, 1 << 10, 1 << 3])
 def test_records_that_no_other_equals(monkeypatch: pytest.MonkeyPatch, largest: int) -> None:
-    """However few digits a code has for the columns and the position."""
+    """Try codes with few digits for the columns and the position."""
     monkeypatch.setattr(frequency, "_LARGEST_CODE", largest)
     columns = [np.random.default_rng(k).integers(0, 3, 60) for k in range(4)]
     records = list(zip(*(column.tolist() for column in columns), strict=True))
@@ -79,7 +78,7 @@ def test_records_that_no_other_equals(monkeypatch: pytest.MonkeyPatch, largest: 
     assert sorted(find_lone_records(columns, [3, 3, 4, 5]).tolist()) == lone
 
 
-# Membership: exact intervals, ties, and an ε that is ruled out only where it is false
+# Membership: exact intervals, ties, and an ε that is ruled out only if it is false
 
 
 DISTANCES = st.lists(st.integers(0, 6), min_size=1, max_size=20)
@@ -122,7 +121,7 @@ def test_distances_beside_the_reference(members: list[int], others: list[int], r
 
 
 def test_the_error_of_an_area() -> None:
-    """Over samples of two populations of known distances."""
+    """Compare with the spread over samples from two populations of distances."""
     rng = np.random.default_rng(2)
     drawn = [area_under_curve(rng.poisson(3.0, 300), rng.poisson(3.5, 200)) for _ in range(400)]
     areas, errors = np.array(drawn).T
@@ -131,7 +130,7 @@ def test_the_error_of_an_area() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_randomised_response_keeps_its_epsilon(epsilon: float) -> None:
-    """Each is listed truly with e^ε / (1 + e^ε): nearly that ε is ruled out, and never a larger one."""
+    """Each answer is true with e^ε / (1 + e^ε): an ε close to that is ruled out, never a larger one."""
     rng = np.random.default_rng(4)
     truly = math.exp(epsilon) / (1 + math.exp(epsilon))
     ruled_out = []

@@ -1,4 +1,4 @@
-"""The risk in the population, against closed forms, published figures and populations that are known."""
+"""Test the risk in the population against closed forms, published figures and known populations."""
 
 import math
 
@@ -17,7 +17,7 @@ from disclosure_pipeline.measures.survey import (
 
 
 def test_closed_forms_of_the_literature() -> None:
-    """Benedetti & Franconi's for 1 to 3 records, where they lose no digits."""
+    """Compare with Benedetti & Franconi's forms for 1 to 3 records, at p where these lose no digits."""
     for p in (0.002, 0.05, 0.3, 0.49, 0.51, 0.8):
         q = 1 - p
         expected = [
@@ -32,10 +32,10 @@ def test_closed_forms_of_the_literature() -> None:
 @pytest.mark.parametrize("f", [1, 2, 4, 7, 29, 30, 31, 250])
 @pytest.mark.parametrize("weight", [1.0000001, 1.3, 1.99, 2.01, 12, 400])
 def test_the_integral_of_the_literature(f: int, weight: float) -> None:
-    """∫₀¹ p^f u^(f-1) / (1 - q u)^f du, by Gauss and Legendre where the integrand is large."""
+    """Compare with ∫₀¹ p^f u^(f-1) / (1 - q u)^f du by Gauss-Legendre quadrature."""
     p = 1 / weight
     x, at = np.polynomial.legendre.leggauss(400)
-    # 1 - u = e^y: the integrand is large near 1, within about p of it.
+    # 1 - u = e^y, because the integrand is large only within about p of u = 1.
     low = math.log(1e-13 * p)
     y = low * (1 - x) / 2
     rest = np.exp(y)
@@ -55,7 +55,7 @@ def test_every_number_of_people_that_is_possible(f: int, weight: float) -> None:
 
 
 def test_the_spread_of_one_record_of_a_very_large_population() -> None:
-    """E[1/F²] = (p/q) Li₂(q), and Li₂(q) = π²/6 - log(q) log(p) - Li₂(p), whose series is short."""
+    """E[1/F²] = (p/q) Li₂(q) with Li₂(q) = π²/6 - log(q) log(p) - Li₂(p), whose series is short."""
     for p in (1e-3, 1e-5, 1e-8):
         q = 1 - p
         dilogarithm = math.pi**2 / 6 - math.log(q) * math.log(p) - sum(p**k / k**2 for k in range(1, 9))
@@ -64,7 +64,7 @@ def test_the_spread_of_one_record_of_a_very_large_population() -> None:
 
 
 def test_published_figures_of_sdcmicro() -> None:
-    """SdcMicro's data `francdat`, keys 2, 4, 5 and 6, with weights: fk, Fk and rk as it prints them."""
+    """Compare with fk, Fk and rk of sdcMicro for its data `francdat`, keys 2, 4, 5 and 6, with weights."""
     keys = [(1, 2, 5, 1), (1, 2, 1, 1), (1, 2, 1, 1), (3, 3, 1, 5), (4, 3, 1, 4), (4, 3, 1, 1), (6, 2, 1, 5)]
     keys.append(keys[0])
     weights = np.array([18, 45.5, 39, 17, 541, 8, 5, 92])
@@ -101,14 +101,14 @@ LARGEST = 600
 
 
 def population(rng: np.random.Generator, keys: int) -> IntArray:
-    """The people of each key combination: F with a chance as 1/F, which is the prior of the model."""
+    """Draw F of each key combination with probability proportional to 1/F, the prior of the model."""
     chances = 1 / np.arange(1, LARGEST)
     return rng.choice(np.arange(1, LARGEST), keys, p=chances / chances.sum())
 
 
 @pytest.mark.parametrize("fractions", [[0.05], [0.3], [0.02, 0.2]])
 def test_populations_that_are_known(fractions: list[float]) -> None:
-    """Sums of risks and DIS are right on average, and as far off as their errors say."""
+    """Sums of risks and DIS are right on average, and their errors match the spread."""
     rng = np.random.default_rng(7)
     names = ("DIS", "repU", "DiSCO")
     estimated, true, errors = [], [], []
@@ -135,7 +135,7 @@ def test_populations_that_are_known(fractions: list[float]) -> None:
 
 
 def test_weights_that_differ_among_people_with_the_same_keys_read_high() -> None:
-    """Who is drawn more often is more often the one who is alone, and stands for fewer than the others do."""
+    """People who are drawn more often are more often alone, and represent fewer people than the others."""
     rng = np.random.default_rng(3)
     F = population(rng, 200_000)
     often = rng.binomial(F, 0.5)

@@ -1,4 +1,4 @@
-"""People with several records, of whom exclusions may leave some: against loops over records."""
+"""Test the formulas for people with several records against loops over records, also after exclusions."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 
 NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 UNITS = st.lists(st.integers(0, 4), min_size=40, max_size=40)
-"""More than records: each has one."""
+"""At least one unit per record; surplus units are ignored."""
 
 
 def combinations_of(records: Sequence[Record]) -> IntArray:
@@ -29,7 +29,7 @@ def combinations_of(records: Sequence[Record]) -> IntArray:
 
 
 def place_in_cells(gt: Sequence[Record], sd: Sequence[Record], units: Sequence[int]) -> UnitCells:
-    """GT's records in the cells that `cells` gives, by unit."""
+    """Return GT's records by unit in the cells of `cells`."""
     f = cells(gt, sd)
     keys = combine_keys([[combinations_of(gt), combinations_of(sd)]], [len(QUASI_IDENTIFIERS)])
     t = np.array([TARGET_LEVELS.index(level) for _, level in gt])
