@@ -6,10 +6,10 @@ from pathlib import Path
 import dagster as dg
 
 
-# Dagster asks six times for one run; each time it would describe all kinds of components anew.
+# Cached: Dagster asks six times for one run, and would describe all kinds of components each time.
 @dg.definitions
 @cache
 def defs() -> dg.Definitions:
-    """Return all gates; steps run in one process, where they take less than a second each."""
+    """Return all gates; their steps share one process, where each takes less than a second."""
     gates = dg.load_from_defs_folder(path_within_project=Path(__file__).parent)
     return dg.Definitions.merge(gates, dg.Definitions(executor=dg.in_process_executor))

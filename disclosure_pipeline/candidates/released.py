@@ -67,7 +67,7 @@ def _folder(store: Store) -> Path:
     return store.root / RELEASED
 
 
-def read_released(store: Store) -> tuple[Released, ...]:
+def read_recorded_releases(store: Store) -> tuple[Released, ...]:
     """Return what is recorded of the releases, the oldest first. StoreError where a record is damaged."""
     found = []
     for path in sorted(_folder(store).glob("*.json")):
@@ -132,7 +132,7 @@ def list_earlier(folders: GateFolders, candidate: str) -> Earlier:
             f"The release {unrecorded[0]!r} is not recorded in the store: nobody can tell what a candidate "
             "adds to it. Run the gate again, which records what it can verify."
         )
-    released = read_released(folders.store)
+    released = read_recorded_releases(folders.store)
     names = [of.snapshot.candidate for of in released]
     before = released[: names.index(candidate)] if candidate in names else released
     there = tuple(of for of in before if not is_gone(of, folders.store))
@@ -224,7 +224,7 @@ def _read_released_tables(
 
 def list_released_paths(store: Store) -> list[Path]:
     """Return where the bytes lie that releases were written from, each once."""
-    paths = [store.stored_path(file) for of in read_released(store) for file in of.snapshot.files]
+    paths = [store.stored_path(file) for of in read_recorded_releases(store) for file in of.snapshot.files]
     return list(dict.fromkeys(paths))
 
 

@@ -148,11 +148,11 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     """
     from disclosure_pipeline.evidence.dossier import to_rows
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-    from disclosure_pipeline.release.readiness import keep_power
+    from disclosure_pipeline.release.readiness import measure_and_record_power
 
     folders = folders_of(load_gate(gate))
     with show_step("Reading the ground truth"):
-        power = keep_power(folders, seconds)
+        power = measure_and_record_power(folders, seconds)
     chosen = choose_format(shown_as)
     if chosen in {None, "table"}:
         echo(f"{folders.gate.name}:")

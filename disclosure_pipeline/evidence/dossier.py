@@ -1,4 +1,4 @@
-"""The dossier of a candidate: figures, a verdict per clause, and what they were made from."""
+"""The dossier of a candidate: figures, a verdict per clause, and hashes of their sources."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FRAMES = (
     "subgroups",
     "warning_counts",
 )
-# Of a gate with bands, a unit, with weights or a holdout, or of several tables.
+# Only of gates with bands, a unit, weights, a holdout, releases or several tables.
 _OPTIONAL = (
     "bands",
     "units",
@@ -57,7 +57,7 @@ _OPTIONAL = (
 )
 _WITHHELD = "(too few records to name)"
 
-# The levels that a flag names, each with the count of GT records that it speaks of.
+# The levels named in a frame of flags, each with the column that counts its GT records.
 _LEVELS = {
     "one_way": {"level": "n_level_disclosive"},
     "two_way": {"target_level": "key_target_total", "key_level": "key_total"},
@@ -65,10 +65,7 @@ _LEVELS = {
 
 
 def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
-    """Return every frame of the result as a list of rows; NaN becomes None.
-
-    Levels that fewer than `smallest_count` GT records are behind are not named.
-    """
+    """Return every frame of the result as rows, without levels of fewer than `smallest_count` GT records."""
     return {
         "keys": [str(key) for key in result.keys],
         "targets": [str(target) for target in result.targets],
@@ -82,7 +79,7 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
 
 
 def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
-    """Return one frame of the result, levels of too few records withheld."""
+    """Return a frame of the result, without levels of fewer than `smallest_count` GT records."""
     frame = result.frame(name)
     if name not in _LEVELS:
         return frame
@@ -93,10 +90,7 @@ def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> 
 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame, first the names in its index, as plain Python values.
-
-    What is not finite becomes None; an index without a name is left out.
-    """
+    """Return the rows of a frame, named index first, as plain Python values; NaN and infinity become None."""
     names, rows = name_values(frame)
     return [dict(zip(names, map(_to_plain, row), strict=True)) for row in rows]
 
@@ -107,14 +101,14 @@ def _to_plain(value: Any) -> Any:
 
 
 def to_markdown_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
-    """Return a markdown table; `columns` maps the rows' keys to headings. Numbers are shown with 4 digits."""
+    """Return a markdown table; `columns` maps the rows' keys to headings. Floats have 4 digits."""
     lines = [f"| {' | '.join(columns.values())} |", f"|{'---|' * len(columns)}"]
     lines += [f"| {' | '.join(format_cell(row.get(name)) for name in columns)} |" for row in rows]
     return "\n".join(lines)
 
 
 def format_cell(value: Any) -> str:
-    """Return one value of a markdown table."""
+    """Format a value for a markdown table."""
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else escape_markdown(str(value))
@@ -141,12 +135,12 @@ def build_dossier(
     judgements: Sequence[Judgement],
     refused_waivers: Sequence[RefusedWaiver] = (),
 ) -> dict[str, Any]:
-    """Return the dossier as plain data; the same for the same evaluation.
+    """Return the dossier as plain data; equal evaluations give equal dossiers.
 
-    `measured` holds the hashes of what was measured, by what they are of.
+    `measured`: the name of each measured source -> its hash.
     """
     measurement = build_measurement(result, gate.policy.smallest_count)
-    groups = [  # whose names the gate's definition declares are public
+    groups = [  # public if the gate's definition declares their names
         {**row, "public": gate.declares_level(row["column"], row["group"])}
         for row in measurement["figures"]["subgroups"]
     ]
@@ -168,7 +162,7 @@ def build_dossier(
 
 
 def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str, Any]:
-    """Return what two tables disclose, in the form of a dossier, without a gate: nothing is decided."""
+    """Return a measurement without a gate in the form of a dossier, without a decision."""
     return {
         "gate": None,
         "candidate": None,
@@ -192,18 +186,18 @@ def _to_waiver_row(waiver: Waiver, problem: str | None = None) -> dict[str, Any]
 
 
 def read_versions() -> dict[str, str]:
-    """Return the versions of this package and of what it computes with."""
+    """Return the versions of Python, this package and the libraries that compute."""
     return {"python": platform.python_version()} | {package: _read_version(package) for package in _PACKAGES}
 
 
 @cache
 def _read_version(package: str) -> str:
-    """Read the version of what runs: what is installed meanwhile is not imported again."""
+    # Cached: a package that is upgraded meanwhile is not imported again.
     return version(package)
 
 
 def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many clauses are kept, of those that decide and of those that only warn.
+    """Describe how many of the deciding clauses are kept, and how many of the warning ones are not.
 
     Example:
         >>> count_kept([{"warns": False, "outcome": "kept"}, {"warns": True, "outcome": "exceeded"}])
@@ -221,8 +215,8 @@ def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
-    """Return the names of the clauses, and the refused waivers, of a dossier that stand against a release."""
-    passing = {True: {"kept", "waived", "exceeded"}, False: {"kept", "waived"}}  # by whether the clause warns
+    """Return the names of the clauses and refused waivers that forbid a release."""
+    passing = {True: {"kept", "waived", "exceeded"}, False: {"kept", "waived"}}  # by clause["warns"]
     return [
         *(
             clause["name"]
@@ -234,7 +228,7 @@ def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
 
 
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
-    """Return the same, each as a sentence with its value and bound, and as one that anybody may read."""
+    """Return a sentence on each with exact figures -> the sentence for readers who may not see those."""
     broken = set(list_broken_clauses(content))
     judgements = read_judgements(content)
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
@@ -268,11 +262,11 @@ _FAMILIES = {
 
 
 def to_markdown(content: Mapping[str, Any]) -> str:
-    """Return the dossier for a reader."""
+    """Return the dossier as markdown."""
     figures = content["figures"]
     confidential: list[str] = []
     if figures.get("confidential"):
-        confidential = ["Copies of further confidential tables, and nearness to them:"]
+        confidential = ["Copies of further confidential tables and nearness to them:"]
         confidential.append(_to_table(figures["confidential"]))
     parts = [
         f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
@@ -305,7 +299,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(figures["guards"]),
         _to_table(figures["partial_copies"]),
         _to_table(figures["columns_apart"]),
-        "Guessed from the keys (% of GT records), beside what other people's records let guess:",
+        "Guessed from the keys (% of GT records), and by other people's records:",
         _to_table(figures["guessed"]),
         *confidential,
         *_format_stack(figures),
@@ -316,16 +310,16 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         _to_table(content["exact_copies"]),
         *(f"- {escape_markdown(warning)}" for warning in content["warnings"]),
         "## Controls (% of records; deviations: standard errors)",
-        "An exact copy of GT must show repU = UiO and DiSCO = Dorig. With its target permuted, the candidate "
-        "must show the DiSCO that chance gives.",
+        "An exact copy of GT must give repU = UiO and DiSCO = Dorig. The candidate with a permuted target "
+        "must give the DiSCO expected by chance.",
         _to_table(figures["control_identity"]),
         _to_table(figures["control_attribute"]),
         "## What was measured",
         f"{figures['N_d']} GT records; synthetic records: {', '.join(map(str, figures['N_s']))}.",
         "\n".join(f"- {format_cell(name)}: `{digest}`" for name, digest in content["measured"].items()),
         f"Policy digest: `{content['policy_digest']}`",
-        "## What was changed to compare the tables",
-        _to_table(content["ledger"]) if content["ledger"] else "Nothing.",
+        "## Changes made to compare the tables",
+        _to_table(content["ledger"]) if content["ledger"] else "None.",
     ]
     return "\n\n".join(parts) + "\n"
 

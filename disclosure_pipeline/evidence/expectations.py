@@ -1,6 +1,6 @@
-"""Expectations that fail closed, for the metric tables of a gate and for anybody's own suites.
+"""Expectations that fail closed, for the metric tables of a gate and for other suites.
 
-Importing this module imports Great Expectations, which then knows them by name.
+Importing this module imports Great Expectations, which then finds them by name.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 class NoFigureError(Exception):
-    """Why a table has no figure: names that the expectation was given, and counts; no cell of the table."""
+    """A table has no figure. The message holds arguments and counts, never a cell of the table."""
 
 
 def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses: int) -> pd.DataFrame:
-    """Select the rows where each column of `where` has its value (None: missing), one for each synthesis.
+    """Select the rows in which each column of `where` has its value (None: missing).
 
-    NoFigureError where there are others.
+    Raise NoFigureError unless there is exactly one row per synthesis.
     """
     if table.empty:
         raise NoFigureError("the table is empty")
@@ -57,7 +57,8 @@ def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses:
         raise NoFigureError(f"column 'synthesis' is of type {numbers.dtype}: expected whole numbers")
     if sorted(numbers) != list(range(1, syntheses + 1)):
         raise NoFigureError(
-            f"there are {len(rows)} rows{_describe_condition(where)}: expected one each for 1 to {syntheses}"
+            f"there are {len(rows)} rows{_describe_condition(where)}: expected one per synthesis, "
+            f"numbered 1 to {syntheses}"
         )
     return rows
 
@@ -76,24 +77,24 @@ def _read_column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 
 def read_figures(rows: pd.DataFrame, measure: str) -> list[float]:
-    """Return a measure's figures. NoFigureError if they are no numbers, or one is missing or infinite."""
+    """Return a measure's figures. Raise NoFigureError unless all are finite numbers."""
     column = _read_column(rows, measure)
     if not (pd.api.types.is_float_dtype(column) or pd.api.types.is_integer_dtype(column)):
         raise NoFigureError(f"column {measure!r} is of type {column.dtype}: expected numbers")
     figures = [float(figure) for figure in column.to_numpy(dtype=float, na_value=math.nan)]
-    doubtful = sum(not math.isfinite(figure) for figure in figures)
-    if doubtful:
-        raise NoFigureError(f"{doubtful} of {len(figures)} figures of {measure} are missing or infinite")
+    invalid = sum(not math.isfinite(figure) for figure in figures)
+    if invalid:
+        raise NoFigureError(f"{invalid} of {len(figures)} figures of {measure} are missing or infinite")
     return figures
 
 
 def measure_stacked(
     table: pd.DataFrame, source_column: str, sources: tuple[str, str], keys: Sequence[str], target: str | None
 ) -> Disclosure:
-    """Return what `disclosure()` finds of GT and SD, stacked in one table.
+    """Measure GT and SD stacked in one table by `disclosure()`.
 
-    `sources`: the values of `source_column` for GT and for SD; without a `target` only identity is measured.
-    NoFigureError where a record is of neither or both, or the two tables look incomparable.
+    `sources`: the values of `source_column` for GT and for SD. Without a `target`, only identity is measured.
+    Raise NoFigureError if a record is not of exactly one of both, or if the tables look differently coded.
     """
     source = _read_column(table, source_column)
     is_ground_truth, is_synthetic = (
@@ -102,14 +103,14 @@ def measure_stacked(
     unassigned = int((is_ground_truth == is_synthetic).sum())
     if unassigned:
         raise NoFigureError(f"{unassigned} records are not of exactly one of GT and SD")
-    if target is None:  # a constant stands for the target that is not looked at
+    if target is None:  # a constant stands in for the target
         target, table = source_column, table.assign(**{source_column: ""})
     table = table.loc[:, table.columns.isin([*keys, target])]
     result = disclosure(table[is_ground_truth], table[is_synthetic], keys, target)
     if result.warnings:
         raise NoFigureError(
-            "GT and SD share too little or look differently coded, and a risk would read too low: "
-            "disclosure() tells what is doubtful"
+            "GT and SD share too little or look differently coded, so risks would read too low: "
+            "disclosure() warns of the reasons"
         )
     return result
 
@@ -121,11 +122,10 @@ Number = StrictInt | StrictFloat
 
 
 class ClauseExpectation(BatchExpectation, ABC):
-    """One clause, held against the figures of a table by a comparison of its own.
+    """One clause, compared with the figures of a table independently of `policy.verdict`.
 
-    It does not ask `policy.verdict`: where one of both has a fault, suite and verdict disagree. The result
-    has `observed_value` (None where there is no figure), `bound` in the measure's own unit and, where there
-    is no figure, `reason`.
+    So if one of both has a fault, suite and verdict disagree. The result has `observed_value` and `bound` in
+    the measure's own unit or, without a figure, `observed_value` None and `reason`.
     """
 
     bound: Number
@@ -138,10 +138,10 @@ class ClauseExpectation(BatchExpectation, ABC):
 
     @abstractmethod
     def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], Sequence[float] | None]:
-        """Read the figure of each synthesis, and what the bound is a share of. NoFigureError without any."""
+        """Return the figure of each synthesis, and the figures that the bound is a share of, if it is one."""
 
     def _combine(self, figures: Sequence[float]) -> float:
-        """Return the figure that has to keep the bound: the worst."""
+        """Return the worst figure, which must keep the bound."""
         return min(figures) if self.at_least else max(figures)
 
     def _compare(self, figures: Sequence[float], references: Sequence[float] | None) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class ClauseExpectation(BatchExpectation, ABC):
         if references is not None:
             limit = self.bound * self._combine(references)
         if not (math.isfinite(value) and math.isfinite(limit)):
-            return _fail("there is no figure, or no finite bound")
+            return _fail("the figure or the bound is not finite")
         success = value >= limit if self.at_least else value <= limit
         return {"success": success, "result": {"observed_value": value, "bound": limit}}
 
@@ -164,11 +164,11 @@ class ClauseExpectation(BatchExpectation, ABC):
             assert execution_engine is not None
             table = execution_engine.get_domain_records(self._get_domain_kwargs())
             if not isinstance(table, pd.DataFrame):
-                raise NoFigureError("the batch is no pandas DataFrame")
+                raise NoFigureError("the batch is not a pandas DataFrame")
             return self._compare(*self._read(table))
         except (NoFigureError, DisclosurePipelineError) as error:
             return _fail(str(error))
-        except Exception as error:  # its message could hold a value of the table
+        except Exception as error:  # its message may quote a value of the table
             return _fail(f"it could not be computed ({type(error).__name__})")
 
     @classmethod
@@ -200,7 +200,7 @@ def _fail(reason: str) -> dict[str, Any]:
 
 
 def _describe_safely(configuration: ExpectationConfiguration) -> str:
-    """Describe the clause. Great Expectations prints an error with its message, so that is withheld."""
+    """Describe the clause; withhold the message of an error, which Great Expectations would print."""
     try:
         return _describe(configuration)
     except Exception as error:
@@ -215,13 +215,13 @@ def _describe(configuration: ExpectationConfiguration) -> str:
     clause = expectation._build_clause()
     try:
         title = words_of(clause.measure).title
-    except KeyError:  # whoever bounds a measure of their own has no words for it here
+    except KeyError:  # a measure of another project
         return f"{clause}{consequence}"
     return f"{capitalized(title)}: {clause}{consequence}"
 
 
 def _render_text(text: str) -> RenderedStringTemplateContent:
-    """Return a text in Data Docs: as a parameter, since only those are escaped."""
+    """Return a text for Data Docs, as a parameter, since only those are escaped."""
     return RenderedStringTemplateContent(
         content_block_type="string_template",
         string_template={"template": "$text", "params": {"text": text}},
@@ -232,18 +232,18 @@ class _MetricTableExpectation(ClauseExpectation, ABC):
     """A clause on a measure of a metric table: a row per synthesis, numbered from 1 in `synthesis`."""
 
     measure: Text
-    where: dict[Text, Text | None] = {}  # noqa: RUF012  # each expectation gets its own
+    where: dict[Text, Text | None] = {}  # noqa: RUF012  # pydantic copies it
     over: Over = "worst"
     syntheses: Count = 1
 
     @abstractmethod
     def _reference_measure(self) -> str | None:
-        """Return the column that the bound is a share of; None where the bound is absolute."""
+        """Return the column that the bound is a share of, or None for an absolute bound."""
 
     def _build_clause(self) -> Clause:
-        # `table` tells files from all of them together; it is no part of what is measured.
-        named = [value for name, value in self.where.items() if value is not None and name != "table"]
-        column = ", ".join(named) or None
+        # `table` tells single files from all of them together; a clause does not name it.
+        names = [value for name, value in self.where.items() if value is not None and name != "table"]
+        column = ", ".join(names) or None
         return Clause(self.measure, column, self.bound, self.over, self._reference_measure(), self.at_least)
 
     def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], Sequence[float] | None]:
@@ -261,13 +261,13 @@ class ExpectMeasureToBeAtMost(_MetricTableExpectation):
 
     Args:
         measure: The column with the figures.
-        bound: The largest value that is allowed.
-        where: Column -> value of the rows with the measure, such as {"target": "income"}; None stands for a
-            missing value. By default all rows.
+        bound: The largest allowed value.
+        where: Column -> value of the rows to use, such as {"target": "income"}; None is a missing value. By
+            default all rows.
         over: Whether the "worst" of the syntheses or their "mean" must keep the bound.
-        syntheses: How many there are: exactly one row each, numbered from 1 in the column `synthesis`.
+        syntheses: Their number: one row each, numbered from 1 in the column `synthesis`.
 
-    Anything else than finite numbers in exactly these rows fails.
+    Anything but finite numbers in exactly these rows fails.
     """
 
     def _reference_measure(self) -> None:
@@ -275,7 +275,7 @@ class ExpectMeasureToBeAtMost(_MetricTableExpectation):
 
 
 class ExpectMeasureToBeAtLeast(ExpectMeasureToBeAtMost):
-    """A measure of a metric table whose high values are safe is at least a bound. Args as there."""
+    """A measure whose high values are safe is at least a bound. Args as of ExpectMeasureToBeAtMost."""
 
     at_least: ClassVar[bool] = True
 
@@ -285,10 +285,10 @@ class ExpectMeasureRatioToBeAtMost(_MetricTableExpectation):
 
     Args:
         share_of: The column that the bound is a share of, such as "UiO" for "repU".
-        bound: The largest share that is allowed, such as 0.5.
+        bound: The largest allowed share, such as 0.5.
 
-    The other args are those of ExpectMeasureToBeAtMost. Both columns are taken over the syntheses first. No
-    risk is at most any share of no risk.
+    The other args are those of ExpectMeasureToBeAtMost. Each column is combined over the syntheses first. If
+    both are 0, the bound is kept.
     """
 
     share_of: Text
@@ -298,13 +298,13 @@ class ExpectMeasureRatioToBeAtMost(_MetricTableExpectation):
 
 
 class ExpectMeasureRatioToBeAtLeast(ExpectMeasureRatioToBeAtMost):
-    """A measure of a metric table is at least a share of another. Args as there."""
+    """A measure is at least a share of another. Args as of ExpectMeasureRatioToBeAtMost."""
 
     at_least: ClassVar[bool] = True
 
 
 class _StackedTableExpectation(ClauseExpectation, ABC):
-    """A clause on a measure of GT and SD, whose records stand in one table."""
+    """A clause on a measure of GT and SD that are stacked in one table."""
 
     source_column: Text
     ground_truth: Text
@@ -322,16 +322,16 @@ class _StackedTableExpectation(ClauseExpectation, ABC):
 
 
 class ExpectReplicatedUniquesToBeAtMost(_StackedTableExpectation):
-    """repU, of a table in which GT and SD are stacked, is at most a bound.
+    """repU of GT and SD that are stacked in one table is at most a bound.
 
     Args:
         source_column: The column that tells GT from SD.
-        ground_truth, synthetic: Its value for the GT records, and for the synthetic ones.
+        ground_truth, synthetic: Its values for the GT records and for the synthetic ones.
         keys: The columns that an intruder knows.
-        bound: The largest repU that is allowed, in percent of the GT records.
+        bound: The largest allowed repU, in percent of the GT records.
 
-    The result holds the figure and nothing else of the table, whatever the result format. Tables that
-    `disclosure()` warns of fail.
+    The result holds nothing of the table except the figure, whatever the result format. Tables that
+    `disclosure()` warns about fail.
     """
 
     def _build_clause(self) -> Clause:
@@ -339,13 +339,13 @@ class ExpectReplicatedUniquesToBeAtMost(_StackedTableExpectation):
 
 
 class ExpectDiscoToBeAtMost(_StackedTableExpectation):
-    """DiSCO of a target, of a table in which GT and SD are stacked, is at most a bound.
+    """DiSCO of a target of GT and SD that are stacked in one table is at most a bound.
 
     Args:
         target: The column that an intruder wants to learn.
-        bound: The largest DiSCO that is allowed, in percent of the GT records.
+        bound: The largest allowed DiSCO, in percent of the GT records.
 
-    The other args, and what is in the result, are those of ExpectReplicatedUniquesToBeAtMost.
+    The other args and the result are those of ExpectReplicatedUniquesToBeAtMost.
     """
 
     target: Text

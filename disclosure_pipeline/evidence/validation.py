@@ -1,6 +1,6 @@
 """The policy as an expectation suite over metric tables: a second path to the verdict, kept as evidence.
 
-Great Expectations sees the metric tables and nothing else: no record of GT or SD.
+Great Expectations sees only the metric tables, never a record of GT or SD.
 """
 
 from __future__ import annotations
@@ -48,15 +48,14 @@ FILE, ALL_FILES = "file", "all files together"
 
 
 def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Return the figures of a dossier as metric tables: numbers, and the names of columns.
+    """Return the figures of a dossier as metric tables of numbers and names of columns.
 
-    `identity` has a row per synthesis, with the number of warnings; `attribute` one per target and
-    synthesis, with all measures of a target and the number of flags; `overlap` one per key, or target, and
-    synthesis; `controls` one per target and synthesis, and those of the whole table without a target. A
-    missing figure is NaN.
+    `identity` has a row per synthesis, with its number of warnings; `attribute` a row per target and
+    synthesis, with its numbers of flags; `overlap` a row per key or target and synthesis; `controls` a row
+    per target and synthesis, and one without a target for the whole table. A missing figure is NaN.
 
-    Of several syntheses `identity` and `attribute` have a further row: of all of them as one table, which is
-    numbered as if it came after the last. Their column `table` tells it from the files.
+    For several syntheses, `identity` and `attribute` also have rows on all of them as one table: their
+    column `table` says so, and their number follows that of the last synthesis.
     """
     return {
         "identity": _join_rows(["table", "synthesis"], *_with_stack(figures, _select_identity)),
@@ -75,7 +74,7 @@ def build_metric_tables(figures: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 def _with_stack(
     figures: Mapping[str, Any], select: Callable[[Mapping[str, Any]], Iterable[Iterable[Row]]]
 ) -> Iterable[Iterable[Row]]:
-    """Return the rows of the syntheses, then of all of them as one table where that was measured."""
+    """Yield the rows of each synthesis, then those of all of them as one table, if that was measured."""
     for part in select(figures):
         yield ({**row, "table": FILE} for row in part)
     stacked = figures.get("stacked")
@@ -108,7 +107,7 @@ def _select_judged(figures: Mapping[str, Any], *, per_target: bool) -> Iterable[
 
 
 def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
-    """Return the rows of several parts side by side where their labels agree; a doubled row stays doubled."""
+    """Join the rows of several parts by their labels; a repeated row stays repeated."""
     joined_rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for part in parts:
         occurrences: Counter[tuple[Any, ...]] = Counter()
@@ -127,17 +126,14 @@ def _join_rows(labels: Sequence[str], *parts: Iterable[Row]) -> pd.DataFrame:
 def _select_measures(
     figures: Mapping[str, Any], frame: str, measures: Mapping[str, Measure]
 ) -> Iterable[Row]:
-    """Return the measures that stand in one of the frames, by their own names.
-
-    One figure of all files is repeated for each of them.
-    """
+    """Yield the measures of a frame by their names; repeat figures of the whole release per synthesis."""
     columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
     of_release = any(measures[name].of_release for name in columns)
     rows = figures.get(frame, [])
-    most = max((row["releases"] for row in rows if "releases" in row), default=None)
+    all_releases = max((row["releases"] for row in rows if "releases" in row), default=None)
     for row in rows:
-        if row.get("releases") != most:
-            continue  # how the sum grew
+        if row.get("releases") != all_releases:
+            continue  # an earlier state
         measured = {name: row[column] for name, column in columns.items() if column in row}
         labels = {name: row.get(name) for name in _LABELS}
         for synthesis in range(1, len(figures["N_s"]) + 1) if of_release else [labels["synthesis"]]:
@@ -145,7 +141,7 @@ def _select_measures(
 
 
 def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
-    """Return copies of further confidential tables, whose names stand for a target, which none is."""
+    """Yield the copies of further confidential tables, with the table's name as the target."""
     columns = {name: GUARDS[name].column for name in OF_CONFIDENTIAL}
     for row in figures.get(CONFIDENTIAL, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}
@@ -153,7 +149,7 @@ def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
 
 
 def _select_smaller(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
-    """Return the smaller of two figures under the name that a policy bounds, or none if one is missing."""
+    """Yield the smaller of two figures under the name that a policy bounds; None if one is missing."""
     parts_of = {name: parts for name, parts in SMALLER_OF.items() if JUDGED[name].frame == frame}
     for row in figures.get(frame, []):
         smaller = {
@@ -170,7 +166,7 @@ def _smallest(figures: Sequence[Any]) -> float | None:
 
 
 def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
-    """Return how many flags a check raises; the levels that it names are left out."""
+    """Yield the number of flags that a check raises, without the flagged levels."""
     if check not in figures:
         return
     flag_counts = Counter((flag.get("target"), flag.get("synthesis")) for flag in figures[check])
@@ -180,7 +176,7 @@ def _count_flags(figures: Mapping[str, Any], check: str) -> Iterable[Row]:
 
 
 def _select_shares(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
-    """Return both shares of a key or target, and the smaller one under the name that a policy bounds."""
+    """Yield both shares of each key or target, and the smaller one under the name that a policy bounds."""
     for row in figures.get(frame, []):
         shares = {name: row.get(name) for name in ("GT_in_SD", "SD_in_GT")}
         labels = {name: row.get(name) for name in _LABELS}
@@ -191,9 +187,8 @@ def _select_shares(figures: Mapping[str, Any], frame: str) -> Iterable[Row]:
 class Validation:
     """The results of the suites.
 
-    `kept`: whether the expectation of each clause succeeded, by the clause's name; never true where it is
-    not there exactly once. `results`: the validation result of each metric table as plain data, the same for
-    the same figures.
+    `kept`: name of a clause -> True if it has exactly one expectation, which succeeded. `results`: name of a
+    metric table -> its validation result as plain data, reproducible from the figures.
     """
 
     kept: dict[str, bool]
@@ -276,7 +271,7 @@ def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
-    """Return the expectation that states a clause; its `meta` says which one it is."""
+    """Return the expectation that states a clause, with the clause's name in its `meta`."""
     from disclosure_pipeline.evidence import expectations
 
     common: dict[str, Any] = {
@@ -324,10 +319,10 @@ def _select_where(clause: Clause) -> dict[str, str | None]:
 
 
 def find_disagreements(kept: Mapping[str, bool], clauses: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the clauses of a dossier (`dossier["clauses"]`) about which suite and policy disagree.
+    """Return the names of `dossier["clauses"]` on which suite and policy disagree.
 
-    They agree where an expectation succeeded exactly if the outcome is "kept". What only one of them knows is
-    a disagreement, and so is a clause that is there twice.
+    They agree on a clause if it stands in both exactly once, and its expectation succeeded exactly if its
+    outcome is "kept".
     """
     occurrences = Counter(clause["name"] for clause in clauses)
     disagreeing = [

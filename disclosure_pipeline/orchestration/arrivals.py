@@ -1,4 +1,4 @@
-"""Run the gate for every new candidate, and again when a confidential table has changed."""
+"""Runs of the gate for every new candidate, and again when a confidential table has changed."""
 
 import hashlib
 import json
@@ -23,21 +23,21 @@ from disclosure_pipeline.orchestration.steps import redact_errors
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import read_json_if_whole
 
-# This many of the newest candidates are evaluated again when the ground truth has changed.
+# The number of newest candidates that are evaluated again when the ground truth has changed.
 NEWEST = 5
 
 FOLDER = "folder"
-"""The metadata of a materialisation that says where the candidate lies which it brings."""
+"""The metadata of a materialisation that names the folder of the candidate that it brings."""
 
-# Events of an asset that one tick reads at most; the next goes on.
+# The most events of an asset that one tick reads.
 _MOST_EVENTS = 100
 
-# Stands for the state of a database, which nothing cheap tells.
+# Stands for the state of a database, which cannot be read cheaply.
 _DATABASE = "database"
 
 
 class CandidatePartitions(dg.DynamicPartitionsDefinition):
-    """The candidates of a gate as partitions, of which somebody may ask for one that no sensor has seen."""
+    """The candidates of a gate as partitions; a run may name an arrived one that no sensor has seen."""
 
     gate: Gate
 
@@ -49,11 +49,11 @@ class CandidatePartitions(dg.DynamicPartitionsDefinition):
         return partitions
 
     def __hash__(self) -> int:
-        """Return the hash of what it is equal to."""
+        """Return the hash of the plain partitions that it equals."""
         return hash(dg.DynamicPartitionsDefinition(name=self.name))
 
     def validate_partition_key(self, partition_key: str, context: Any) -> None:
-        """Add a candidate that has arrived, before a run is launched. InputError where it has not."""
+        """Add an arrived candidate before its run is launched. Raise InputError if it has not arrived."""
         instance = context.dynamic_partitions_store
         if (
             isinstance(instance, dg.DagsterInstance)
@@ -66,63 +66,63 @@ class CandidatePartitions(dg.DynamicPartitionsDefinition):
 
 
 def require_arrived(folders: GateFolders, candidate: str) -> None:
-    """Raise InputError, which says what to do, unless a candidate lies complete in the gate's folder."""
+    """Raise InputError, with advice, unless the gate's folder holds the complete candidate."""
     if folders.gate.synthesis_asset is not None:
         raise InputError(
             f"The candidates of {folders.gate.name} come from the asset {folders.gate.synthesis_asset}: "
-            "materialise its partition, and those downstream of it, in Dagster."
+            "materialise its partition and those downstream in Dagster."
         )
     complete = find_complete_candidates(folders.incoming).complete
     if candidate not in complete:
         others = f"Complete are: {', '.join(complete)}." if complete else "No candidate there is complete."
         raise InputError(
             f"No complete candidate {candidate!r} is in {folders.incoming}: put its tables into a folder of "
-            f"that name there, and last an empty file {MARKER}. {others}"
+            f"that name there, then add an empty file {MARKER}. {others}"
         )
 
 
-def arrivals_sensor(
+def build_arrivals_sensor(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, ground_truth_job: Any, gate_job: Any
 ) -> dg.SensorDefinition:
-    """Start one run for every candidate folder that is complete, and another if its content changes.
+    """Build the sensor that starts a run for each complete candidate, and another if its content changes.
 
-    A ground truth that is new or changed, or another confidential table that is, is checked and recorded;
-    candidates wait for a changed one. What was judged before the sensor saw it is not judged again. Where the
-    gate names assets that bring its candidates, one is complete once such an asset says so, too.
+    It also starts the run that checks and records a new or changed confidential table; candidates wait for a
+    changed one. Candidates that were judged before the sensor saw them are not judged again. If the gate
+    names assets that bring its candidates, such an asset must have reported the candidate, too.
     """
-    arrived = f"its folder holds {MARKER}"
+    condition = f"its folder holds {MARKER}"
     if gate.synthetic_asset:
-        arrived += f", and {' or '.join(gate.synthetic_asset)} brought it"
+        condition += f", and {' or '.join(gate.synthetic_asset)} brought it"
 
     @dg.sensor(
         name=f"{gate.name}_arrivals",
         jobs=[ground_truth_job, gate_job],
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"One run for each new candidate of {gate.name}, once {arrived}",
+        description=f"One run for each new candidate of {gate.name}, once {condition}",
     )
     @redact_errors
     def arrivals(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         folders = folders_of(gate)
         if not folders.ground_truth.exists():
-            return dg.SkipReason("The ground truth is not where the gate's definition says")
+            return dg.SkipReason("The ground truth is not where the gate's file says")
         cursor: dict[str, Any] = json.loads(context.cursor) if context.cursor else {}
         state, recorded = _read_state(folders), read_recorded_tables(folders)
         requests = []
-        if cursor.get("ground_truth") != state:  # only then is it worth the time to hash them
+        if cursor.get("ground_truth") != state:  # hashing takes time
             current = _hash_tables(folders)
             if _are_outdated(current, recorded):
-                # A key starts one run, ever: content that comes back after another needs a new one.
+                # A key starts one run ever: content that returns after a change needs a new key.
                 content = hashlib.sha256(json.dumps(current, sort_keys=True).encode()).hexdigest()
                 key = f"ground_truth:{content}:after:{recorded.recorded_at}:{gate.policy_digest()[:12]}"
                 requests = [dg.RunRequest(run_key=key, job_name=ground_truth_job.name)]
                 if context.cursor or recorded.ground_truth:
                     return dg.SensorResult(run_requests=requests, cursor=context.cursor)
-                state = ""  # candidates that are there already record the first ground truth themselves
+                state = ""  # present candidates do not wait for the first ground truth
         seen: dict[str, str] = cursor.get("candidates", {})
         incoming = find_complete_candidates(folders.incoming)
         for name in incoming.refused:
-            context.log.warning(f"A folder in incoming is left out, its name is not allowed: {name[:100]!r}")
+            context.log.warning(f"A folder in incoming is ignored: its name {name[:100]!r} is not allowed")
         complete = incoming.complete
         brought, last_events = _read_brought(context, folders, cursor.get("brought"))
         if gate.synthetic_asset:
@@ -153,7 +153,7 @@ def arrivals_sensor(
 def _read_brought(
     context: dg.SensorEvaluationContext, folders: GateFolders, row: Mapping[str, Any] | None
 ) -> tuple[set[str], dict[str, int]]:
-    """Read which candidates the gate's assets, if it names any, brought since the last tick, by `folder`."""
+    """Return the candidates that the gate's assets brought and no run has seen, and the last events read."""
     candidates = set(row["candidates"]) if row else set()
     last_events = dict(row["last_events"]) if row else {}
     for name in folders.gate.synthetic_asset:
@@ -167,46 +167,47 @@ def _read_brought(
         for record in records:
             last_events[name] = record.storage_id
             materialization = record.asset_materialization
-            said = materialization.metadata.get(FOLDER) if materialization else None
-            candidate = None if said is None else _find_in(folders.incoming, str(said.value))
+            folder = materialization.metadata.get(FOLDER) if materialization else None
+            candidate = None if folder is None else _find_in(folders.incoming, str(folder.value))
             if candidate is None:
                 context.log.warning(
-                    f"{name} brings nothing: no metadata {FOLDER!r} name a folder in incoming"
+                    f"A materialisation of {name} is ignored: its metadata {FOLDER!r} must name a folder in "
+                    "incoming"
                 )
             else:
                 candidates.add(candidate)
     return candidates, last_events
 
 
-def _find_in(incoming: Path, said: str) -> str | None:
-    """Return the name of a folder in `incoming`; None for any other place, or what is no path at all."""
+def _find_in(incoming: Path, path: str) -> str | None:
+    """Return the name of a folder in `incoming`; None for any other path or text."""
     with suppress(OSError, ValueError, RuntimeError):
-        folder = (incoming / said).resolve()
+        folder = (incoming / path).resolve()
         return folder.name if folder.parent == incoming.resolve() else None
     return None
 
 
 def _read_state(folders: GateFolders) -> str:
-    """Return a mark that changes when a confidential table is written again, or is there no more; cheap."""
+    """Return a cheap mark that changes when a confidential table is rewritten or removed."""
     tables = [folders.ground_truth, *folders.confidential.values()]
     states = [(table.state() or _DATABASE) if table.exists() else None for table in tables]
     return states[0] if len(states) == 1 and states[0] else repr(states)
 
 
 def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
-    """Return the sha256 of each confidential table that is there, as a dossier's `measured` names them."""
+    """Return the sha256 of each existing confidential table, named as in a dossier's `measured`."""
     further = {name_measured(name): source for name, source in folders.confidential.items()}
     tables = {"ground_truth": folders.ground_truth, **further}
     return {name: source.sha256() for name, source in tables.items() if source.exists()}
 
 
 def must_record(folders: GateFolders) -> bool:
-    """Return whether a confidential table is not recorded as it is now."""
+    """Return True if a confidential table is new or has changed since it was recorded."""
     return _are_outdated(_hash_tables(folders), read_recorded_tables(folders))
 
 
 def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -> bool:
-    """Return whether a table has to be recorded; a database, which has no hash by itself, only once."""
+    """Return True if a table must be recorded; a database, which has no hash, only once."""
     return any(
         digest != recorded.hashes[name] if digest else recorded.hashes[name] is None
         for name, digest in current.items()
@@ -215,14 +216,14 @@ def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -
 
 @dataclass(frozen=True)
 class Incoming:
-    """Complete candidates with a signature of their content, and names of folders that are not allowed."""
+    """Complete candidates, each with a signature of its content, and forbidden names of folders."""
 
     complete: dict[str, str]
     refused: tuple[str, ...]
 
 
 def find_complete_candidates(incoming: Path) -> Incoming:
-    """Return the folders in `incoming` that hold a marker file, in order of arrival of the marker."""
+    """Return the folders in `incoming` that hold a marker file, ordered by the time of the marker."""
     folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
     folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
     return Incoming(
@@ -232,16 +233,16 @@ def find_complete_candidates(incoming: Path) -> Incoming:
 
 
 def _sign_listing(files: Iterable[Path]) -> str:
-    """Sign a listing: it changes when a file is added, removed or rewritten. A link counts as itself."""
+    """Return a signature that changes when a file or link is added, removed or rewritten."""
     states = [(path.name, path.lstat()) for path in files]
     listing = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
     return hashlib.sha256(repr(listing).encode()).hexdigest()[:16]
 
 
-def ground_truth_schedule(
+def build_ground_truth_schedule(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, gate_job: Any
 ) -> dg.ScheduleDefinition:
-    """Evaluate the newest candidates again once a changed ground truth, or other table, is recorded."""
+    """Build the schedule that evaluates the newest candidates again after a changed table was recorded."""
 
     @dg.schedule(
         name=f"{gate.name}_ground_truth_changed",
@@ -262,7 +263,7 @@ def ground_truth_schedule(
         since = datetime.fromisoformat(recorded.recorded_at)
 
         def is_outdated(name: str) -> bool:
-            """Return whether it was not measured with the recorded tables, nor tried: that is done once."""
+            """Return True if it was neither measured with the recorded tables nor tried since."""
             if name not in known_partitions or recorded.were_measured(_read_measured(folders, name)):
                 return False
             runs = dg.RunsFilter(
@@ -284,12 +285,12 @@ def _path_of_figures(folders: GateFolders, candidate: str) -> Path:
 
 
 def _read_measured(folders: GateFolders, candidate: str) -> Any:
-    """Return the hashes of what a candidate was measured with last, if it was."""
+    """Return the hashes of the tables in the last measurement of a candidate, or None."""
     return read_json_if_whole(_path_of_figures(folders, candidate)).get("measured")
 
 
 def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) -> bool:
-    """Return whether a candidate was measured with the recorded tables, as its folder holds it now."""
+    """Return True if the present content of a candidate was measured with the recorded tables."""
     try:
         snapshot = read_snapshot(candidate, folders.store)
     except StoreError:
@@ -299,9 +300,8 @@ def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) 
     measured_at = _path_of_figures(folders, candidate).stat().st_mtime_ns
     states = {path.name: path.lstat() for path in (folders.incoming / candidate).iterdir()}
     sizes = {name: state.st_size for name, state in states.items() if name not in {MARKER, CLAIMS}}
-    same_claims = (CLAIMS in states) == (snapshot.claims is not None)
     return (
-        same_claims
+        (CLAIMS in states) == (snapshot.claims is not None)
         and sizes == {file.name: file.bytes for file in snapshot.files}
         and all(state.st_mtime_ns < measured_at for state in states.values())
     )

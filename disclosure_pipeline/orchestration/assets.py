@@ -1,4 +1,4 @@
-"""The assets of a gate, from the tables to the release; their bodies load, call, and return what is shown."""
+"""The assets of a gate, from the tables to the release; their bodies load, call and return metadata."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,14 +33,14 @@ from disclosure_pipeline.orchestration.steps import (
 )
 from disclosure_pipeline.policy.verdict import Judgement, read_judgements
 from disclosure_pipeline.release import releasing
-from disclosure_pipeline.release.readiness import keep_power_once
+from disclosure_pipeline.release.readiness import summarize_gate_power
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import describe_standing, is_published, record_releases
 from disclosure_pipeline.tables.dictionary import Violation
 
 
-def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the asset that checks the ground truth against its data dictionary, and records its hash."""
+def build_ground_truth(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that checks the ground truth against its data dictionary and records its hash."""
     gate = graph.gate
     key = graph.key("ground_truth")
     upstream = (
@@ -50,46 +50,44 @@ def ground_truth_asset(graph: GateGraph) -> dg.AssetsDefinition:
     @dg.asset(
         key=key,
         deps=upstream,
-        metadata={"dagster/column_schema": presentation.dictionary_schema(gate)},
+        metadata={"dagster/column_schema": presentation.describe_dictionary(gate)},
         check_specs=[
             graph.check("contract", "ground_truth", "The table keeps its data dictionary"),
         ],
-        **graph.attributes(
-            "The confidential records, read where they lie. The asset is a reference.", {"pandera"}
-        ),
+        **graph.attributes("The confidential records, read in place. The asset is a reference.", {"pandera"}),
     )
     @gate_step()
     def ground_truth() -> StepOutcome:
         remove_abandoned(graph.folders.store, graph.folders.staging)
         recorded = record_ground_truth(graph.folders)
         is_broken = bool(recorded.violations)
-        power = "not measured" if is_broken else keep_power_once(graph.folders, recorded.sha256)
+        power = "not measured" if is_broken else summarize_gate_power(graph.folders, recorded.sha256)
         metadata: dict[str, Any] = {
             "power": power,
             "dagster/row_count": recorded.records,
             "location": graph.folders.ground_truth.redacted_location,
             "sha256": recorded.sha256,
         }
+        contract = presentation.build_contract_check(key, recorded.violations)
+        results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract]
+        if not is_broken:
+            return StepOutcome(results)
         sentence = "Nothing can be determined: the ground truth breaks its data dictionary"
-        return StepOutcome(
-            [dg.MaterializeResult(metadata=metadata), presentation.contract_result(key, recorded.violations)],
-            refuse("undetermined", sentence, _reasons(recorded.violations), ["contract"])
-            if is_broken
-            else None,
-        )
+        reasons = _describe_violations(recorded.violations)
+        return StepOutcome(results, refuse("undetermined", sentence, reasons, ["contract"]))
 
     return ground_truth
 
 
-def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Build the asset that takes a candidate's snapshot and compares it with the dictionary and GT."""
+def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that takes a candidate's snapshot and compares it with the data dictionary and GT."""
     gate = graph.gate
     key = graph.key("synthetic")
     clauses = sum(clause.measure == "key_overlap" for clause in gate.clauses())
     settings: dict[str, Any] = dict(
         key=key,
         partitions_def=graph.candidates,
-        metadata={"dagster/column_schema": presentation.dictionary_schema(gate)},
+        metadata={"dagster/column_schema": presentation.describe_dictionary(gate)},
         check_specs=[
             graph.check("contract", "synthetic", "Every table keeps the data dictionary"),
             graph.check(
@@ -100,7 +98,8 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             ),
         ],
         **graph.attributes(
-            "What arrived, copied once into the store; everything later reads that copy.", {"pandera"}
+            "The candidate's tables, copied once into the store; everything later reads that copy.",
+            {"pandera"},
         ),
     )
 
@@ -111,14 +110,14 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "sha256": arrival.snapshot.sha256,
         }
         contract, overlap = (
-            presentation.contract_result(key, arrival.violations),
-            presentation.overlap_result(key, arrival, clauses),
+            presentation.build_contract_check(key, arrival.violations),
+            presentation.build_overlap_check(key, arrival, clauses),
         )
         results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract, overlap]
         name = f"Candidate {arrival.snapshot.candidate!r}"
         if arrival.violations:
             sentence = f"{name} is refused: it breaks the data dictionary"
-            failure = refuse("refused", sentence, _reasons(arrival.violations), ["contract"])
+            failure = refuse("refused", sentence, _describe_violations(arrival.violations), ["contract"])
         elif not overlap.passed:
             sentence = f"{name} is undetermined: it shares too few values with the ground truth"
             broken = {
@@ -130,7 +129,7 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
             failure = refuse("undetermined", sentence, reasons, ["key_overlap"])
         else:
             return StepOutcome(results)
-        return StepOutcome([*results, list_candidates(graph)], failure)
+        return StepOutcome([*results, materialize_candidates(graph)], failure)
 
     if gate.synthesis_asset is None:
 
@@ -157,20 +156,20 @@ def synthetic_asset(graph: GateGraph) -> dg.AssetsDefinition:
     return synthetic_of_asset
 
 
-def _reasons(violations: Sequence[Violation]) -> dict[str, str]:
-    """Return each violation in words for custodians, and in those for anybody."""
+def _describe_violations(violations: Sequence[Violation]) -> dict[str, str]:
+    """Return the sentence for custodians on each violation -> the sentence for notices."""
     return {str(violation): violation.without_numbers for violation in violations}
 
 
-def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the asset that shows the groups of grouped columns, so that an auditor can see their edges."""
+def build_bins(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that shows auditors the edges of grouped columns."""
 
     @dg.asset(
         key=graph.key("bins"),
         deps=[graph.key("ground_truth"), graph.key("synthetic")],
         partitions_def=graph.candidates,
         **graph.attributes(
-            "The groups of every grouped numeric column, and the records in each.", {"pandas"}
+            "The groups of every grouped numeric column, and the number of records in each.", {"pandas"}
         ),
     )
     @gate_step()
@@ -179,15 +178,15 @@ def bins_asset(graph: GateGraph) -> dg.AssetsDefinition:
         metadata: dict[str, Any] = {
             "bins": presentation.show_table(groups, "bins"),
             "dagster/row_count": len(groups),
-            "dagster/column_schema": presentation.frame_schema(groups, "bins"),
+            "dagster/column_schema": presentation.describe_frame(groups, "bins"),
         }
         return StepOutcome([dg.MaterializeResult(metadata=metadata)])
 
     return bins_
 
 
-def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the two assets of one measurement, with checks of every clause but those on key overlaps."""
+def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the two assets of one measurement, with checks of every clause except key overlaps."""
     gate = graph.gate
     identity_key, attribute_key = graph.key("identity_risk"), graph.key("attribute_risk")
 
@@ -214,7 +213,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
             for check in graph.clause_checks
         ],
     )
-    # Dagster takes no annotation but that of a tuple.
+    # Dagster accepts only the annotation of a tuple.
     @gate_step(returns=tuple[dg.MaterializeResult, dg.AssetCheckResult])
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
         record_releases(graph.folders)
@@ -224,7 +223,7 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
 
         def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]
-            return [presentation.check_result(check, judgements, asset) for check in checks]
+            return [presentation.build_clause_check(check, judgements, asset) for check in checks]
 
         def judgements_of(*columns: str | None) -> list[Judgement]:
             return [judgement for judgement in evaluation.judgements if judgement.clause.column in columns]
@@ -236,7 +235,9 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 "identity": presentation.show_table(result.identity, "identity"),
                 "engine": result.engine,
                 "dagster/row_count": len(result.identity),
-                "dagster/column_schema": presentation.frame_schema(result.identity.reset_index(), "identity"),
+                "dagster/column_schema": presentation.describe_frame(
+                    result.identity.reset_index(), "identity"
+                ),
                 **presentation.show_plots(result, judgements_of(None), [None]),
             },
         )
@@ -253,32 +254,32 @@ def disclosure_assets(graph: GateGraph) -> dg.AssetsDefinition:
                 **presentation.show_flags(withhold_rare_levels(result, "one_way", smallest), "one_way"),
                 **presentation.show_flags(withhold_rare_levels(result, "two_way", smallest), "two_way"),
                 "dagster/row_count": len(result.attribute),
-                "dagster/column_schema": presentation.frame_schema(
+                "dagster/column_schema": presentation.describe_frame(
                     result.attribute.reset_index(), "attribute"
                 ),
                 **presentation.show_plots(result, judgements_of(*gate.targets), gate.targets),
             },
         )
-        # Results beside their asset, not within it: Dagster would read the materialisation twice for each.
+        # Results follow their asset instead of being part of it: Dagster would read those twice.
         return StepOutcome([identity, *check_results(identity_key), attribute, *check_results(attribute_key)])
 
     return disclosure
 
 
-def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the asset that lists all candidates: at the end of each run of the gate, or run alone."""
+def build_candidates(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that lists all candidates, at the end of each run of the gate or by itself."""
 
     @dg.asset(
         key=graph.key("candidates"),
         deps=[
-            # On no partition of them: the list is of all candidates as the store has them. A candidate that
-            # was refused has no release, for which Dagster would call the list out of date for ever.
+            # Without partitions: the list is of all candidates in the store. For a refused candidate, which
+            # has no release, Dagster would call the list stale forever.
             dg.AssetDep(graph.key(name), partition_mapping=dg.SpecificPartitionsPartitionMapping([]))
             for name in ("dossier", "release")
         ],
         **graph.attributes(
-            f"Where each candidate stands (the {presentation.SHOWN} newest), and its worst clause: the one "
-            "that is nearest to its bound or farthest beyond it.",
+            f"The standing of each candidate and, for the {presentation.SHOWN} newest, its worst clause: the "
+            "one nearest to its bound or farthest beyond it.",
             {"table"},
         ),
     )
@@ -290,30 +291,30 @@ def candidates_asset(graph: GateGraph) -> dg.AssetsDefinition:
     return candidates
 
 
-def list_candidates(graph: GateGraph) -> dg.AssetMaterialization:
-    """Return the same list, to be handed over at the end of a run that changed where a candidate stands."""
+def materialize_candidates(graph: GateGraph) -> dg.AssetMaterialization:
+    """Return the list of candidates as an event, for the end of a run that changed a standing."""
     return dg.AssetMaterialization(
         graph.key("candidates"), metadata=presentation.describe_candidates(graph.folders)
     )
 
 
-def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the asset that files the evidence of a candidate; its check `within_policy` blocks."""
+def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that files the evidence on a candidate; its check `within_policy` blocks."""
     key = graph.key("dossier")
 
     @dg.asset(
         key=key,
         deps=[graph.key("identity_risk"), graph.key("attribute_risk")],
         partitions_def=graph.candidates,
-        metadata={"effective_clauses": presentation.effective_clauses(graph.gate.clauses())},
+        metadata={"effective_clauses": presentation.show_effective_clauses(graph.gate.clauses())},
         check_specs=[
-            graph.check("within_policy", "dossier", "Every clause that refuses is kept or waived"),
+            graph.check("within_policy", "dossier", "Every deciding clause is kept or waived"),
             graph.check(
-                "without_waivers", "dossier", "No clause has to be waived for this content", blocking=False
+                "without_waivers", "dossier", "No clause needs a waiver for this content", blocking=False
             ),
         ],
         **graph.attributes(
-            "Figures and verdict of a candidate, for a refusal as for an approval.",
+            "Figures and verdict of a candidate, whether refused or approved.",
             {"json", "markdown", "greatexpectations"},
         ),
     )
@@ -322,7 +323,7 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
         folders, candidate = graph.folders, context.partition_key
         content = file_dossier(folders, candidate)
         void = find_void_waivers(folders, content, steps.now())
-        # Those that are not kept first.
+        # Broken clauses first.
         judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
         broken = list_broken_clauses(content)
         standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
@@ -332,12 +333,12 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "standing": standing,
             "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
             "evaluations_of_ground_truth": evaluations,
-            "clauses": presentation.clauses_table(judgements),
+            "clauses": presentation.show_judgements(judgements),
             "dossier": dg.MetadataValue.md(to_markdown(content)),
             "folder": str(folders.store.candidate_folder(candidate)),
         }
         approved = content["decision"] == "approved"
-        description = f"{standing}: {', '.join(broken) or 'every clause that decides is kept'}"
+        description = f"{standing}: {', '.join(broken) or 'every deciding clause is kept or waived'}"
         within_policy = dg.AssetCheckResult(
             passed=approved,
             asset_key=key,
@@ -345,9 +346,9 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
             description=description,
             metadata={"value": len(broken), "bound": 0, "outcome": content["decision"]},
         )
-        waivers = presentation.waivers_result(content["waivers"], void, key)
-        made: dg.MaterializeResult = dg.MaterializeResult(metadata=metadata)
-        results: list[StepResult] = [made, within_policy, waivers, list_candidates(graph)]
+        waivers = presentation.build_waivers_check(content["waivers"], void, key)
+        filed: dg.MaterializeResult = dg.MaterializeResult(metadata=metadata)
+        results: list[StepResult] = [filed, within_policy, waivers, materialize_candidates(graph)]
         if approved:
             return StepOutcome(results)
         reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)
@@ -361,16 +362,15 @@ def dossier_asset(graph: GateGraph) -> dg.AssetsDefinition:
     return dossier
 
 
-def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
-    """Return the asset that publishes an approved candidate."""
+def build_release(graph: GateGraph) -> dg.AssetsDefinition:
+    """Build the asset that publishes an approved candidate."""
 
     @dg.asset(
         key=graph.key("release"),
         deps=[graph.key("dossier")],
         partitions_def=graph.candidates,
         **graph.attributes(
-            "The approved candidate, published once with a signed statement, after everything is verified "
-            "again.",
+            "The approved candidate, verified again and published once with a signed statement.",
             {"file"},
         ),
     )
@@ -383,16 +383,16 @@ def release_asset(graph: GateGraph) -> dg.AssetsDefinition:
             "published": "now" if released.is_new else "before, with the same content",
             "folder": dg.MetadataValue.path(str(released.folder)),
         }
-        # It is published: what cannot be told of it is no failure of the release.
+        # It is published: a failed description is no failure of the release.
         with suppress(Exception):
             metadata |= presentation.describe_release(released, graph.folders.trusted_keys)
         with suppress(Exception):
-            results.append(list_candidates(graph))
+            results.append(materialize_candidates(graph))
         return StepOutcome(
             [dg.MaterializeResult(metadata=metadata), *results],
             verdict="approved",
-            last_words=f"Candidate {candidate!r} is approved: every clause that decides is kept or waived. "
-            f"It is published in {released.folder}.",
+            last_words=f"Candidate {candidate!r} is approved: every deciding clause is kept or waived. It is "
+            f"published in {released.folder}.",
         )
 
     return release

@@ -1,4 +1,4 @@
-"""`DisclosureGate`: a gate's YAML file as assets, checks, jobs, sensors and a schedule; and its runs."""
+"""`DisclosureGate`: a gate's YAML file as assets, checks, jobs, sensors and a schedule; and runs of it."""
 
 import logging
 import os
@@ -16,21 +16,21 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.arrivals import (
     CandidatePartitions,
-    arrivals_sensor,
-    ground_truth_schedule,
+    build_arrivals_sensor,
+    build_ground_truth_schedule,
     must_record,
     require_arrived,
 )
 from disclosure_pipeline.orchestration.assets import (
-    bins_asset,
-    candidates_asset,
-    disclosure_assets,
-    dossier_asset,
-    ground_truth_asset,
-    release_asset,
-    synthetic_asset,
+    build_bins,
+    build_candidates,
+    build_disclosure,
+    build_dossier,
+    build_ground_truth,
+    build_release,
+    build_synthetic,
 )
-from disclosure_pipeline.orchestration.failures import failures_sensor
+from disclosure_pipeline.orchestration.failures import build_failures_sensor
 from disclosure_pipeline.orchestration.gate_file import (
     fill_in_templates,
     is_validating,
@@ -53,16 +53,16 @@ from disclosure_pipeline.tables.sources import read_raw
 
 
 class GateParams(BaseModel):
-    """The parameters of a new gate. Without a table it describes invented columns, to be replaced."""
+    """The parameters of a new gate. Without a table, its file describes invented columns to be replaced."""
 
     table: str | None = Field(None, description="A synthetic or invented table with the columns of GT")
-    ground_truth: str | None = Field(None, description="Where the confidential table is")
+    ground_truth: str | None = Field(None, description="The location of the confidential table")
     key: list[str] = Field([], description="A column that somebody may know; repeat for more")
-    target: list[str] = Field([], description="A column to protect; without any all that are no keys")
+    target: list[str] = Field([], description="A column to protect; by default all columns except keys")
 
 
 class GateScaffolder(dg.Scaffolder[GateParams]):
-    """Writes a gate's file, makes its folders and keys, and adds what the environment needs to `.env`."""
+    """Writes a gate's file, makes its folders and keys, and adds its variables to `.env`."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[GateParams]:
@@ -70,20 +70,20 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
         return GateParams
 
     def scaffold(self, request: dg.ScaffoldRequest[GateParams]) -> None:
-        """Write the gate into the folder that Dagster names; in a project with folders and keys."""
+        """Write the gate into the folder that Dagster names; in a project, make folders and keys, too."""
         if request.scaffold_format != "yaml" or request.append:
-            raise InputError("A gate is written as YAML, in a folder of its own.")
+            raise InputError("A gate is a YAML file in its own folder.")
         folder_name = re.sub(r"[^a-z0-9_]", "_", request.target_path.name.casefold())
         name, params = (folder_name if folder_name[:1].isalpha() else f"g{folder_name}")[:50], request.params
         schema = EXAMPLE
         if params.table is not None:
             if not params.key:
-                raise InputError("Say which columns somebody may know: --key COLUMN, once for each.")
+                raise InputError("Name the columns that somebody may know: --key COLUMN, once for each.")
             if params.ground_truth is not None:
                 require_other_table(Path(params.table), params.ground_truth)
             schema = describe_table(read_raw(params.table, "the table"), params.key, params.target)
         elif params.key or params.target:
-            raise InputError("Keys and targets are columns of a table: give --table FILE beside them.")
+            raise InputError("Keys and targets are columns of a table: give --table FILE, too.")
         ground_truth = params.ground_truth or f"{name}/ground_truth.csv"
         project = request.project_root
         if project is not None and (project / "pyproject.toml").is_file():
@@ -97,10 +97,10 @@ _LOG = logging.getLogger(__name__)
 
 @dg.scaffold_with(GateScaffolder)
 class DisclosureGate(dg.Component, dg.Resolvable):
-    """Decides for one data set, under one policy, which synthetic versions of it may be released.
+    """Decides which synthetic versions of one data set may be released under one policy.
 
     The attributes are those of `Gate`; paths may be templates such as "{{ env.GROUND_TRUTH }}". The policy
-    is part of the file, never of a run: nothing of it can be changed in the launchpad.
+    is part of the file, never of a run, so nobody can change it in the launchpad.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -108,7 +108,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
-        """Return what tools show of the component."""
+        """Return the description of the component for tools."""
         return dg.ComponentTypeSpec(
             description="A gate that measures what synthetic tables disclose, and releases or refuses them",
             tags=["statistical disclosure control", "synthetic data"],
@@ -116,16 +116,16 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
     @classmethod
     def model(cls) -> type[BaseModel]:
-        """The file is read as a `Gate`: unknown and contradictory attributes are refused with their place."""
+        """Return `Gate`, which refuses unknown and contradictory attributes with their place."""
         return Gate
 
     @classmethod
     def resolve_from_model(cls, context: dg.ResolutionContext, model: BaseModel) -> "DisclosureGate":
-        """Fill in templates in the paths; nothing else is a template."""
+        """Return the component with the templates in its paths filled in; nothing else is a template."""
         return cls(fill_in_templates(Gate.model_validate(model.model_dump()), context))
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """Return the gate's definitions, if its file, read strictly, says what Dagster took from it."""
+        """Return the gate's definitions, if its file, read strictly, is what Dagster read."""
         file = find_gate_file(context.path)
         if file is not None:
             key = context.component_path.instance_key
@@ -137,19 +137,19 @@ class DisclosureGate(dg.Component, dg.Resolvable):
 
 
 def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definitions:
-    """Return the assets and checks of a gate; a job for GT and one for a candidate; sensors and schedule."""
+    """Build the assets and checks of a gate, a job for GT and one for a candidate, sensors and schedule."""
     for clause in list_effective_clauses(gate.clauses()):
         _LOG.info("Gate %s: %s", gate.name, clause)
     candidates = CandidatePartitions.of_gate(gate)
     graph = GateGraph(gate, candidates, tuple(waivers))
     assets = [
-        ground_truth_asset(graph),
-        synthetic_asset(graph),
-        bins_asset(graph),
-        disclosure_assets(graph),
-        dossier_asset(graph),
-        release_asset(graph),
-        candidates_asset(graph),
+        build_ground_truth(graph),
+        build_synthetic(graph),
+        build_bins(graph),
+        build_disclosure(graph),
+        build_dossier(graph),
+        build_release(graph),
+        build_candidates(graph),
     ]
     ground_truth_job = dg.define_asset_job(
         f"{gate.name}_ground_truth",
@@ -159,7 +159,7 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
     )
     gate_job = dg.define_asset_job(
         f"{gate.name}_gate",
-        # Each run lists the candidates at its end, also where it refuses.
+        # Each run lists the candidates at its end, even when it refuses.
         selection=dg.AssetSelection.groups(gate.name)
         - dg.AssetSelection.assets(graph.key("ground_truth"), graph.key("candidates")),
         partitions_def=candidates,
@@ -170,14 +170,14 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
         assets=assets,
         jobs=[ground_truth_job, gate_job],
         sensors=[
-            arrivals_sensor(gate, candidates, ground_truth_job, gate_job),
-            failures_sensor(
+            build_arrivals_sensor(gate, candidates, ground_truth_job, gate_job),
+            build_failures_sensor(
                 gate,
                 [check.key for asset in assets for check in asset.check_specs],
                 [ground_truth_job, gate_job],
             ),
         ],
-        schedules=[ground_truth_schedule(gate, candidates, gate_job)],
+        schedules=[build_ground_truth_schedule(gate, candidates, gate_job)],
     )
 
 
@@ -195,7 +195,7 @@ def run_job(
 
 @dataclass(frozen=True)
 class GateRun:
-    """The end of a run: its verdict, in words for custodians, and its id in Dagster."""
+    """The verdict of a run, its reasons for custodians, and its id in Dagster."""
 
     verdict: Verdict
     words: str
@@ -205,14 +205,14 @@ class GateRun:
 def run_gate(
     folders: GateFolders, candidate: str, show_step: Callable[[str], AbstractContextManager[object]]
 ) -> GateRun:
-    """Run the gate over a candidate, to its release or its refusal.
+    """Run the gate on a candidate until its release or refusal.
 
-    The ground truth is recorded first where it is not recorded as it is now; where that fails, it is what
-    ended. `show_step` is entered with what is under way. InputError, and nothing is run, where no complete
-    candidate of the name lies in the gate's folder, or DAGSTER_HOME is not set.
+    A new or changed ground truth is recorded first; if that fails, the result is about that run. `show_step`
+    is entered with the name of each step. Raise InputError, and run nothing, if the gate's folder holds no
+    complete candidate of the name, or if DAGSTER_HOME is not set.
     """
     if not os.environ.get("DAGSTER_HOME"):
-        raise InputError("DAGSTER_HOME is not set, so that nobody would find the run again: set it.")
+        raise InputError("DAGSTER_HOME is not set, so nobody could find the run again: set it.")
     require_arrived(folders, candidate)
     gate = folders.gate
     defs = build_definitions(gate, folders.waivers)
@@ -228,10 +228,10 @@ def run_gate(
 
 
 def _describe(run: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> GateRun:
-    """Read the verdict that the run was tagged with; a run that ended without one has crashed."""
+    """Read the verdict from the run's tag; a failed run without one has crashed."""
     stored = instance.get_run_by_id(run.run_id)
-    tagged = None if stored is None else stored.tags.get(VERDICT)
-    verdict = next((word for word in get_args(Verdict) if word == tagged), None)
+    tag = None if stored is None else stored.tags.get(VERDICT)
+    verdict = next((verdict for verdict in get_args(Verdict) if verdict == tag), None)
     if run.success:
         return GateRun(verdict or "approved", "", run.run_id)
     raised = [

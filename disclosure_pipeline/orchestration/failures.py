@@ -1,4 +1,4 @@
-"""Report how a run failed, by its own events, and send notices of it: a gate that refuses is not broken."""
+"""The outcome of a failed run, from its events, and notices of it: a refusal is not a crash."""
 
 import html
 import json
@@ -29,10 +29,10 @@ from disclosure_pipeline.tables.files import fill_in_variables
 
 _LOG = logging.getLogger(__name__)
 
-# Seconds for all the sending of one notice. A tick of the sensor sends up to five and Dagster gives it 60:
-# beyond that it would begin again, with the notices that were sent already.
+# Seconds to send one notice. A tick of the sensor sends up to five within Dagster's 60 seconds: after those
+# it would start again and repeat sent notices.
 SECONDS = 8.0
-# Seconds between one try and the next.
+# Seconds between tries.
 PAUSES = (0.5, 1.5)
 
 _WORDS: Mapping[RunOutcome, str] = {
@@ -43,14 +43,14 @@ _WORDS: Mapping[RunOutcome, str] = {
 
 
 class NoticeError(DisclosurePipelineError):
-    """A notice cannot be sent as the gate's file says."""
+    """A notice cannot be sent as the gate's file demands."""
 
 
 @dataclass(frozen=True)
 class Notice:
-    """The outcome of a failed run, without a GT value. `candidate` is None for a run of the ground truth.
+    """The outcome of a failed run, without a value of GT. `candidate` is None for a run of the ground truth.
 
-    `is_published`: the candidate was published before, and is refused (or cannot be judged) today.
+    `is_published`: the candidate was published before this run.
     """
 
     gate: str
@@ -63,10 +63,10 @@ class Notice:
 
     @property
     def subject(self) -> str:
-        """One line: whose run failed, and how."""
+        """One line on gate, table and outcome."""
         table = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
-        published = f"published, {_WORDS[self.outcome]} today"
-        return f"{self.gate}, {table}: {published if self.is_published else _WORDS[self.outcome]}"
+        outcome = _WORDS[self.outcome]
+        return f"{self.gate}, {table}: {f'published, {outcome} today' if self.is_published else outcome}"
 
     @property
     def text(self) -> str:
@@ -79,28 +79,28 @@ Send = Callable[[Notice, dg.RunFailureSensorContext], None]
 
 
 def make_senders(notify: Notify) -> dict[str, Send]:
-    """Return the senders that a gate's file asks for, by name. NoticeError where one lacks its package."""
-    by_name: dict[str, Send] = {}
+    """Return the senders that a gate's file asks for, by name. Raise NoticeError if a package is missing."""
+    senders: dict[str, Send] = {}
     if notify.webhook is not None:
-        by_name["webhook"] = partial(_post_to_webhook, notify.webhook)
+        senders["webhook"] = partial(_post_to_webhook, notify.webhook)
     if notify.email is not None:
-        by_name["email"] = partial(_mail, notify.email)
+        senders["email"] = partial(_mail, notify.email)
     if notify.slack is not None:
         if find_spec("dagster_slack") is None:
             raise NoticeError("notify.slack needs a package: install disclosure-pipeline[slack].")
-        by_name["slack"] = partial(_post_to_slack, notify.slack)
-    return by_name
+        senders["slack"] = partial(_post_to_slack, notify.slack)
+    return senders
 
 
 def write_to_logs(notice: Notice, tick_log: logging.Logger) -> None:
-    """Write a notice into the log of the sensor's tick and that of the process, whatever else is sent."""
+    """Write a notice to the logs of the sensor's tick and of the process."""
     level = logging.WARNING if notice.outcome == "refused" else logging.ERROR
     for log in (tick_log, _LOG):
         log.log(level, notice.text)
 
 
 def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
-    """Send a notice by all senders at once, within `SECONDS`; return why it did not arrive, by sender."""
+    """Send a notice by all senders at once, within `SECONDS`; return the problem of each that failed."""
     deadline = time.monotonic() + SECONDS
     problems: dict[str, str | None] = {}
 
@@ -115,8 +115,8 @@ def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSens
                 break
             except DisclosurePipelineError as error:
                 problems[name] = str(error)
-            except Exception as error:  # of whatever library: its message may hold an address or a secret
-                problems[name] = _type_and_code(error)
+            except Exception as error:  # from any library: its message may hold an address or a secret
+                problems[name] = _describe_foreign_error(error)
 
     threads = [threading.Thread(target=try_sender, args=(name,), daemon=True) for name in senders]
     for thread in threads:
@@ -127,12 +127,13 @@ def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSens
     return {name: problem for name, problem in outcomes.items() if problem is not None}
 
 
-def _type_and_code(error: Exception) -> str:
-    cause = getattr(error, "reason", None)  # what urllib wraps
+def _describe_foreign_error(error: Exception) -> str:
+    """Return the type of an error and its harmless codes."""
+    cause = getattr(error, "reason", None)  # urllib
     if isinstance(cause, Exception):
         error = cause
     codes = [getattr(error, name, None) for name in ("code", "smtp_code")]
-    answer = getattr(getattr(error, "response", None), "data", None)  # what Slack says
+    answer = getattr(getattr(error, "response", None), "data", None)  # Slack
     if isinstance(answer, dict):
         codes.append(answer.get("error"))
     harmless = [str(code) for code in codes if re.fullmatch(r"[a-z0-9_]{1,40}", str(code))]
@@ -150,7 +151,7 @@ def _post_to_webhook(secret: str, notice: Notice, _: dg.RunFailureSensorContext)
 
 
 def _build_opener() -> urllib.request.OpenerDirector:
-    """Build an opener for http and https alone, through the environment's proxy, without redirects."""
+    """Build an opener for http and https only, through the environment's proxy, without redirects."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),
@@ -164,9 +165,9 @@ def _build_opener() -> urllib.request.OpenerDirector:
 
 
 def _mail(email: Email, notice: Notice, context: dg.RunFailureSensorContext) -> None:
-    text = html.escape(notice.text).encode("ascii", "xmlcharrefreplace").decode()  # it is sent as ASCII
+    text = html.escape(notice.text).encode("ascii", "xmlcharrefreplace").decode()  # sent as ASCII
     lines = (textwrap.wrap(line, 400) for line in text.splitlines())
-    body = "<br>\n".join("\n".join(parts) for parts in lines)  # 998 characters fit into a line
+    body = "<br>\n".join("\n".join(parts) for parts in lines)  # a line may have 998 characters
     send_by_dagster = dg.make_email_on_run_failure_sensor(
         email_from=email.sender,
         email_password=fill_in_variables(email.password, "notify.email.password"),
@@ -185,11 +186,11 @@ def _post_to_slack(slack: Slack, notice: Notice, _: dg.RunFailureSensorContext) 
     from dagster_slack import SlackResource
 
     client = SlackResource(token=fill_in_variables(slack.token, "notify.slack.token")).get_client()
-    text = html.escape(notice.text, quote=False)  # as Slack asks: no name becomes a mention
+    text = html.escape(notice.text, quote=False)  # as Slack requires: no name becomes a mention
     client.chat_postMessage(channel=slack.channel, text=text, mrkdwn=False)
 
 
-# The meaning of a failed blocking check; that of `within_policy` is the dossier's decision.
+# The outcome that a failed blocking check means; for `within_policy` it is the dossier's decision.
 _MEANINGS: Mapping[tuple[str, str], RunOutcome] = {
     ("ground_truth", "contract"): "undetermined",
     ("synthetic", "contract"): "refused",
@@ -204,17 +205,17 @@ _RUN_FAILURE = dg.DagsterEventType.RUN_FAILURE
 
 @dataclass(frozen=True)
 class Ending:
-    """The outcome of a failed run, and its reasons in words that hold no GT value."""
+    """The outcome of a failed run, and its reasons in sentences without a value of GT."""
 
     outcome: RunOutcome
     reasons: tuple[str, ...]
 
 
 def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKey]) -> Ending:
-    """Return how a failed run ended, by its own events; `checks` are those of the gate.
+    """Return the outcome of a failed run and its reasons, from its events; `checks` are those of the gate.
 
-    Refused or undetermined only where failed steps ended it and each of them says so: everything else is a
-    crash. Only words of the gate's own checks and failures are repeated.
+    A run is refused or undetermined only if it ended by failed steps that all say so; otherwise it crashed.
+    Only the words of the gate's own checks and failures are repeated.
     """
     failed = [
         (event.step_key, event.asset_check_evaluation_data)
@@ -236,7 +237,7 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
     reasons = [reason for ending in endings for reason in ending.reasons]
-    # The reasons that a failed step gave are not repeated for its checks.
+    # The checks of a step that gave its reasons are not repeated.
     reasons += [
         _describe_check(check, checks)
         for step, check in failed
@@ -249,7 +250,7 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
 def _repeats_reasons(
     check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
 ) -> bool:
-    """Return whether the clause that a check of the gate names is among the reasons already."""
+    """Return True if the clause that a check of the gate names is among the reasons."""
     clause = check.metadata.get(WORST_CLAUSE)
     if check.asset_check_key not in checks or clause is None:
         return False
@@ -263,7 +264,7 @@ def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
 
 
 def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
-    """Return True if the run says that it failed because its steps did, and nothing says otherwise."""
+    """Return True if failed steps are the only stated reason for the failure."""
     failures = [event.job_failure_data for event in events if event.event_type is _RUN_FAILURE]
     reasons = {
         failure.failure_reason.value if failure and failure.failure_reason else None for failure in failures
@@ -296,13 +297,13 @@ def _interpret_failed_checks(
         else:
             meanings[name] = _MEANINGS.get(name)
     if ("synthetic", "contract") in meanings:
-        meanings.pop(("synthetic", "key_overlap"), None)  # what breaks the contract is not compared
+        meanings.pop(("synthetic", "key_overlap"), None)  # tables that break the contract are not compared
     outcomes = set(meanings.values())
     return _combine_outcomes(outcomes) if outcomes <= {"refused", "undetermined"} else "crashed"
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
-    """Classify a failed step by the failure that it raised; checks that it names have to mean the same."""
+    """Classify a failed step by the failure that it raised; checks that it names must mean the same."""
     failure_data = failure.step_failure_data
     raised = failure_data.user_failure_data
     stated = raised.metadata["outcome"].value if raised and "outcome" in raised.metadata else None
@@ -310,7 +311,7 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
         if raised is not None and stated == outcome:
             contradicts = "failed_checks" in raised.metadata and meaning != outcome
             return Ending("crashed" if contradicts else outcome, _read_reasons(raised))
-    # Dagster wraps what is not its own.
+    # Dagster wraps the errors of others.
     error = failure_data.error and (failure_data.error.cause or failure_data.error)
     kind = error.cls_name if error else None
     if kind == "DagsterAssetCheckFailedError":
@@ -319,29 +320,29 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
 
 
 def _read_reasons(raised: Any) -> tuple[str, ...]:
-    """Return what a notice may say; descriptions hold exact figures of GT, and are for custodians."""
+    """Return the reasons for notices; the description may hold exact figures of GT."""
     words = raised.metadata.get(FOR_NOTICES)
     if words is None:
-        return ("its words are withheld, the user interface has them",)
+        return ("its reasons are withheld: see the user interface",)
     return tuple(map(str, words.value)) if isinstance(words.value, list) else (str(words.value),)
 
 
 def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey]) -> str:
-    # Figures and descriptions are for custodians; those of a check that somebody added may hold anything.
-    words = "it is not kept"
+    # Figures and descriptions are for custodians; those of a foreign check may hold anything.
+    problem = "it is not kept"
     if check.asset_check_key not in checks:
-        words = "not a check of the gate, words withheld"
+        problem = "not a check of the gate, description withheld"
     elif WORST_CLAUSE in check.metadata:
         outcome = check.metadata["outcome"].value if "outcome" in check.metadata else None
         breaks = "breaks its bound" if outcome == "exceeded" else "could not be determined"
-        words = f"{check.metadata[WORST_CLAUSE].value} {breaks}"
-    return f"{check.check_name} of {check.asset_key.path[-1]}: {words}"
+        problem = f"{check.metadata[WORST_CLAUSE].value} {breaks}"
+    return f"{check.check_name} of {check.asset_key.path[-1]}: {problem}"
 
 
-def failures_sensor(
+def build_failures_sensor(
     gate: Gate, checks: Iterable[dg.AssetCheckKey], jobs: Sequence[Any]
 ) -> dg.SensorDefinition:
-    """Report how a failed run of the gate's jobs ended: in the log, and as the gate's file says."""
+    """Build the sensor that reports failed runs of the gate's jobs in the logs and as its file demands."""
     gate_checks = frozenset(checks)
     senders = make_senders(gate.notify)
 
@@ -355,14 +356,14 @@ def failures_sensor(
     @redact_errors
     def failures(context: dg.RunFailureSensorContext) -> None:
         notice = _build_notice(gate, gate_checks, context)
-        try:  # the run could not do so itself if its process was lost
+        try:  # a run whose process was lost could not tag itself
             tag_run(context.instance, notice.run_id, notice.outcome)
-        except Exception as error:  # of whatever storage: the notice is sent all the same
+        except Exception as error:  # from any storage: the notice is sent nevertheless
             context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
         write_to_logs(notice, context.log)
         problems = send(notice, senders, context)
         if problems:
-            # Dagster does not come back to an event whose sensor failed. The tick shows the last error only.
+            # Dagster does not repeat an event whose sensor failed, and shows only the tick's last error.
             not_sent = "; ".join(f"{sender} ({problem})" for sender, problem in problems.items())
             message = f"The notice of run {notice.run_id} was not sent by {not_sent}. The log above has it."
             context.log.error(message)
@@ -380,14 +381,14 @@ def _build_notice(
         types = {_CHECK, _MATERIALIZATION, _STEP_FAILURE, _RUN_FAILURE}
         entries = context.instance.all_logs(run_id, of_type=types)
         ending = classify_failed_run([entry.get_dagster_event() for entry in entries], checks)
-    except Exception as error:  # of whatever storage: a crash, for somebody has to look at it
+    except Exception as error:  # from any storage: a crash, which somebody must look into
         ending = Ending("crashed", (f"The events of the run cannot be read ({type(error).__name__}).",))
     published = False
-    with suppress(DisclosurePipelineError):  # the folders may not be known here
+    with suppress(DisclosurePipelineError):  # the folders may be unknown here
         published = candidate is not None and is_published(folders_of(gate), candidate)
     return Notice(
         gate=gate.name,
-        # Somebody may have added any partition by hand.
+        # Anybody may have added a partition of any name by hand.
         candidate=candidate if candidate is None or is_safe_name(candidate) else ascii(candidate[:100]),
         outcome=ending.outcome,
         reasons=ending.reasons,

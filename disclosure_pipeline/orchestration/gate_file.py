@@ -1,6 +1,6 @@
-"""A gate's own file: read strictly, with the place of what is wrong, and written for a new gate.
+"""A gate's file: read strictly, with the place of each problem, and written for a new gate.
 
-A new gate gets its file, folders and keys, the settings of Dagster, and the environment.
+A new gate also gets folders, keys, the settings of Dagster and an environment file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
-    """Return the gate with its folders; relative paths start at DAGSTER_HOME."""
+    """Return the folders of a gate; relative paths start at DAGSTER_HOME."""
     return GateFolders(
         gate=gate,
         ground_truth=_source(gate.ground_truth)
@@ -61,7 +61,7 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
 
 
 def _source(declared: str | Source) -> Source:
-    """Return the source of a confidential table; a relative path of this machine starts at DAGSTER_HOME."""
+    """Return the source of a confidential table; relative local paths start at DAGSTER_HOME."""
     source = source_of(declared)
     if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
         return source.model_copy(update={"path": str(_resolve(source.path))})
@@ -76,8 +76,8 @@ def _resolve(path: str) -> Path:
     home = os.environ.get("DAGSTER_HOME")
     if not home:
         raise DisclosurePipelineError(
-            f"The path {path!r} is relative and DAGSTER_HOME, where it starts, is not set: set it or give "
-            "an absolute path."
+            f"The path {path!r} is relative to DAGSTER_HOME, which is not set: set it or give an absolute "
+            "path."
         )
     return Path(home) / path
 
@@ -87,12 +87,12 @@ _PATHS = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
 
 
 def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
-    """Return the gate with the templates in its paths filled in; nothing else, no source, is one."""
+    """Return the gate with the templates in its paths filled in; sources other than paths have none."""
 
     def resolve(path: Any) -> Any:
         if not isinstance(path, str):
             return path
-        # Dagster takes a variable that is not set for the word None.
+        # Dagster reads an unset variable as the word None.
         is_filled = "{{" not in path or all(os.environ.get(name) for name in _VARIABLE.findall(path))
         return context.resolve_value(path, as_type=str) if is_filled else None
 
@@ -104,13 +104,13 @@ def fill_in_templates(gate: Gate, context: dg.ResolutionContext) -> Gate:
 
 
 def load_gate(path: Path) -> Gate:
-    """Return the gate of a file, or of a folder with one, read strictly. DefinitionError, with the place."""
+    """Read a gate strictly from a file or its folder. Raise DefinitionError with the place of a problem."""
     file = (find_gate_file(path) or path) if path.is_dir() else path
     return _fill_in(read_gate(file), file)
 
 
 def parse_gate(text: str, file: Path) -> Gate:
-    """Return the gate of the text of a file. DefinitionError as `load_gate`."""
+    """Read a gate from the text of a file. Raise DefinitionError as `load_gate` does."""
     return _fill_in(parse_written_gate(text, file), file)
 
 
@@ -118,7 +118,7 @@ def _fill_in(gate: Gate, file: Path) -> Gate:
     paths = [*(getattr(gate, name) for name in _PATHS), *gate.confidential.values()]
     paths += [] if gate.events is None else [gate.events.ground_truth]
     if not any(isinstance(path, str) and "{" in path for path in paths):
-        # Dagster, which fills templates in, is slow to import. Defaults are read as in a file: 80 is 80.0.
+        # Dagster, which fills in templates, is slow to import. Validated again so that a default 80 is 80.0.
         return Gate.model_validate(gate.model_dump())
     import dagster as dg
     from dagster.components.resolved.errors import ResolutionException
@@ -126,20 +126,21 @@ def _fill_in(gate: Gate, file: Path) -> Gate:
     try:
         return fill_in_templates(gate, dg.ResolutionContext.default())
     except (ValidationError, ResolutionException):
-        problem = "a template in its paths has no value: set its environment variable"
-        raise DefinitionError(f"{file}: {problem}.") from None
+        raise DefinitionError(
+            f"{file}: a template in its paths has no value: set its environment variable."
+        ) from None
 
 
 def require_as_written(gate: Gate, file: Path, position: int) -> None:
-    """Raise DefinitionError unless a component is what this document of its file, read strictly, says."""
+    """Raise DefinitionError unless the gate is what the document at `position`, read strictly, says."""
     documents = read_documents(read_file(file), str(file))
     strict = validate_gate(documents[position], file) if position < len(documents) else None
     if strict is None or strict.policy_digest() != gate.policy_digest():
-        raise DefinitionError(f"{file}: it was read differently before: load the definitions again.")
+        raise DefinitionError(f"{file} was read differently before: load the definitions again.")
 
 
 def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
-    """Raise DefinitionError, with places, where what the gate needs is missing: for `dg check defs` only."""
+    """Raise DefinitionError, with places, if tables or keys of the gate are missing; for `dg check defs`."""
     from disclosure_pipeline.orchestration.steps import now
 
     try:
@@ -152,14 +153,14 @@ def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
 
 
 def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: int = 0) -> list[str]:
-    """Place problems of attributes at file:line; what is no attribute is placed at the first."""
+    """Prefix problems of attributes with file:line; for anything else the line is the first."""
     documents = read_documents(read_file(file), str(file))
     document = documents[position] if position < len(documents) else Document(None, {})
     return [f"{file}:{document.line(('attributes', name))}: {name}: {problem}" for name, problem in problems]
 
 
 def is_validating() -> bool:
-    """Return whether definitions are loaded for `dg check defs`: Dagster sets this variable for it."""
+    """Return True if definitions are loaded for `dg check defs`, for which Dagster sets this variable."""
     return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
 
 
@@ -180,12 +181,12 @@ enabled = false
 [tool.dg.project]
 root_module = "gates"
 """
-_IGNORED = "# Nothing of these belongs into a repository.\n.env\nhome/\n"
+_IGNORED = "# Keep these out of the repository.\n.env\nhome/\n"
 
 
 @dataclass(frozen=True)
 class GateSetup:
-    """A new gate: its file, DAGSTER_HOME, and the variables that everything needs."""
+    """The places of a new gate, and the environment variables that it needs."""
 
     file: Path
     home: Path
@@ -195,7 +196,7 @@ class GateSetup:
 
 
 def set_up_project(folder: Path) -> Path:
-    """Make a folder a project of Dagster unless it is one; return the folder of its definitions."""
+    """Make a folder a Dagster project unless it is one; return the folder of its definitions."""
     settings = folder / "pyproject.toml"
     if settings.exists():
         return _find_definitions(folder, settings.read_text(encoding="utf-8"))
@@ -211,23 +212,23 @@ def set_up_project(folder: Path) -> Path:
 
 
 def _find_definitions(folder: Path, settings: str) -> Path:
-    """Return the folder `defs` of a project, as its root module says."""
+    """Return the folder `defs` in a project's root module."""
     lines = [line.partition("=") for line in settings.splitlines() if line.strip().startswith("root_module")]
     module = lines[0][2].strip().strip("\"'").replace(".", "/") if len(lines) == 1 else ""
     for root in (folder / "src", folder):
         if module and (root / module).is_dir():
             return root / module / "defs"
     raise DisclosurePipelineError(
-        f"{folder / 'pyproject.toml'} is of no Dagster project with a root_module: give an empty folder, or "
-        "one that `create-dagster project` made."
+        f"{folder / 'pyproject.toml'} does not belong to a Dagster project with a root_module: give an empty "
+        "folder, or one that `create-dagster project` made."
     )
 
 
 def require_other_table(table: Path, ground_truth: str) -> None:
-    """Raise InputError if the table that is to describe a gate is the confidential one."""
+    """Raise InputError if the table that describes a new gate is the confidential one."""
     if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
         raise InputError(
-            f"{table} is the confidential table itself: give a synthetic or an invented table with the same "
+            f"{table} is the confidential table itself: give a synthetic or invented table with the same "
             "columns."
         )
 
@@ -235,10 +236,10 @@ def require_other_table(table: Path, ground_truth: str) -> None:
 def set_up_gate(
     name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
 ) -> GateSetup:
-    """Write the file of a gate, and make folders and keys where they are not there yet.
+    """Write the file of a gate, and make missing folders and keys in DAGSTER_HOME.
 
-    They lie in DAGSTER_HOME where that is set, else in the folder `home` of the project; keys are made once
-    for all gates of a home. Errors as `write_gate`.
+    If that is not set, it is the folder `home` of the project. All gates of a home share its keys. Errors as
+    of `write_gate`.
     """
     file = write_gate(name, definition_folder, ground_truth, schema)
     home = Path(os.environ.get(HOME) or project / "home").resolve()
@@ -256,11 +257,11 @@ def set_up_gate(
 
 
 def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
-    """Write the file of a gate alone. Nothing is written where it cannot be loaded, or is there."""
+    """Write the file of a gate. Raise an error, and write nothing, if it exists or could not be loaded."""
     require_gate_name(name)
     file = definition_folder / "defs.yaml"
     if file.exists():
-        raise DisclosurePipelineError(f"{file} is there already: give another name, or remove it.")
+        raise DisclosurePipelineError(f"{file} exists already: give another name, or remove it.")
     text = write_definition(name, ground_truth, schema)
     parse_gate(text, file)
     write_whole(file, text.encode())
@@ -268,7 +269,7 @@ def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Sc
 
 
 def _add_variables(file: Path, environment: dict[str, str]) -> None:
-    """Add what a file of variables lacks; what it has stays as it is."""
+    """Add missing variables to a file; present ones stay."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     present = {line.partition("=")[0].removeprefix("export ").strip() for line in text.splitlines()}
     lines = [f"{name}={shlex.quote(value)}" for name, value in environment.items() if name not in present]

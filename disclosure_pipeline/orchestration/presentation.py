@@ -1,4 +1,4 @@
-"""Show results of checks, tables and column schemas in Dagster's user interface."""
+"""Results of checks, tables and column schemas as Dagster's user interface shows them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from disclosure_pipeline.release.standing import Standing, list_standings
 from disclosure_pipeline.tables.dictionary import Violation
 from disclosure_pipeline.tables.messages import escape_markdown
 
-# Dagster plots a hundred numbers of an asset and leaves out the others: five targets have fewer of these.
+# Dagster plots only a hundred numbers of an asset: five targets have fewer of these.
 _ALWAYS = ("UiO", "UiS", "UiOiS", "repU", "Dorig", "iS", "DiSCO", "TCAP")
 
 
 def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetadataValue]:
-    """Return numbers as metadata; what is missing or not finite is left out.
+    """Return the finite numbers as metadata.
 
     >>> show_numbers({"value": 1, "bound": None})
     {'value': FloatMetadataValue(value=1.0)}
@@ -49,15 +49,15 @@ def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetad
 def show_plots(
     result: Disclosure, judgements: Iterable[Judgement], targets: Sequence[str | None]
 ) -> dict[str, dg.FloatMetadataValue]:
-    """Return the riskiest figures of an asset, by target (None: all), under names that sort together."""
+    """Return the worst figures by target (None: the whole table), under names that sort together."""
     figures: dict[str, float | None] = {}
     for target in targets:
         for measure in _ALWAYS:
-            figures |= _figures_of(result, measure, target)
+            figures |= _find_figures(result, measure, target)
     for judgement in judgements:
         if name_check(judgement.clause).startswith(("bound_", "guard_")):
-            figures |= _figures_of(result, judgement.clause.measure, judgement.clause.column)
-            figures |= _figures_of_clause(judgement)
+            figures |= _find_figures(result, judgement.clause.measure, judgement.clause.column)
+            figures |= _list_figures(judgement)
     return dict(sorted(show_numbers(figures).items()))
 
 
@@ -65,7 +65,7 @@ def _name_figure(measure: str, target: str | None) -> str:
     return measure if target is None else f"{measure}__{target}"
 
 
-def _figures_of(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
+def _find_figures(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
     label = _name_figure(measure, target)
     figures = {label: _find_worst(result, measure, target)}
     if not measure.endswith("_others"):
@@ -81,7 +81,7 @@ def _find_worst(result: Disclosure, measure: str, target: str | None) -> float |
     return (min if registered.high_is_safe else max)(figures, default=None)
 
 
-def _figures_of_clause(judgement: Judgement) -> dict[str, float | None]:
+def _list_figures(judgement: Judgement) -> dict[str, float | None]:
     clause = judgement.clause
     label = _name_figure(clause.measure, clause.column) + ("__mean" if clause.over == "mean" else "")
     side = "__at_least" if clause.at_least else "__bound"
@@ -90,13 +90,13 @@ def _figures_of_clause(judgement: Judgement) -> dict[str, float | None]:
 
 
 FLAGS_SHOWN = 20
-"""This many flags of a check are shown of each target and synthesis."""
+"""The number of flags shown per check, target and synthesis."""
 
 
-def check_result(
+def build_clause_check(
     check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """Return the clauses of a check as its result: it fails, or only warns, as those do that are not kept."""
+    """Return the result of a check: it fails unless all clauses are kept, and warns if the broken ones do."""
     exact = [judgements[clause] for clause in check.clauses]
     worst = find_worst_judgement(exact)
     assert worst is not None, "a check has a clause"
@@ -104,8 +104,8 @@ def check_result(
     metadata = describe_worst(worst)
     kept = str(worst)
     if len(exact) > 1:
-        metadata["values"] = clauses_table(exact)
-        kept = f"All {len(exact)} clauses are kept. The nearest is {worst}"
+        metadata["values"] = show_judgements(exact)
+        kept = f"All {len(exact)} clauses are kept. Nearest to its bound: {worst}"
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
@@ -117,11 +117,11 @@ def check_result(
 
 
 WORST_CLAUSE = "worst_clause"
-"""The metadata of a check that names the clause which its `value`, `bound` and `outcome` are of."""
+"""The metadata of a check that names the clause of its `value`, `bound` and `outcome`."""
 
 
 def describe_worst(worst: Judgement) -> dict[str, Any]:
-    """Return the metadata of a check. Dagster sorts them: what else is shown has a name that comes later."""
+    """Return the metadata of a check on its worst clause. Dagster sorts metadata: others have later names."""
     return {
         **show_numbers({"value": worst.value, "bound": worst.limit}),
         "outcome": worst.outcome,
@@ -130,24 +130,24 @@ def describe_worst(worst: Judgement) -> dict[str, Any]:
 
 
 def passes_with_warnings(judgements: Sequence[Judgement]) -> bool:
-    """Return True if some clause is not kept, and each such clause only warns, by the policy or a waiver."""
+    """Return True if some clauses are not kept, and all of these only warn or are waived."""
     broken = [judgement for judgement in judgements if judgement.outcome != "kept"]
     return bool(broken) and all(
         judgement.clause.warns or judgement.outcome == "waived" for judgement in broken
     )
 
 
-def waivers_result(
+def build_waivers_check(
     waivers: Sequence[Mapping[str, Any]], void: Sequence[str], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
-    """Show the waivers of a dossier as a check: refused ones are an error, used and void ones a warning."""
+    """Return the check on a dossier's waivers: refused ones are errors, used and void ones warnings."""
     refused = [
         f"waiver {waiver['name']} is refused: {waiver['problem']}" for waiver in waivers if waiver["problem"]
     ]
     used = [
         f"waiver {waiver['name']} lets {waiver['clause']} pass" for waiver in waivers if not waiver["problem"]
     ]
-    description = "; ".join([*refused, *used, *void]) or "No waiver is there for this content"
+    description = "; ".join([*refused, *used, *void]) or "This content has no waiver"
     return dg.AssetCheckResult(
         passed=not (refused or used or void),
         asset_key=asset,
@@ -158,15 +158,15 @@ def waivers_result(
 
 
 def link_page(gate: Gate, page: Path) -> dg.UrlMetadataValue | dg.PathMetadataValue:
-    """Link to the page of a dossier where the gate says how the store is read; else return its path."""
+    """Return the URL of a dossier's page if the gate has a `store_url`, else its path."""
     if gate.store_url is None:
         return dg.MetadataValue.path(str(page))
-    place = "/".join(quote(part) for part in (gate.name, *page.parts[-3:]))
-    return dg.MetadataValue.url(f"{gate.store_url.rstrip('/')}/{place}")
+    path = "/".join(quote(part) for part in (gate.name, *page.parts[-3:]))
+    return dg.MetadataValue.url(f"{gate.store_url.rstrip('/')}/{path}")
 
 
 def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey]) -> dict[str, Any]:
-    """Return what was published, under which policy, and the command that verifies it."""
+    """Return the published tables, the policy, and the command that verifies the release."""
     predicate = released.approval.predicate
     key = str(trusted_keys) if isinstance(trusted_keys, Path) else "PUBLIC_KEY.pem"
     lines = [
@@ -196,7 +196,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
 
 
 def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
-    """Return a frame and its index as a table; its columns are described as those of the frame `name`."""
+    """Return a frame with its named index as a table; descriptions of columns are those of frame `name`."""
     flat = frame if frame.index.names == [None] else frame.reset_index()
 
     def shorten(value: Any) -> Any:
@@ -207,17 +207,17 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
     records = [
         dg.TableRecord({column: shorten(value) for column, value in row.items()}) for row in to_rows(flat)
     ]
-    return dg.MetadataValue.table(records, schema=frame_schema(flat, name))
+    return dg.MetadataValue.table(records, schema=describe_frame(flat, name))
 
 
 def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
-    """Show how many flags a check has, and those of the most people: a key of many levels has thousands."""
+    """Return the number of flags of a check, and the first `FLAGS_SHOWN` of each target and synthesis."""
     first = frame.groupby(["target", "synthesis"], sort=False).head(FLAGS_SHOWN)
     return {name: show_table(first, name), f"{name}_flags": len(frame)}
 
 
-def frame_schema(frame: pd.DataFrame, name: str | None) -> dg.TableSchema:
-    """Return the columns of a frame, for the panel of that name; `name` as in `show_table`."""
+def describe_frame(frame: pd.DataFrame, name: str | None) -> dg.TableSchema:
+    """Return the columns of a frame for Dagster's column panel; `name` as in `show_table`."""
     types = {"f": "float", "i": "int", "b": "bool"}
     return dg.TableSchema(
         [
@@ -231,8 +231,8 @@ def frame_schema(frame: pd.DataFrame, name: str | None) -> dg.TableSchema:
     )
 
 
-def dictionary_schema(gate: Gate) -> dg.TableSchema:
-    """Return the data dictionary of a gate, for the column panel; keys and targets are tagged."""
+def describe_dictionary(gate: Gate) -> dg.TableSchema:
+    """Return the data dictionary of a gate for Dagster's column panel, with keys and targets tagged."""
     role = dict.fromkeys(gate.keys, "key") | dict.fromkeys(gate.targets, "target")
     return dg.TableSchema(
         [
@@ -247,15 +247,15 @@ def dictionary_schema(gate: Gate) -> dg.TableSchema:
     )
 
 
-def effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
-    """Return the clauses that are in force, as a list."""
+def show_effective_clauses(clauses: Sequence[Clause]) -> dg.MarkdownMetadataValue:
+    """Return the clauses in force as a list."""
     return dg.MetadataValue.md(
         "\n".join(f"- {escape_markdown(str(clause))}" for clause in list_effective_clauses(clauses))
     )
 
 
-def clauses_table(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
-    """Return clause, value, bound and outcome of judgements, in their order."""
+def show_judgements(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
+    """Return a table of judgements with clause, value, bound and outcome."""
     records = [
         {
             "clause": judgement.clause.name,
@@ -272,8 +272,8 @@ NOT_MEASURED = "Not measured: the contract is broken"
 KEPT = "Every rule of the data dictionary is kept"
 
 
-def contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
-    """Return the check that a table keeps its data dictionary, with each violation and never a value."""
+def build_contract_check(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.AssetCheckResult:
+    """Return the check that a table keeps its data dictionary, with each violation but no value."""
     listed = pd.DataFrame(
         [vars(violation) for violation in violations],
         columns=["table", "column", "rule", "records", "share"],
@@ -292,12 +292,12 @@ def contract_result(key: dg.AssetKey, violations: Sequence[Violation]) -> dg.Ass
     )
 
 
-def overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
-    """Return the check that GT and SD share enough; it has to be of so many clauses."""
+def build_overlap_check(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
+    """Return the check that GT and SD share enough values; it fails unless exactly `clauses` are kept."""
     worst = find_worst_judgement(arrival.overlaps)
     kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
     return dg.AssetCheckResult(
-        # No judgement at all is no overlap: tables that break the contract are not compared.
+        # Tables that break the contract are not compared: without judgements the check fails.
         passed=len(kept) == clauses and all(kept),
         asset_key=key,
         check_name="key_overlap",
@@ -310,12 +310,12 @@ def overlap_result(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.Asset
 
 
 SHOWN = 50
-"""The number of the newest candidates whose verdict and worst clause are shown."""
-_FIT_INTO_LINE = 45
+"""The number of newest candidates that are shown with their worst clause."""
+_LINE_LENGTH = 45
 
 
 def describe_candidates(folders: GateFolders) -> dict[str, Any]:
-    """Return where each candidate stands: in a line for the newest, the worst clause with it."""
+    """Return the standings of all candidates; for the newest ones in a line with the worst clause."""
     standings = list_standings(folders)
     newest_first = sorted(
         standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
@@ -329,10 +329,10 @@ def describe_candidates(folders: GateFolders) -> dict[str, Any]:
         for standing in newest_first
     ]
     decisions = Counter(standing.decision or "not judged" for standing in standings)
-    # An entry a candidate, whose value Dagster folds: the columns of a table within the table are cut. No
-    # candidate has a blank in its name, so that none takes the place of what follows.
+    # One entry per candidate: Dagster would cut the columns of a table within its table, but folds values.
+    # Names of candidates have no blanks, so none can collide with the other entries.
     return {
-        **{of.candidate: _describe_in_line(of) for of in newest_first[:SHOWN]},
+        **{standing.candidate: _describe_in_line(standing) for standing in newest_first[:SHOWN]},
         "records and dates": show_table(pd.DataFrame(rows, columns=["candidate", "records", "date (UTC)"])),
         "dagster/row_count": len(standings),
         **{f"are {name}": decisions[name] for name in ("approved", "refused", "undetermined")},
@@ -342,5 +342,5 @@ def describe_candidates(folders: GateFolders) -> dict[str, Any]:
 
 def _describe_in_line(standing: Standing) -> str:
     text = str(standing) if standing.worst_clause is None else f"{standing}: {standing.worst_clause}"
-    # At 1,440 pixels this many characters fit into the column of values, which Dagster makes narrower.
-    return text.replace(" ", "\u00a0") if len(text) <= _FIT_INTO_LINE else text
+    # Dagster narrows the column of values; at 1,440 pixels it fits this many characters in a line.
+    return text.replace(" ", "\u00a0") if len(text) <= _LINE_LENGTH else text

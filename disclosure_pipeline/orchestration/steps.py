@@ -1,7 +1,7 @@
-"""The step of an asset: what it hands to Dagster, how it fails in words, and what the steps of a gate share.
+"""The step of an asset: its results, its failure in words, and the settings that the steps of a gate share.
 
-A dozen checks, not one a clause: what is bounded for several targets is one check, which fails if any of its
-clauses is not kept. Dagster sorts them by name, so that the bounds of the policy (`bound_…`) come first.
+Clauses on the same measure of several targets are one check, which fails if any of them is not kept. Dagster
+sorts checks by name, so the bounds of the policy (`bound_…`) come first.
 """
 
 import inspect
@@ -30,30 +30,30 @@ from disclosure_pipeline.tables.messages import capitalized
 
 
 def now() -> datetime:
-    """Return the time now, in UTC."""
+    """Return the current time in UTC."""
     return datetime.now(timezone.utc)
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# A policy or contract was not kept, nothing can be said, or the gate is broken.
+# A policy or contract is not kept, nothing can be determined, or the gate failed.
 RunOutcome = Literal["refused", "undetermined", "crashed"]
 
 FOR_NOTICES = "for_notices"
-"""The metadata of a failure that a notice may repeat: no exact figure of GT."""
+"""The metadata of a failure with the reasons for notices: no exact figure of GT."""
 
 
 def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
-    """Turn whatever a body raises into a `Failure` that is not retried and carries no other error.
+    """Turn any error of a body into a `Failure` without retries and without a chained error.
 
-    Our own errors keep their message, which holds no GT value. Of any other error only its type and the
-    lines of code it came through are repeated: its message may quote a record. `outcome` in the metadata
-    tells a refusal from what could not be determined and from a crash; `for_notices` is what a notice says.
+    This package's errors keep their message, which holds no value of GT. Of any other error only the type and
+    the lines of code in its traceback are kept: its message may quote a record. The metadata has the
+    `outcome` (refused, undetermined or crashed) and the reasons `for_notices`.
     """
 
     @wraps(body)
-    def within(*args: P.args, **kwargs: P.kwargs) -> T:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         outcome: RunOutcome
         for_notices: str | None = None
         try:
@@ -65,56 +65,56 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
             for_notices = "; ".join(violation.without_numbers for violation in error.violations)
         except DisclosurePipelineError as error:
             outcome, description = "undetermined", str(error)
-        except Exception as error:  # nothing may reach the event log as it is
+        except Exception as error:  # its message must not reach the event log
             outcome = "crashed"
             description = describe_unexpected(error)
-        # Outside the except block, so that the failure has no context that is logged with it.
+        # Outside the except block, so that no context is logged with the failure.
         metadata = {"outcome": outcome, FOR_NOTICES: description if for_notices is None else for_notices}
         raise dg.Failure(description=description, metadata=metadata, allow_retries=False)
 
-    return within
+    return wrapper
 
 
-_stacks_are_left_out: list[bool] = []
+_limited_stacks: list[bool] = []  # not empty while this module's limit holds
 
 
 class _FailureInWords(dg.Failure):
-    """A failure to be raised at once out of a step: Dagster records its words alone, then stacks again."""
+    """A failure that Dagster records without a stack. Raise it at once, out of a step."""
 
     def __init__(self, failure: dg.Failure) -> None:
         super().__init__(failure.description, failure.metadata, failure.allow_retries)
-        if not hasattr(sys, "tracebacklimit"):  # whoever set a limit keeps it
+        if not hasattr(sys, "tracebacklimit"):  # keeps a limit that somebody else set
             sys.tracebacklimit = 0
-            _stacks_are_left_out.append(True)
+            _limited_stacks.append(True)
 
     def __str__(self) -> str:
         _restore_stacks()
-        # Python writes the name of the class before it, which is the verdict.
+        # Python prefixes the name of the class, which is the verdict.
         return super().__str__().replace(f" is {type(self).__name__}:", ":", 1)
 
 
 def _name_by_verdict(failure: dg.Failure) -> _FailureInWords:
-    """Return a failure of a class with the verdict's name: Dagster's pages show that before its words."""
-    named = type(_read_verdict(failure), (_FailureInWords,), {"__module__": "builtins"})
-    return named(failure)
+    """Return the failure with the verdict as the name of its class, which Dagster's pages show first."""
+    failure_class = type(_read_verdict(failure), (_FailureInWords,), {"__module__": "builtins"})
+    return failure_class(failure)
 
 
 def _restore_stacks() -> None:
-    if _stacks_are_left_out and hasattr(sys, "tracebacklimit"):
+    if _limited_stacks and hasattr(sys, "tracebacklimit"):
         del sys.tracebacklimit
-    _stacks_are_left_out.clear()
+    _limited_stacks.clear()
 
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
 VERDICT = "verdict"
-"""The tag that a run carries; it is for people: nothing reads it again."""
+"""The tag of a run with its verdict, for people; it decides nothing."""
 
 StepResult = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """The results of a step, in order; the failure that ends it, or the run's verdict and last words."""
+    """The ordered results of a step; the failure that ends it, or the run's verdict and last words."""
 
     results: Sequence[StepResult]
     failure: dg.Failure | None = None
@@ -125,9 +125,9 @@ class StepOutcome:
 def refuse(
     outcome: RunOutcome, sentence: str, reasons: Mapping[str, str], checks: Sequence[str]
 ) -> dg.Failure:
-    r"""Return the failure of a step whose blocking checks (by name) did not pass, with the reasons.
+    r"""Return the failure of a step whose blocking `checks` (names) failed.
 
-    `reasons`: each as custodians read it, and as a notice may say it.
+    `reasons`: sentence for custodians -> sentence for notices.
 
     >>> reasons = {"repU: 10.9 breaks the bound": "repU breaks the bound"}
     >>> refuse("refused", "Candidate 'a' is refused", reasons, ["within_policy"])
@@ -148,13 +148,16 @@ def refuse(
 def gate_step(
     returns: Any = dg.MaterializeResult,
 ) -> Callable[[Callable[..., StepOutcome]], Callable[..., Iterator[StepResult]]]:
-    """Run an asset's body, its errors redacted, and tag the run with its verdict; Dagster reads `returns`."""
+    """Make an asset's body yield its results, redact its errors and tag the run with its verdict.
+
+    `returns` is the return annotation that Dagster reads.
+    """
 
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
         def start(*args: Any, **kwargs: Any) -> StepOutcome:
             _restore_stacks()
             with ExitStack() as stack:
-                with suppress(Exception):  # without a run there is no log
+                with suppress(Exception):  # there is no log without a run
                     log = dg.AssetExecutionContext.get().log
                     stack.enter_context(listen(log_progress(log.info)))
                 report_progress(f"Working on the {body.__name__.replace('_', ' ').strip()}", 0, 0)
@@ -163,19 +166,19 @@ def gate_step(
         redacted = redact_errors(start)
 
         @wraps(body)
-        def within(*args: Any, **kwargs: Any) -> Iterator[StepResult]:
+        def wrapper(*args: Any, **kwargs: Any) -> Iterator[StepResult]:
             try:
                 outcome = redacted(*args, **kwargs)
             except dg.Failure as error:
                 outcome = StepOutcome((), error)
             yield from outcome.results
             failure = outcome.failure
-            # No error here changes the outcome: a release that is published has not failed.
+            # No error here may change the outcome: a published release has not failed.
             with suppress(Exception):
                 context = dg.AssetExecutionContext.get()
-                ended = outcome.verdict if failure is None else _read_verdict(failure)
-                if ended is not None:
-                    tag_run(context.instance, context.run.run_id, ended)
+                verdict = outcome.verdict if failure is None else _read_verdict(failure)
+                if verdict is not None:
+                    tag_run(context.instance, context.run.run_id, verdict)
                 if outcome.last_words:
                     context.log.info(outcome.last_words)
             if failure is not None:
@@ -184,9 +187,9 @@ def gate_step(
                 raise failure
 
         signature = inspect.signature(body).replace(return_annotation=returns)
-        within.__signature__ = signature  # type: ignore[attr-defined]
-        within.__annotations__ = dict(body.__annotations__) | {"return": returns}
-        return within
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]
+        wrapper.__annotations__ = dict(body.__annotations__) | {"return": returns}
+        return wrapper
 
     return decorate
 
@@ -205,7 +208,7 @@ def tag_run(instance: dg.DagsterInstance, run_id: str, verdict: Verdict) -> None
 
 _CONTROLS = (
     "Can the figures be trusted? An exact copy of GT must show all that it discloses, and a table with "
-    "shuffled targets no more than chance gives. Where one fails, nothing is determined."
+    "shuffled targets no more than chance gives. If either fails, nothing is determined."
 )
 _OTHER_NAMES = {
     "key_overlap": "key_overlap",
@@ -216,7 +219,7 @@ _OTHER_NAMES = {
     "warnings": "warnings",
 }
 
-# Dagster cuts names that are longer than the column they stand in: these are short enough at 1,440 pixels.
+# Dagster cuts long names of checks; these endings and beginnings fit at 1,440 pixels.
 _SHORT = {
     "generalized_cap__": "generalized_",
     "zero_cap__": "zero_cap_",
@@ -235,7 +238,7 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class ClauseCheck:
-    """One check of an asset, and the clauses that it holds the figures against."""
+    """A check of an asset and its clauses."""
 
     name: str
     asset: str
@@ -252,9 +255,9 @@ class ClauseCheck:
 
 
 def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
-    """Return the checks of `identity_risk` and `attribute_risk`, in order of their first clauses.
+    """Group clauses to the checks of `identity_risk` and `attribute_risk`, in order of their first clauses.
 
-    The clauses on key overlaps are left out: they are one check of `synthetic`.
+    Clauses on key overlaps are omitted: they are a check of `synthetic`.
 
     >>> checks = group_clauses([Clause("repU", None, 8), *(Clause("DiSCO", name, 9) for name in "ab")])
     >>> [(check.name, check.asset, len(check.clauses)) for check in checks]
@@ -281,7 +284,7 @@ def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
 
 
 def name_check(clause: Clause) -> str:
-    """Return the check that a clause belongs to; no name of a column is part of it.
+    """Return the name of a clause's check, in which no column is named.
 
     >>> name_check(Clause("repU", None, 0.3, share_of="UiO")), name_check(Clause("nearer", None, 70))
     ('bound_repU_share_of_UiO', 'guard_nearer')
@@ -298,7 +301,7 @@ def name_check(clause: Clause) -> str:
 
 
 def _shorten(measure: str) -> str:
-    """Return the name of a measure as part of a check's name.
+    """Shorten the name of a measure for the name of a check.
 
     >>> _shorten("generalized_cap__proportional_score"), _shorten("repU")
     ('generalized_proportional', 'repU')
@@ -311,7 +314,7 @@ def _shorten(measure: str) -> str:
 
 @dataclass(frozen=True)
 class GateGraph:
-    """Keys, checks and settings that the assets of one gate share. `candidates`: its partitions."""
+    """The keys, checks and settings that the assets of a gate share; `candidates` are its partitions."""
 
     gate: Gate
     candidates: dg.PartitionsDefinition[str]
@@ -319,7 +322,7 @@ class GateGraph:
 
     @property
     def folders(self) -> GateFolders:
-        """Return where the gate's tables, records and releases lie, as the environment says now."""
+        """The gate's folders in the present environment."""
         return folders_of(self.gate, self.waivers)
 
     def key(self, name: str) -> dg.AssetKey:
@@ -328,11 +331,11 @@ class GateGraph:
 
     @cached_property
     def clause_checks(self) -> tuple[ClauseCheck, ...]:
-        """The checks of the clauses; they do not block: the whole picture is always there."""
+        """The checks of the clauses. They do not block, so that all figures are always there."""
         return group_clauses(self.gate.clauses())
 
     def attributes(self, description: str, kinds: set[str]) -> dict[str, Any]:
-        """Return what Dagster shows of every asset of the gate. Editing the policy makes its assets stale."""
+        """Return the settings of an asset of the gate; editing the policy makes it stale."""
         return {
             "group_name": self.gate.name,
             "description": description,
@@ -343,7 +346,7 @@ class GateGraph:
         }
 
     def check(self, name: str, asset: str, description: str, *, blocking: bool = True) -> dg.AssetCheckSpec:
-        """Return a check of one of the assets, with a result a candidate, but one of the ground truth."""
+        """Return a check of an asset, with a result per candidate except for the ground truth."""
         partitions = None if asset == "ground_truth" else self.candidates
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dg.PreviewWarning)

@@ -1,4 +1,4 @@
-"""The content of a release's statement: the approved files, their figures, the policy and the code."""
+"""The predicate of a release's statement: the approved files, their figures, the policy and the code."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read
 
 
 def describe_errors(error: ValidationError) -> list[str]:
-    """Say where something is wrong, with pydantic's message for each place; no value that was read."""
-    return [f"{_place(detail)}: {detail['msg']}" for detail in error.errors(include_url=False)]
+    """Return the location and message of each error, without the input."""
+    return [f"{_join_location(detail)}: {detail['msg']}" for detail in error.errors(include_url=False)]
 
 
 def locate_errors(error: ValidationError) -> list[str]:
-    """Say where something is wrong, and of what type; no message, which may quote what was read."""
-    return [f"{_place(detail)} ({detail['type']})" for detail in error.errors(include_url=False)]
+    """Return the location and type of each error, without its message, which may quote the input."""
+    return [f"{_join_location(detail)} ({detail['type']})" for detail in error.errors(include_url=False)]
 
 
-def _place(detail: ErrorDetails) -> str:
+def _join_location(detail: ErrorDetails) -> str:
     return ".".join(map(str, detail["loc"]))
 
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-Named = Annotated[str, Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
 
 
 EVENTS = "_events"
-"""The suffix of the name of a synthetic table that holds the events of its people."""
+"""The suffix that turns the name of a table of people into that of their events."""
 
 
 class StatementError(DisclosurePipelineError):
-    """A statement cannot be made, or cannot be read."""
+    """A statement cannot be made or read."""
 
 
 def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -61,19 +61,19 @@ def _require_finite(content: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return content
 
 
-class _StatedModel(BaseModel):
+class _StatementModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class PolicyStated(_StatedModel):
-    """The policy that the candidate was held against."""
+class StatedPolicy(_StatementModel):
+    """The policy that the candidate was judged by."""
 
     digest: Annotated[
         Digest,
-        Field(description="sha256 of all of the gate's definition that decides: dictionary and policy"),
+        Field(description="sha256 of the decisive part of the gate's definition: dictionary and policy"),
     ]
-    keys: Annotated[tuple[Named, ...], Field(min_length=1)]
-    targets: Annotated[tuple[Named, ...], Field(min_length=1)]
+    keys: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
+    targets: Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
     definition: Annotated[
         dict[str, JsonValue],
         AfterValidator(_require_finite),
@@ -81,56 +81,54 @@ class PolicyStated(_StatedModel):
     ]
 
 
-class ClauseStated(_StatedModel):
-    """One condition of the policy, the figure that was found, and what follows."""
+class StatedClause(_StatementModel):
+    """A clause of the policy, the measured figure, and the outcome."""
 
-    name: Named
-    measure: Named
+    name: NonEmpty
+    measure: NonEmpty
     column: Annotated[str | None, Field(description="The target or key; null: the whole table, or all keys")]
-    over: Annotated[Over, Field(description="Whether the worst synthesis counts, or their mean")]
+    over: Annotated[Over, Field(description="Whether the worst synthesis counts, or the mean of all")]
     share_of: Annotated[
         str | None,
         Field(description="The measure of the ground truth's own risk that the bound is a share of"),
     ]
-    at_least: Annotated[
-        bool, Field(description="Whether the value must not be below the limit, or not above")
-    ]
+    at_least: Annotated[bool, Field(description="True if the limit is a minimum, false if it is a maximum")]
     warns: Annotated[
-        bool, Field(description="Whether the candidate may be approved with this clause exceeded")
+        bool, Field(description="True if the candidate may be approved with this clause exceeded")
     ]
     value: Annotated[
         Figure | None,
         Field(
             description="The figure, rounded to the policy's smallest_count records, never to the safer "
-            "side; null where the measure is no share of all records, or the bound is a share"
+            "side; null if the measure is not a share of all records, or if the bound is a share"
         ),
     ]
-    bound: Annotated[Figure, Field(description="The bound as the policy writes it")]
+    bound: Annotated[Figure, Field(description="The bound as written in the policy")]
     loosened_from: Annotated[
         Figure | None,
-        Field(description="The default of a guard that the policy bounds more loosely; null: it does not"),
+        Field(description="The default of a guard that the policy loosens; null if it does not"),
     ]
     limit: Annotated[
         Figure | None,
-        Field(description="The bound in the measure's own unit; null where it is a share of GT's own risk"),
+        Field(description="The bound in the measure's own unit; null if it is a share of GT's own risk"),
     ]
     outcome: Outcome
-    words: Annotated[str, Field(description="The same for a reader")]
+    words: Annotated[str, Field(description="All of this in a sentence")]
 
 
-class WaiverStated(_StatedModel):
+class StatedWaiver(_StatementModel):
     """A waiver that let a clause pass."""
 
-    name: Named
-    clause: Named
-    ceiling: Annotated[Figure, Field(description="How far the value was allowed to go")]
-    reason: Named
-    approver: Named
+    name: NonEmpty
+    clause: NonEmpty
+    ceiling: Annotated[Figure, Field(description="The furthest value that the waiver allows")]
+    reason: NonEmpty
+    approver: NonEmpty
     expires: Moment
 
 
-class GroundTruthStated(_StatedModel):
-    """The confidential table: only its custodian can tell which one it is."""
+class StatedGroundTruth(_StatementModel):
+    """The ground truth: only its custodian can tell which table it is."""
 
     salted_hash: Annotated[
         Digest,
@@ -143,39 +141,39 @@ class GroundTruthStated(_StatedModel):
     ]
 
 
-class ConfidentialStated(_StatedModel):
-    """A further confidential table that copies and nearness were held against."""
+class StatedConfidential(_StatementModel):
+    """A further confidential table that was searched for copies and near copies."""
 
-    name: Named
-    salted_hash: Annotated[Digest, Field(description="As that of the ground truth")]
+    name: NonEmpty
+    salted_hash: Annotated[Digest, Field(description="Made as that of the ground truth")]
 
 
-class SyntheticStated(_StatedModel):
-    """A file of the release: a synthetic table, its people's events, or the same in another format."""
+class StatedSynthetic(_StatementModel):
+    """A released file: a synthetic table or the events of its people, in one format."""
 
-    name: Named
+    name: NonEmpty
     records: Count
 
 
-class PageStated(_StatedModel):
-    """The page of the dossier in its edition for publication: a file of the release."""
+class StatedPage(_StatementModel):
+    """The dossier's page in its edition for publication: a released file."""
 
-    name: Named
+    name: NonEmpty
     rounded_to: Annotated[Count, Field(description="The number of people that every figure is rounded to")]
 
 
-class RefusalsStated(_StatedModel):
+class StatedRefusals(_StatementModel):
     """The number of tries, and of those that were refused."""
 
     refused: Annotated[int, Field(ge=0)]
     tries: Count
 
     def as_refusals(self) -> Refusals:
-        """Return the library's own form."""
+        """Return the same as the library's own type."""
         return Refusals(self.refused, self.tries)
 
 
-class PowerStated(_StatedModel):
+class StatedPower(_StatementModel):
     """The policy's power, measured on random halves of the ground truth before any candidate."""
 
     records: Annotated[
@@ -184,64 +182,70 @@ class PowerStated(_StatedModel):
     share: Annotated[
         Figure | None,
         Field(
-            description="The smallest percentage of the people of whom copies are refused 19 of 20 times; "
-            "null: not even copies of everybody are"
+            description="The smallest percentage of copied people at which 19 of 20 tables are refused; "
+            "null if not even copies of everybody are"
         ),
     ]
-    noticed: Annotated[RefusalsStated, Field(description="Tables with so many copied people, or everybody")]
-    honest: Annotated[RefusalsStated, Field(description="Tables without any copy")]
+    noticed: Annotated[
+        StatedRefusals, Field(description="Tables with that share of copied people; all of them if null")
+    ]
+    honest: Annotated[StatedRefusals, Field(description="Tables without any copy")]
 
     def __str__(self) -> str:
         limit = math.inf if self.share is None else self.share
         return summarize_power(limit, self.noticed.as_refusals(), self.honest.as_refusals())
 
 
-class Predicate(_StatedModel):
-    """An approved candidate with its figures, its policy and the code that judged it; null stands for NaN."""
+class Predicate(_StatementModel):
+    """An approved candidate with its figures, its policy and the code that judged it; null means NaN."""
 
-    gate: Named
-    candidate: Named
+    gate: NonEmpty
+    candidate: NonEmpty
     decision: Literal["approved"]
     snapshot: Annotated[
         Digest,
         Field(
-            description="sha256 of a line `sha256  name` for each file that arrived: by it the custodian "
-            "finds what the release was written from"
+            description="sha256 over a line `sha256  name` for each file that arrived; identifies to the "
+            "custodian what the release was written from"
         ),
     ]
-    policy: PolicyStated
-    clauses: Annotated[tuple[ClauseStated, ...], Field(min_length=1)]
+    policy: StatedPolicy
+    clauses: Annotated[tuple[StatedClause, ...], Field(min_length=1)]
     controls: Annotated[
-        tuple[ClauseStated, ...],
-        Field(min_length=1, description="Clauses that tell whether the figures can be trusted at all"),
+        tuple[StatedClause, ...],
+        Field(min_length=1, description="Clauses that test whether the figures can be trusted at all"),
     ]
-    waivers: tuple[WaiverStated, ...]
-    ground_truth: GroundTruthStated
+    waivers: tuple[StatedWaiver, ...]
+    ground_truth: StatedGroundTruth
     confidential: Annotated[
-        tuple[ConfidentialStated, ...],
-        Field(description="Further confidential tables of which no copies are released"),
+        tuple[StatedConfidential, ...],
+        Field(description="Further confidential tables whose records must not be copied"),
     ] = ()
-    synthetic: Annotated[tuple[SyntheticStated, ...], Field(min_length=1)]
+    synthetic: Annotated[tuple[StatedSynthetic, ...], Field(min_length=1)]
     dossier: Annotated[
         Digest, Field(description="sha256 of the dossier, the evidence that stays in the store")
     ]
-    page: Annotated[PageStated | None, Field(description="The dossier for people; null: there is none")]
+    page: Annotated[
+        StatedPage | None, Field(description="The dossier's page for publication; null if there is none")
+    ]
     power: Annotated[
-        PowerStated | None,
-        Field(description="What the policy would notice; left out where it was not measured"),
+        StatedPower | None,
+        Field(description="The copies that the policy would notice; absent if that was not measured"),
     ] = None
     documentation: Annotated[
-        dict[Named, Named],
-        Field(description="What the custodian says of the release, by name: purpose, recipients, generator"),
+        dict[NonEmpty, NonEmpty],
+        Field(description="The custodian's notes on the release by name: purpose, recipients, generator"),
     ]
-    versions: Annotated[dict[str, str], Field(description="This package, Python and what it computes with")]
-    run_id: Named
+    versions: Annotated[
+        dict[str, str], Field(description="Versions of this package, Python and the libraries that compute")
+    ]
+    run_id: NonEmpty
     measured_at: Moment
     published_at: Moment
 
     @model_serializer(mode="wrap")
     def _to_one_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave `power` out where there is none: statements that were signed before have no such field."""
+        """Omit `power` if there is none, as in statements that were signed before the field existed."""
         content: dict[str, Any] = serialize(self)
         if self.power is None:
             del content["power"]
@@ -262,20 +266,19 @@ def build_predicate(
     confidential: Mapping[str, str] | None = None,
     power: GatePower | None = None,
 ) -> Predicate:
-    """Return the predicate of an approved candidate, from its dossier's content.
+    """Return the predicate of an approved candidate from its dossier's content.
 
     `definition` is the policy section as plain data, `dossier` the sha256 of the dossier's file,
-    `ground_truth` the salted hash of GT, `confidential` that of each further confidential table, by name,
-    `tables` the numbers of records of the released tables by name, `page` the name of the released page, if
-    there is one, `power` what the policy would notice, if that is measured.
-    StatementError where the dossier says anything but approved, or lacks a figure.
+    `ground_truth` the salted hash of GT, `confidential` the salted hash of each further confidential table,
+    `tables` the number of records of each released table, and `page` the name of the released page.
+    Raise StatementError if the dossier's decision is not approved, or if it lacks a figure.
     """
     from disclosure_pipeline.evidence.dossier import read_versions
 
     try:
         figures, judgements = content["figures"], _read_exact(content)
         _require_measured(tables, figures["N_s"])
-        policy = PolicyStated(
+        policy = StatedPolicy(
             digest=content["policy_digest"],
             keys=tuple(figures["keys"]),
             targets=tuple(figures["targets"]),
@@ -294,21 +297,21 @@ def build_predicate(
             clauses=tuple(_state_clause(judged) for judged in public if not judged.clause.control),
             controls=tuple(_state_clause(judged) for judged in public if judged.clause.control),
             waivers=tuple(
-                WaiverStated.model_validate(waiver.model_dump(include=set(WaiverStated.model_fields)))
+                StatedWaiver.model_validate(waiver.model_dump(include=set(StatedWaiver.model_fields)))
                 for judgement in judgements
                 if (waiver := judgement.waiver) is not None
             ),
-            ground_truth=GroundTruthStated(
+            ground_truth=StatedGroundTruth(
                 salted_hash=ground_truth, records=round_records(figures["N_d"], smallest_count)
             ),
             confidential=tuple(
-                ConfidentialStated(name=name, salted_hash=digest)
+                StatedConfidential(name=name, salted_hash=digest)
                 for name, digest in (confidential or {}).items()
             ),
-            synthetic=tuple(SyntheticStated(name=name, records=records) for name, records in tables.items()),
+            synthetic=tuple(StatedSynthetic(name=name, records=records) for name, records in tables.items()),
             dossier=dossier,
             power=None if power is None else _state_power(power, smallest_count),
-            page=None if page is None else PageStated(name=page, rounded_to=content["smallest_count"]),
+            page=None if page is None else StatedPage(name=page, rounded_to=content["smallest_count"]),
             documentation=content["documentation"],
             versions=read_versions(),
             run_id=run_id,
@@ -318,24 +321,24 @@ def build_predicate(
     except ValidationError as error:
         problem = "; ".join(locate_errors(error))
     except (KeyError, TypeError, ValueError) as error:
-        problem = f"a {type(error).__name__} came up"
-    raise StatementError(f"No statement can be made of this dossier: {problem}. Run dossier again.")
+        problem = f"reading it raised {type(error).__name__}"
+    raise StatementError(f"No statement can be made from this dossier: {problem}. Run dossier again.")
 
 
 def _require_measured(tables: Mapping[str, int], measured: Sequence[int]) -> None:
-    """Raise ValueError unless the files are the measured tables, in one format or two, and their events."""
-    further = {
+    """Raise ValueError unless the files are the measured tables and, beside those, their CSV and events."""
+    beside_tables = {
         name
         for name in tables
         for suffix in (".csv", f"{EVENTS}.parquet", f"{EVENTS}.csv")
         if name.endswith(suffix) and f"{name.removesuffix(suffix)}.parquet" in tables
     }
-    if sorted(records for name, records in tables.items() if name not in further) != sorted(measured):
+    if sorted(records for name, records in tables.items() if name not in beside_tables) != sorted(measured):
         raise ValueError("the files are not the tables that were measured")
 
 
 def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
-    """Return the judgements of a dossier without notes. ValueError where a figure or row cannot be so."""
+    """Return a dossier's judgements without notes. Raise ValueError if one is not finite or consistent."""
     judgements = read_judgements(content)
     for row, judgement in zip(content["clauses"], judgements, strict=True):
         if row != judgement.to_row():
@@ -345,17 +348,17 @@ def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
     return [replace(judgement, note="") for judgement in judgements]
 
 
-def _state_power(power: GatePower, smallest_count: int) -> PowerStated:
+def _state_power(power: GatePower, smallest_count: int) -> StatedPower:
     limit = power.detection_limit()
     noticed, honest = power.count_refused(COPIES, limit), power.false_refusals
-    return PowerStated(
+    return StatedPower(
         records=round_records(power.records, smallest_count),
         share=limit if math.isfinite(limit) else None,
-        noticed=RefusalsStated(refused=noticed.refused, tries=noticed.tries),
-        honest=RefusalsStated(refused=honest.refused, tries=honest.tries),
+        noticed=StatedRefusals(refused=noticed.refused, tries=noticed.tries),
+        honest=StatedRefusals(refused=honest.refused, tries=honest.tries),
     )
 
 
-def _state_clause(judgement: Judgement) -> ClauseStated:
+def _state_clause(judgement: Judgement) -> StatedClause:
     row = judgement.to_row() | {"words": str(judgement)}
-    return ClauseStated(**{name: row[name] for name in ClauseStated.model_fields})
+    return StatedClause(**{name: row[name] for name in StatedClause.model_fields})

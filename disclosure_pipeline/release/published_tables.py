@@ -1,7 +1,7 @@
-"""The tables of a release: written anew from canonical values, in an order that their content decides.
+"""The tables of a release: written anew from canonical values, in an order given by their content.
 
-No byte of what arrived is copied: neither metadata nor unused levels, neither names of files nor the order
-of files and records.
+Nothing else of the arrived files survives: no metadata, unused levels or file names, no order of files or
+records.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from disclosure_pipeline.tables.record_hashes import (
 
 NAME = "synthetic"
 
-# The records that are written at once: a row group of Parquet, whichever way the table was read.
+# Records of a row group of Parquet, however the table was read.
 _RECORDS = RECORDS_AT_ONCE
-_HASHED_AT_ONCE = 1 << 15  # records, so that they fit the cache
-_FIRST = 1 << 14  # records, in which most levels are
+_HASHED_AT_ONCE = 1 << 15  # records that fit the cache
+_FIRST = 1 << 14  # records that contain all levels of most columns
 
-# Texts are written as codes up to so many: far from where Parquet would give up its dictionary (1 MiB).
+# The most levels and bytes of a text column that is written as codes. Parquet gives up a dictionary at 1 MiB.
 _FEW_LEVELS, _FEW_BYTES = 1 << 12, 1 << 17
 
 
 @dataclass(frozen=True)
 class PublishedFile:
-    """A file of a release that holds a synthetic table: its name, number of records, and sha256."""
+    """A released file of a synthetic table."""
 
     name: str
     records: int
@@ -61,10 +61,10 @@ class PublishedFile:
 
 
 def write_tables(gate: Gate, staged: StagedTables, folder: Path) -> tuple[PublishedFile, ...]:
-    """Write the published columns of a candidate's tables, as they were read and measured, into `folder`.
+    """Write the published columns of a candidate's measured tables into `folder`: Parquet and, if set, CSV.
 
-    Parquet, and CSV beside it if the gate asks for it; the same tables give the same bytes in whatever order,
-    format and spelling they arrived. StoreError where what they were read from is not the snapshot.
+    Equal tables give the same bytes, whatever the order, format and spelling in which they arrived. Raise
+    StoreError if the staged files are not the snapshot's.
     """
     assert staged.candidate.stage is not None
     for file in staged.candidate.snapshot.files:
@@ -76,30 +76,29 @@ def write_tables(gate: Gate, staged: StagedTables, folder: Path) -> tuple[Publis
     return tuple(
         file
         for name, tables in zip(names, syntheses, strict=True)
-        for of_table, table in zip(("", EVENTS), tables, strict=False)
-        for file in _write(table, folder / f"{name}{of_table}", with_csv=gate.csv)
+        for suffix, table in zip(("", EVENTS), tables, strict=False)
+        for file in _write(table, folder / f"{name}{suffix}", with_csv=gate.csv)
     )
 
 
 @dataclass(frozen=True)
 class _ColumnWriter:
-    """Writes the canonical values of a column as an Arrow type, with formulas quoted if asked.
+    """Converts the canonical values of a column to an Arrow type, with formulas quoted if `quotes`.
 
-    `in_levels`: texts are handed over as codes of their few levels. Parquet has the same bytes then, without
-    looking at each text.
+    `as_codes`: texts with few levels reach Parquet as codes. The file's bytes are the same, but sooner.
     """
 
     type: Any
     quotes: bool
-    in_levels: bool = False
+    as_codes: bool = False
 
     @property
     def written_type(self) -> Any:
-        """The Arrow type in which the values are handed to the file's writer."""
-        return pa.dictionary(pa.int32(), self.type) if self.in_levels else self.type
+        """The Arrow type of the values that `convert` returns."""
+        return pa.dictionary(pa.int32(), self.type) if self.as_codes else self.type
 
-    def write_levels(self, levels: Any) -> Any:
-        """Return the levels as they are published, an Arrow array."""
+    def convert_levels(self, levels: Any) -> Any:
+        """Return the published form of levels, an Arrow array."""
         written = levels.cast(self.type)
         if not self.quotes:
             return written
@@ -107,18 +106,18 @@ class _ColumnWriter:
         return pc.if_else(pa.array(starts_formula(written)), quoted, written)
 
     def choose_form(self, values: pd.Series[Any]) -> _ColumnWriter:
-        """Choose levels for texts of which Parquet keeps a dictionary: so few are different."""
+        """Choose codes for texts with levels few enough for a dictionary of Parquet."""
         levels = encode(values).levels
         fits = pa.types.is_string(self.type) and len(levels) <= _FEW_LEVELS and levels.nbytes <= _FEW_BYTES
-        return replace(self, in_levels=fits)
+        return replace(self, as_codes=fits)
 
-    def write(self, values: pd.Series[Any]) -> Any:
-        """Return the values as they are published, an Arrow array of the `written_type`."""
+    def convert(self, values: pd.Series[Any]) -> Any:
+        """Return the published form of values, an Arrow array of the `written_type`."""
         encoded = encode(values)
-        levels = self.write_levels(encoded.levels)
-        if not self.in_levels:
+        levels = self.convert_levels(encoded.levels)
+        if not self.as_codes:
             return levels.take(arrow_codes(encoded.codes))
-        # In the order in which they come, as Parquet would number them, and no other level.
+        # Only used levels, numbered by first appearance as Parquet does.
         used = _list_used_levels(encoded)
         number = np.full(len(levels) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
@@ -128,7 +127,7 @@ class _ColumnWriter:
 
 @dataclass(frozen=True)
 class _OrderedTable:
-    """A table whose records are published in the order of these positions; `digest` is of its content."""
+    """A table whose records are published in the order of `positions`; `digest` hashes its content."""
 
     columns: Mapping[str, _ColumnWriter]
     records: Records
@@ -137,51 +136,53 @@ class _OrderedTable:
 
     @property
     def schema(self) -> Any:
-        """The columns as they are published."""
+        """The schema of the published file."""
         return pa.schema([pa.field(name, column.type) for name, column in self.columns.items()])
 
     @property
     def written_schema(self) -> Any:
-        """The columns of the batches."""
+        """The schema of the batches."""
         return pa.schema([pa.field(name, column.written_type) for name, column in self.columns.items()])
 
     def batches(self) -> Iterator[Any]:
-        """Return the records in their order, as Arrow tables."""
+        """Yield the ordered records as Arrow tables."""
         written = 0
         for records in self.records.records_in_order(self.positions, _RECORDS):
             report_progress("Writing the table", written, len(self.positions))
             written += len(records)
-            arrays = [column.write(records[name]) for name, column in self.columns.items()]
+            arrays = [column.convert(records[name]) for name, column in self.columns.items()]
             yield pa.Table.from_arrays(arrays, schema=self.written_schema)
 
 
-def _describe_columns(gate: Gate, described: Dictionary) -> dict[str, _ColumnWriter]:
+def _make_writers(gate: Gate, dictionary: Dictionary) -> dict[str, _ColumnWriter]:
     return {
         name: _ColumnWriter(plain_type(column), gate.formulas == "quote" and column.type in CATEGORIES)
-        for name, column in described.items()
+        for name, column in dictionary.items()
     }
 
 
 def _order_synthesis(gate: Gate, table: Any) -> tuple[_OrderedTable, ...]:
-    """Return the table of a synthesis in the order that it is published in; after persons their events."""
+    """Return the ordered table of a synthesis, or that of its persons and that of their events."""
     if gate.events is None or gate.unit is None:
         columns = {name: gate.columns[name] for name in gate.published}
-        return (_order_records(_describe_columns(gate, columns), table),)
-    # Persons stand in the order of their records and events, and are numbered: no value of the unit is left.
+        return (_order_records(_make_writers(gate, columns), table),)
+    # Persons are ordered by their records and events, then numbered: no value of the unit is published.
     columns = {name: column for name, column in gate.of_persons.items() if name in gate.published}
-    of_persons, of_events = (_describe_columns(gate, columns) for columns in (columns, gate.events.columns))
-    hashes = _hash_table(of_persons, table) if of_persons else np.zeros(table.records, dtype=np.uint64)
-    np.add.at(hashes, table.owners, mix(_hash_table(of_events, table.events)))
+    person_columns, event_columns = _make_writers(gate, columns), _make_writers(gate, gate.events.columns)
+    hashes = np.zeros(table.records, dtype=np.uint64)
+    if person_columns:
+        hashes = _hash_table(person_columns, table)
+    np.add.at(hashes, table.owners, mix(_hash_table(event_columns, table.events)))
     order = _sort_hashes(mix(hashes))[1]
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(1, len(order) + 1)
-    of_unit = {gate.unit: _ColumnWriter(pa.int64(), quotes=False)}
-    persons = pd.DataFrame({gate.unit: number, **{name: table.frame[name] for name in of_persons}})
+    unit_column = {gate.unit: _ColumnWriter(pa.int64(), quotes=False)}
+    persons = pd.DataFrame({gate.unit: number, **{name: table.frame[name] for name in person_columns}})
     events = table.events.frame.assign(**{gate.unit: number[table.owners]})
-    in_order = _order_records(of_unit | of_persons, CanonicalTable(persons.iloc[order], ()))
+    ordered = _order_records(unit_column | person_columns, CanonicalTable(persons.iloc[order], ()))
     return (
-        replace(in_order, positions=np.arange(len(order))),
-        _order_records(of_unit | of_events, CanonicalTable(events, ())),
+        replace(ordered, positions=np.arange(len(order))),
+        _order_records(unit_column | event_columns, CanonicalTable(events, ())),
     )
 
 
@@ -194,7 +195,7 @@ def _hash_table(columns: Mapping[str, _ColumnWriter], records: Records) -> Hashe
 
 
 def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _OrderedTable:
-    """Return the records in an order that follows from the content alone, wherever each of them stood."""
+    """Order records by their content alone, whatever their order before."""
     first = records.records_from(0, 1)
     columns = {name: column.choose_form(first[name]) for name, column in columns.items()}
     ascending, order = _sort_hashes(_hash_table(columns, records))
@@ -202,7 +203,7 @@ def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _O
 
 
 def digest_published(path: Path) -> str:
-    """Return the hash of a published table's records, whatever the order of them, columns or row groups."""
+    """Hash the records of a published table, whatever the order of records, columns and row groups."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -226,15 +227,15 @@ def _digest(columns: Collection[str], ascending: Hashes) -> bytes:
 def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
     """Return the hashes in ascending order, and the position of each.
 
-    They are sorted without their lowest digits, in whose place the positions stand. Where those decide the
-    order of two hashes, which is rare, they are sorted in whole.
+    To sort in place, the position of each hash replaces its lowest digits. The few hashes whose order those
+    digits decide are sorted again.
 
     >>> ascending, positions = _sort_hashes(np.array([7 << 40, 3, 2], dtype=np.uint64))
     >>> ascending.tolist(), positions.tolist()
     ([2, 3, 7696581394432], [2, 1, 0])
     """
     lowest = np.uint64((1 << len(hashes).bit_length()) - 1)
-    parts = [slice(start, start + _RECORDS) for start in range(0, len(hashes), _RECORDS)]  # to spare memory
+    parts = [slice(start, start + _RECORDS) for start in range(0, len(hashes), _RECORDS)]  # saves memory
     numbers = hashes & ~lowest
     for part in parts:
         numbers[part] |= np.arange(part.start, min(part.stop, len(hashes)), dtype=np.uint64)
@@ -252,7 +253,7 @@ def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
 
 
 def _list_used_levels(column: Encoded) -> IntArray:
-    """Return the levels that records have, in the order in which they come; most columns show theirs soon."""
+    """Return the codes of used levels by first appearance, from the first records if those have them all."""
     used = _list_codes(column.codes[:_FIRST])
     if len(used) == len(column.levels) or len(used) == np.count_nonzero(column.counts[:-1]):
         return used
@@ -265,16 +266,16 @@ def _list_codes(codes: IntArray) -> IntArray:
 
 
 def _hash_records(records: pd.DataFrame, columns: Mapping[str, _ColumnWriter], out: Hashes) -> None:
-    """Return a hash of each record, which depends on nothing but its values, written into zeros."""
+    """Write a hash of each record's published values into `out`, which holds zeros."""
     encoded = [(encode(records[name]), columns[name]) for name in sorted(columns)]
-    of_levels = [
-        np.append(hash_levels(column.write_levels(values.levels)).astype(np.uint64), MISSING)
+    level_hashes = [
+        np.append(hash_levels(column.convert_levels(values.levels)).astype(np.uint64), MISSING)
         for values, column in encoded
     ]
     for start in range(0, len(out), _HASHED_AT_ONCE):
-        some = slice(start, start + _HASHED_AT_ONCE)
-        for (values, _), hashes in zip(encoded, of_levels, strict=True):
-            out[some] = mix(out[some] + look_up(hashes, values.codes[some]))
+        part = slice(start, start + _HASHED_AT_ONCE)
+        for (values, _), hashes in zip(encoded, level_hashes, strict=True):
+            out[part] = mix(out[part] + look_up(hashes, values.codes[part]))
 
 
 def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[PublishedFile]:
@@ -283,7 +284,7 @@ def _write(table: _OrderedTable, path: Path, *, with_csv: bool) -> list[Publishe
 
     parquet, text = path.with_suffix(".parquet"), path.with_suffix(".csv")
     with ExitStack() as stack:
-        # The order of the records means nothing: no statistic of a row group would spare a reader anything.
+        # In an order without meaning, statistics of row groups would not let a reader skip any.
         writer = stack.enter_context(
             pq.ParquetWriter(parquet, table.written_schema, store_schema=False, write_statistics=False)
         )

@@ -1,4 +1,4 @@
-"""The readiness of a gate: all that can be known before a candidate arrives, and its power under a seal."""
+"""The readiness of a gate, as far as it can be checked before a candidate arrives, and its sealed power."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from disclosure_pipeline.tables.sources import DuckDBSource, LinkedSource, Sourc
 
 
 def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
-    """List what is missing, each by its attribute of the definition and a sentence on it."""
+    """List missing tables and keys: the attribute of the gate's definition, and a sentence."""
     return [
         *_check_exists("ground_truth", "the ground truth", folders.ground_truth),
         *(
@@ -46,7 +46,7 @@ def find_missing(folders: GateFolders, now: datetime) -> list[tuple[str, str]]:
 def _check_exists(attribute: str, table: str, source: Source | LinkedSource) -> Iterator[tuple[str, str]]:
     try:
         if not source.exists():
-            yield attribute, f"{table} is not there: {source.redacted_location}"
+            yield attribute, f"{table} does not exist: {source.redacted_location}"
     except DisclosurePipelineError as error:
         yield attribute, f"{table}: {error}"
 
@@ -61,17 +61,17 @@ def _check_keys(folders: GateFolders, now: datetime) -> Iterator[tuple[str, str]
     try:
         keyid = load_signer().public_key.keyid
         if trusted and (keyid not in trusted or not trusted[keyid].covers(now)):
-            yield "trusted_keys", f"they do not believe what the gate's key {keyid} signs today"
+            yield "trusted_keys", f"they do not include the gate's key {keyid} for today"
     except DisclosurePipelineError as error:
         yield "trusted_keys", f"no release can be signed: {error}"
     try:
         hash_with_salt("0" * 64)
     except DisclosurePipelineError as error:
-        yield "ground_truth", f"it cannot be hashed for a statement: {error}"
+        yield "ground_truth", f"its hash cannot be salted for a statement: {error}"
 
 
 def read_trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
-    """Read the public keys that the gate believes. TrustError where they are missing or unreadable."""
+    """Read the public keys that the gate trusts. Raise TrustError if they are missing or unreadable."""
     keys = folders.trusted_keys
     return read_trusted(keys) if isinstance(keys, Path) else keys
 
@@ -81,7 +81,7 @@ _HOME = "DAGSTER_HOME"
 
 @dataclass(frozen=True)
 class Finding:
-    """An attribute of the definition, or a variable, and a sentence on it. A doubt leaves the gate ready."""
+    """A sentence on an attribute of the definition or a variable; with a doubt the gate is still ready."""
 
     subject: str
     sentence: str
@@ -90,12 +90,12 @@ class Finding:
 
 
 def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
-    """Check ground truth, contract, keys, folders, environment and packages; record and make nothing."""
+    """Check ground truth, contract, keys, folders, environment and packages, without writing anything."""
     missing = find_missing(folders, now)
     attributes = {attribute for attribute, _ in missing}
     findings = [Finding(attribute, problem, is_problem=True) for attribute, problem in missing]
     if "trusted_keys" not in attributes:
-        findings.append(Finding("trusted_keys", "the gate's key can sign, and what it signs is believed"))
+        findings.append(Finding("trusted_keys", "the gate's key can sign, and its signatures are trusted"))
     if "ground_truth" not in attributes:
         findings += _check_contract(folders)
     findings.append(Finding("columns", folders.gate.describe_columns()))
@@ -117,7 +117,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     except DisclosurePipelineError as error:
         yield Finding("ground_truth", str(error), is_problem=True)
         return
-    recorded = "which a run has recorded" if _is_recorded(folders, digest) else "not recorded by a run yet"
+    recorded = "recorded by a run" if _is_recorded(folders, digest) else "not yet recorded by a run"
     yield Finding(
         "ground_truth",
         f"{table.records:,} records that keep the data dictionary, {recorded}; counted by "
@@ -126,38 +126,37 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     if not alike <= gate.policy.guards.model_dump()["alike"]:
         yield Finding(
             "columns",
-            f"nothing to measure here: the table tells no one apart. {alike:.1f} % of the records equal "
-            "another one in every column, so no copy of these people can be noticed, and a candidate is left "
-            "undetermined. Publish more columns or finer groups, or accept it by guards: {alike: 100}",
+            f"the table hardly tells anybody apart: {alike:.1f} % of the records equal another one in every "
+            "column, so copies of these people cannot be noticed, and every candidate stays undetermined. "
+            "Publish more columns or finer groups, or accept this with guards: {alike: 100}",
             is_problem=True,
         )
     yield _describe_power(folders, digest)
     if people is not None:
-        yield Finding("unit", f"the records are of {people:,} units")
+        yield Finding("unit", f"the records belong to {people:,} units")
     elif repeats > MANY_REPEATS:
         yield Finding(
             "unit",
-            f"{repeats:.0f} % of the records, beyond chance, equal another in all columns but one at most. "
-            "Have people several records? Then name the column that says whose each is: else they "
-            "count as other people's, and copies of them are not noticed",
+            f"{repeats:.0f} % of the records, beyond chance, equal another in all columns or all but one. "
+            "If people have several records, name the column that says whose each is: otherwise those count "
+            "as other people's, and copies of them are not noticed",
             is_doubt=True,
         )
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:
-    """Say what the policy would notice, where `policy power` has measured that."""
     power = read_power(folders, digest)
     if power is None:
-        sentence = "what it would notice is not measured: disclosure-pipeline policy power says it"
+        sentence = "its power is not measured yet: run disclosure-pipeline policy power"
         return Finding("policy", sentence)
     if power.is_blind:
         sentence = (
-            f"{power.summarize()} Publish more columns, form fewer groups, or lower the bounds, then measure "
-            "it again: disclosure-pipeline policy power"
+            f"{power.summarize()} Publish more columns, form fewer groups, or lower the bounds, then run "
+            "disclosure-pipeline policy power again"
         )
         return Finding("policy", sentence, is_problem=True)
-    told = " ".join([power.summarize(), *power.describe()])
-    return Finding("policy", told, is_doubt=power.false_refusals.are_reliable)
+    sentence = " ".join([power.summarize(), *power.describe()])
+    return Finding("policy", sentence, is_doubt=power.false_refusals.are_reliable)
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:
@@ -170,22 +169,22 @@ def _is_recorded(folders: GateFolders, digest: str) -> bool:
 def _check_folders(folders: GateFolders) -> Iterator[Finding]:
     if folders.gate.synthesis_asset is None:
         if folders.incoming.is_dir() and os.access(folders.incoming, os.R_OK | os.X_OK):
-            yield Finding("incoming", f"candidates are looked for in {folders.incoming}")
+            yield Finding("incoming", f"candidates are expected in {folders.incoming}")
         else:
-            sentence = f"{folders.incoming} is no folder that can be read: make it, candidates arrive there"
+            sentence = f"{folders.incoming} is not a readable folder: make it, candidates arrive there"
             yield Finding("incoming", sentence, is_problem=True)
     for attribute, folder in (("store", folders.store.root), ("releases", folders.releases)):
         existing = _find_existing(folder)
         if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
             yield Finding(attribute, f"{folder} can be written")
         else:
-            sentence = f"{folder} cannot be written: {existing} is no folder that this user may write into"
+            sentence = f"{folder} cannot be written: {existing} is not a folder that this user can write to"
             yield Finding(attribute, sentence, is_problem=True)
     staging, releases = _find_existing(folders.staging), _find_existing(folders.releases)
     if staging.stat().st_dev != releases.stat().st_dev:
         sentence = (
-            f"{folders.staging} and {folders.releases} lie on two file systems: let releases be a folder "
-            "within what is mounted there"
+            f"{folders.staging} and {folders.releases} are on different file systems: make releases a folder "
+            "inside the mounted one"
         )
         yield Finding("releases", sentence, is_problem=True)
 
@@ -199,10 +198,10 @@ def _check_home() -> Finding:
     if not home:
         return Finding(_HOME, "is not set: Dagster would forget every run", is_problem=True)
     if not Path(home).is_dir():
-        return Finding(_HOME, f"names {home}, which is no folder: make it", is_problem=True)
+        return Finding(_HOME, f"names {home}, which is not a folder: make it", is_problem=True)
     settings = Path(home, "dagster.yaml")
     if not settings.is_file():
-        return Finding(_HOME, f"{home}; it holds no dagster.yaml, so Dagster's own settings hold")
+        return Finding(_HOME, f"{home}; without a dagster.yaml, Dagster's defaults apply")
     return Finding(_HOME, f"{home}, set up by {settings.name}")
 
 
@@ -224,8 +223,8 @@ def _check_packages(folders: GateFolders) -> Iterator[Finding]:
             yield Finding(attribute, sentence, is_problem=True)
 
 
-def keep_power(folders: GateFolders, seconds: float = SECONDS) -> GatePower:
-    """Measure what the policy would notice, and keep it: believed by a release if there is a salt."""
+def measure_and_record_power(folders: GateFolders, seconds: float = SECONDS) -> GatePower:
+    """Measure the policy's power and record it, under a seal that a release believes if there is a salt."""
     power, ground_truth = measure_power(folders, seconds)
     record_power(folders, ground_truth, power, _seal_if_possible)
     return power
@@ -243,27 +242,27 @@ def _is_sealed(content: bytes, seal: str) -> bool:
 
 
 def find_power(folders: GateFolders, ground_truth: str) -> GatePower | None:
-    """Return what is kept under a seal for the ground truth of this sha256, or what is measured now.
+    """Return the policy's power for the ground truth with this sha256: as sealed, or measured now.
 
-    None where the gate's `power_seconds` are 0, or it cannot be measured: a release says so then. KeysError
-    where there is no salt.
+    None if the gate's `power_seconds` are 0 or it cannot be measured, which the release then says. Raise
+    KeysError if there is no salt.
     """
-    kept = read_power(folders, ground_truth, _is_sealed)
-    if kept is None and folders.gate.power_seconds:
+    power = read_power(folders, ground_truth, _is_sealed)
+    if power is None and folders.gate.power_seconds:
         with suppress(DisclosurePipelineError):
-            keep_power(folders, folders.gate.power_seconds)
-            kept = read_power(folders, ground_truth, _is_sealed)
-    return kept
+            measure_and_record_power(folders, folders.gate.power_seconds)
+            power = read_power(folders, ground_truth, _is_sealed)
+    return power
 
 
-def keep_power_once(folders: GateFolders, ground_truth: str) -> str:
-    """Return in a sentence what the policy would notice, measured unless it is kept; never raise an error."""
+def summarize_gate_power(folders: GateFolders, ground_truth: str) -> str:
+    """Return a sentence on the policy's power, measured unless it is recorded. Never raise an error."""
     if not folders.gate.power_seconds:
         return "not measured: power_seconds is 0"
     try:
-        kept = read_power(folders, ground_truth)
-        return (kept or keep_power(folders, folders.gate.power_seconds)).summarize()
+        recorded = read_power(folders, ground_truth)
+        return (recorded or measure_and_record_power(folders, folders.gate.power_seconds)).summarize()
     except DisclosurePipelineError as error:
         return f"not measured: {error}"
     except Exception as error:  # its message may quote a record
-        return f"not measured: a {type(error).__name__} came up"
+        return f"not measured: {type(error).__name__} was raised"

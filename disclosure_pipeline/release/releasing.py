@@ -1,4 +1,4 @@
-"""The release of a candidate: verified again from the first byte, signed, and published once."""
+"""The release of a candidate: everything verified again from the first byte, signed, and published once."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ from disclosure_pipeline.runtime.files import (
     write_whole,
 )
 
-# Not allowed in a candidate's id: it separates the id from what makes a staged folder's name unique.
+# Between a candidate's id, in which it is not allowed, and the unique ending of a staged folder's name.
 _SEPARATOR = "~"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Two folders that nobody else writes to: the copy of the snapshot, and the future release."""
+    """Two private folders: the copy of the snapshot, and the future release."""
 
     arrived: Path
     release: Path
@@ -68,9 +68,8 @@ class Stage:
 def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[Stage]:
     """Yield a copy of a snapshot's bytes and an empty folder for the release, in one folder of `staging`.
 
-    What is measured and what is written anew for the release are the same tables, whatever happens to the
-    store. One release of a candidate at a time; what a killed one left is removed. StoreError where the
-    stored bytes are not those of the snapshot.
+    The same copy is measured and published, whatever happens to the store meanwhile. Wait for another release
+    of the candidate, and remove what a killed one left. Raise StoreError if the stored bytes changed.
     """
     staging.mkdir(parents=True, exist_ok=True)
     with hold_lock(_lock_path(store, snapshot.candidate)):
@@ -94,7 +93,7 @@ def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[
 
 
 def remove_abandoned(store: Store, staging: Path) -> None:
-    """Remove what killed releases of any candidate left in `staging`; a running one keeps its stage."""
+    """Remove what killed releases left in `staging`, but no stage of a running release."""
     for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
         candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
         if stage.is_symlink() or not is_safe_name(candidate):
@@ -104,13 +103,13 @@ def remove_abandoned(store: Store, staging: Path) -> None:
 
 
 def require_one_file_system(staging: Path, releases: Path) -> None:
-    """Raise StoreError unless a staged folder can get its final name among the releases in one step."""
+    """Raise StoreError unless a staged folder can be renamed into the releases."""
     staging.mkdir(parents=True, exist_ok=True)
     releases.mkdir(parents=True, exist_ok=True)
     if staging.stat().st_dev != releases.stat().st_dev:
         raise StoreError(
-            f"{staging} and {releases} lie on two file systems: nothing can be published in one step. Let "
-            "releases be a folder within what is mounted there."
+            f"{staging} and {releases} are on different file systems, so nothing can be published in one "
+            "step: make releases a folder inside the mounted one."
         )
 
 
@@ -121,7 +120,7 @@ def _lock_path(store: Store, candidate: str) -> Path:
 
 
 def publish(stage: Path, target: Path) -> None:
-    """Rename a staged folder to its final name in one step. OSError where the name is taken."""
+    """Rename a staged folder to its final name in one step. Raise OSError if the name is taken."""
     for path in stage.iterdir():
         path.chmod(0o644)
     stage.chmod(0o755)
@@ -132,14 +131,14 @@ def publish(stage: Path, target: Path) -> None:
 
 @dataclass(frozen=True)
 class Release:
-    """A published folder, as it was verified; `is_new`: it was published now."""
+    """A published folder and its verified approval; `is_new`: it was published just now."""
 
     folder: Path
     is_new: bool
     approval: Approval
 
 
-# Releases of a gate one after the other: each is judged beside those before it.
+# Serialises the releases of a gate: each candidate is judged beside the earlier ones.
 _LOCK = "released.lock"
 
 
@@ -151,10 +150,10 @@ def release(
 ) -> Release:
     """Verify everything again, then publish with a signed statement.
 
-    Nothing that Dagster recorded has a say: whoever reaches its web server can write it. RefusedError where a
-    clause is not kept or a table was revoked, UndeterminedError where one is not determined, StoreError where
-    the dossier is not the one that this evaluation gives or something changed meanwhile. Where only another
-    candidate was published since, the dossier is filed anew, beside that one.
+    Dagster's records decide nothing, since anyone who reaches its web server can write them. If another
+    candidate was published since the dossier was filed, measure and file it again beside that one. Raise
+    RefusedError if a clause is not kept or a table was revoked, UndeterminedError if a clause is not
+    determined, and StoreError if the dossier differs from this evaluation or something changed meanwhile.
     """
     read_snapshot(candidate, folders.store)
     with hold_lock(folders.store.root / _LOCK):
@@ -164,7 +163,7 @@ def release(
 
 
 def _file_anew(folders: GateFolders, candidate: str, clock: Callable[[], datetime]) -> None:
-    """File the dossier of an approved candidate again if something was published since."""
+    """Measure an approved candidate and file its dossier again if another was published since."""
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
     earlier = name_releases(list_earlier(folders, candidate).digest)
     if recorded.get("decision") == "approved" and recorded["measured"].get(RELEASED) != earlier.get(RELEASED):
@@ -177,13 +176,13 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
     snapshot = load_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
     if recorded.get("decision") in {"refused", "undetermined"}:
-        # Believed, since it is against a release: nothing of such a candidate is laid next to the published.
+        # Safe to believe, as it is against a release: no file of such a candidate is staged.
         _refuse(candidate, recorded["decision"], list_broken_clauses(recorded))
     require_one_file_system(folders.staging, folders.releases)
     with stage_snapshot(snapshot, folders.store, folders.staging) as stage, ExitStack() as stack:
         measured_at = clock()
         require_forward_clock(folders.store, measured_at)
-        # Read once: what is measured is what is published.
+        # Read once: the same tables are measured and published.
         staged = read_staged(folders, snapshot, stage.arrived, stack)
         evaluation = evaluate(folders, candidate, measured_at, staged)
         content = evaluation.dossier
@@ -197,7 +196,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         dossier = to_json(content)
         if (folders.store.candidate_folder(candidate) / "dossier.json").read_bytes() != dossier:
             raise StoreError(
-                f"The dossier of {candidate!r} is not what its tables and policy give: run dossier again."
+                f"The dossier of {candidate!r} does not follow from its tables and policy: run dossier again."
             )
         target = folders.releases / candidate
         if target.exists():
@@ -228,7 +227,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         )
         subjects = {file.name: file.sha256 for file in files} | {PAGE: hashlib.sha256(page).hexdigest()}
         write_whole(stage.release / STATEMENT, sign(build_statement(subjects, predicate), signer))
-        # As anyone will who gets the folder: what could not be verified then is not published now.
+        # Publish nothing that its recipients could not verify.
         approval = verify(stage.release, trusted_keys)
         _require_unrevoked(stage.release, approval, folders, trusted_keys)
         publish(stage.release, target)
@@ -244,10 +243,10 @@ def _refuse(candidate: str, decision: str, reasons: Iterable[str]) -> NoReturn:
 def _require_unrevoked(
     folder: Path, approval: Approval, folders: GateFolders, keys: Sequence[TrustedKey]
 ) -> None:
-    revocations = read_gate_revocations(folders.releases, keys)
-    found = find_revocations(folder, approval.predicate, approval.files, revocations)
-    if found:
-        reasons = "; ".join(map(str, found))
+    recorded = read_gate_revocations(folders.releases, keys)
+    revocations = find_revocations(folder, approval.predicate, approval.files, recorded)
+    if revocations:
+        reasons = "; ".join(map(str, revocations))
         raise RefusedError(f"Candidate {approval.predicate.candidate!r} is not released: {reasons}.")
 
 
@@ -259,7 +258,7 @@ def _require_same(
     expected = (gate.name, snapshot.candidate, snapshot.sha256)
     if (published.gate, published.candidate, published.snapshot) != expected:
         raise StoreError(
-            f"Candidate {snapshot.candidate!r} was published before with other content. A candidate is "
-            "published once: give the new synthesis a name of its own."
+            f"Candidate {snapshot.candidate!r} is already published with different content. A candidate is "
+            "published once: give the new synthesis its own name."
         )
     return approval

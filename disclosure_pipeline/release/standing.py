@@ -1,4 +1,4 @@
-"""The standing of a gate's candidates as of today, and removal of stored bytes that none of them needs."""
+"""The present standing of a gate's candidates, and the removal of stored bytes that none of them needs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from disclosure_pipeline.candidates.released import (
     is_gone,
     list_released_paths,
     list_unrecorded,
+    read_recorded_releases,
     record_released,
 )
-from disclosure_pipeline.candidates.released import read_released as read_recorded_releases
 from disclosure_pipeline.candidates.store import (
     GateFolders,
     Snapshot,
@@ -48,24 +48,24 @@ from disclosure_pipeline.release.verifying import (
     RevocationError,
     find_revocations,
     read_gate_revocations,
-    read_released,
+    read_signed_statement,
     verify,
 )
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole
 
-_ENDED_AS: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
+# The decision on a candidate whose run ended on arrival.
+_DECISIONS_ON_ARRIVAL: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A candidate: what its dossier decides, whether it is published, and whether it was judged as of today.
+    """The decision on a candidate, whether that is current, and whether the candidate is published.
 
-    `decision` is None where there is no dossier that can be read; `is_current`: the dossier is of the ground
-    truth and the further confidential tables that are recorded, and of the policy that holds. Of the dossier,
-    None where there is none: `judged_at`, when it was filed (UTC); `worst_clause`, the one that stands most
-    against a release, with its value and bound; `records`, the number of all synthetic records. A candidate
-    that was not measured has no dossier, but a `problem`: the kind that ended its run as it arrived.
-    `is_revoked`: a revocation beside the releases concerns what is published.
+    `decision` is None without a readable dossier. `is_current`: it was made with the confidential tables that
+    are recorded now and the policy in force. From the dossier, or None: `judged_at`, when it was filed (UTC);
+    `worst_clause`, the clause most against a release, with value and limit; `records`, the number of
+    synthetic records. `problem`: what ended the run of a candidate on arrival, before it was measured.
+    `is_revoked`: a revocation beside the releases concerns the published folder.
     """
 
     candidate: str
@@ -79,7 +79,6 @@ class Standing:
     is_revoked: bool = False
 
     def __str__(self) -> str:
-        """Return words such as "published, refused today"."""
         if self.is_revoked:
             return "revoked"
         standing = describe_standing(
@@ -89,61 +88,64 @@ class Standing:
 
 
 def describe_standing(decision: str | None, *, is_published: bool, is_current: bool = True) -> str:
-    """Return the standing of a candidate in words.
+    """Describe the standing of a candidate.
 
     >>> describe_standing("refused", is_published=True)
     'published, refused today'
     >>> describe_standing("refused", is_published=False)
     'refused'
     """
-    decided = decision or "not judged"
+    judgement = decision or "not judged"
     if not is_current and decision is not None:
-        decided = f"{decided} under another ground truth or policy, not judged today"
+        judgement = f"{judgement} under another ground truth or policy, not judged today"
     if not is_published:
-        return decided
+        return judgement
     if not is_current or decision is None:
-        return f"published, {decided}"
-    words = {"approved": "published", "refused": "published, refused today"}
-    return words.get(decision, "published, could not be determined today")
+        return f"published, {judgement}"
+    standings = {"approved": "published", "refused": "published, refused today"}
+    return standings.get(decision, "published, could not be determined today")
 
 
 def is_published(folders: GateFolders, candidate: str) -> bool:
-    """Return whether there is a release of that name."""
+    """Return True if the candidate has a release."""
     return is_safe_name(candidate) and (folders.releases / candidate).is_dir()
 
 
 def record_releases(folders: GateFolders) -> None:
-    """Record the releases that lie there and are not recorded, and which ones without bytes were revoked.
+    """Record in the store published folders that it lacks, and revocations of releases whose bytes are gone.
 
-    VerificationError where one is not what its statement says, StoreError where the store has not the bytes
-    that it was written from, RevocationError where the revocations cannot be believed.
+    Raise VerificationError if a release is not what its statement says, StoreError if the store lacks the
+    bytes that it was written from, and RevocationError if the revocations cannot be believed.
     """
     unrecorded = list_unrecorded(folders)
-    gone = [
-        of for of in read_recorded_releases(folders.store) if not of.is_revoked and is_gone(of, folders.store)
-    ]
+    recorded = read_recorded_releases(folders.store)
+    gone = [release for release in recorded if not release.is_revoked and is_gone(release, folders.store)]
     if not unrecorded and not gone:
         return
     keys = read_trusted_keys(folders)
     for name in unrecorded:
-        released = verify(folders.releases / name, keys).predicate
+        predicate = verify(folders.releases / name, keys).predicate
         snapshot = load_snapshot(name, folders.store)
-        if snapshot.sha256 != released.snapshot:
+        if snapshot.sha256 != predicate.snapshot:
             raise StoreError(
-                f"The store has other tables of {name!r} than were published: nobody can tell what a "
-                "candidate adds to them. Deliver what was published again."
+                f"The tables of {name!r} in the store are not the published ones, so nobody can tell what a "
+                "candidate adds to them: deliver the published tables again."
             )
-        published_at = released.published_at.astimezone(timezone.utc).isoformat()
+        published_at = predicate.published_at.astimezone(timezone.utc).isoformat()
         record_released(folders.store, Released(snapshot, published_at))
-    revoked = [of for of in read_gate_revocations(folders.releases, keys) if of.gate == folders.gate.name]
-    for recorded in gone:
-        names = {recorded.snapshot.candidate, recorded.snapshot.sha256}
-        if any(names & {of.candidate, of.snapshot} for of in revoked):
-            record_released(folders.store, replace(recorded, is_revoked=True))
+    revoked = {
+        name
+        for revocation in read_gate_revocations(folders.releases, keys)
+        if revocation.gate == folders.gate.name
+        for name in (revocation.candidate, revocation.snapshot)
+    }
+    for release in gone:
+        if revoked & {release.snapshot.candidate, release.snapshot.sha256}:
+            record_released(folders.store, replace(release, is_revoked=True))
 
 
 def list_standings(folders: GateFolders) -> list[Standing]:
-    """Return the standing of every candidate that has records or a release, in order of their names."""
+    """Return the standing of every candidate that has records or a release, ordered by name."""
     homes = [folders.store.root / "candidates", folders.releases]
     names = {path.name for home in homes if home.is_dir() for path in home.iterdir() if path.is_dir()}
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
@@ -156,19 +158,20 @@ def list_standings(folders: GateFolders) -> list[Standing]:
         keys = read_trusted_keys(folders)
         revocations = read_gate_revocations(folders.releases, keys)
     except DisclosurePipelineError:
-        unread = "its revocations cannot be read"
-        return [replace(of, problem=unread) if of.is_published else of for of in standings]
-    published = {of.candidate: folders.releases / of.candidate for of in standings if of.is_published}
+        problem = "its revocations cannot be read"
+        return [replace(row, problem=problem) if row.is_published else row for row in standings]
+    published = {row.candidate: folders.releases / row.candidate for row in standings if row.is_published}
     revoked = {name for name, folder in published.items() if _is_revoked(folder, keys, revocations)}
-    return [replace(of, is_revoked=of.candidate in revoked) for of in standings]
+    return [replace(row, is_revoked=row.candidate in revoked) for row in standings]
 
 
 def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[Revocation]) -> bool:
-    """Return whether a published folder was revoked, by its name at least where its statement is damaged."""
+    """Return True if a published folder was revoked; one with a damaged statement is sought by its name."""
     try:
-        statement = read_released(folder, keys)
+        statement = read_signed_statement(folder, keys)
     except RevocationError:
-        return any((of.gate, of.candidate) == (folder.parent.name, folder.name) for of in revocations)
+        names = (folder.parent.name, folder.name)
+        return any((revocation.gate, revocation.candidate) == names for revocation in revocations)
     return bool(find_revocations(folder, statement.predicate, statement.files, revocations))
 
 
@@ -178,10 +181,10 @@ def _read_standing(
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
     arrival = read_json_if_whole(folder / ARRIVAL)
-    if arrival.get("problem") in _ENDED_AS:  # a dossier beside it is of what arrived before
+    if arrival.get("problem") in _DECISIONS_ON_ARRIVAL:  # a dossier beside it is of an earlier arrival
         return Standing(
             candidate,
-            _ENDED_AS[arrival["problem"]],
+            _DECISIONS_ON_ARRIVAL[arrival["problem"]],
             is_published(folders, candidate),
             is_current=arrival.get("policy_digest") == policy_digest,
             judged_at=_modified_at(folder / ARRIVAL),
@@ -190,7 +193,7 @@ def _read_standing(
     dossier = read_json_if_whole(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
     worst_clause = records = None
-    with suppress(KeyError, TypeError):  # a record that is damaged says nothing
+    with suppress(KeyError, TypeError):  # the record is damaged
         worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
         worst_clause = None if worst is None else worst.in_short
     with suppress(KeyError, TypeError):
@@ -213,28 +216,28 @@ def _modified_at(path: Path) -> datetime | None:
         return None
 
 
-def read_newest_dossiers(folders: GateFolders, most: int) -> list[dict[str, Any]]:
-    """Return the dossiers that were written last, the newest first; of damaged ones none."""
+def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any]]:
+    """Return the content of the dossiers filed last, at most `limit`, newest first; skip damaged ones."""
     paths = sorted(
         (folders.store.root / "candidates").glob("*/dossier.json"),
         key=lambda path: (path.stat().st_mtime_ns, path.parent.name),
         reverse=True,
     )
     dossiers = [dossier for path in paths if "clauses" in (dossier := read_json_if_whole(path))]
-    return dossiers[:most]
+    return dossiers[:limit]
 
 
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_PREFIX = ".partial-"
-# Files in a candidate's folder from before anything is recorded.
+# Prefixes of files in a candidate's folder that are not records.
 _NOT_A_RECORD = (_PARTIAL_PREFIX, "release.lock")
 _DECISIONS = ("approved", "refused", "undetermined")
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The removed files by their paths in the store, their size, and records that cannot be understood."""
+    """The paths of removed files in the store, their total size, and the problems of unreadable records."""
 
     removed: tuple[str, ...]
     bytes: int
@@ -244,14 +247,13 @@ class Pruned:
 def prune(
     store: Store, releases: Path, older_than: timedelta, now: datetime, *, dry_run: bool = False
 ) -> Pruned:
-    """Remove from a gate's store the bytes that no candidate needs, if they are older than an age.
+    """Remove stored bytes that no candidate of a gate needs, if they are older than `older_than`.
 
-    A candidate needs its bytes if it is published, if it is approved, or if a record of it is younger than
-    the age. Records stay: they are the evidence. Where one cannot be understood, no stored byte is removed.
-    What is left of interrupted writing, and of tables that were delivered in memory, goes too once it is
-    old. Nothing outside the store is touched and no link is followed. `releases` is where the gate publishes;
-    with `dry_run` nothing is removed, and the result says what would be. StoreError where these are not the
-    folders of one gate.
+    A candidate needs its bytes if it is published or approved, or has a record younger than that. Remains of
+    interrupted writing and of tables delivered in memory are removed, too. Records stay, as evidence; if one
+    cannot be read, no candidate's bytes are removed. Nothing outside the store is touched and no link is
+    followed. `releases` is the folder in which the gate publishes. With `dry_run`, only report what would be
+    removed. Raise StoreError if the folders are not those of one gate.
     """
     if now.tzinfo is None or older_than <= timedelta(0):
         raise ValueError("now must have a time zone, and older_than must be positive.")
@@ -272,16 +274,16 @@ def prune(
 
 def _require_folders(root: Path, releases: Path) -> None:
     if not _is_folder(root) or not _is_folder(root / "candidates"):
-        raise StoreError(f"{root} is no store of a gate: give the folder named after the gate.")
+        raise StoreError(f"{root} is not the store of a gate: give the folder named after the gate.")
     if not releases.is_dir() or releases.resolve().name != root.resolve().name:
         raise StoreError(
-            f"{releases} is not where the candidates of {root} are published: give the folder of its name "
-            "among the releases; if nothing was ever published, make it first."
+            f"{releases} is not where the candidates of {root} are published: give the folder of the same "
+            "name among the releases; if nothing was ever published, make it first."
         )
 
 
 def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str], list[str]]:
-    """Return the sha256 of all stored bytes that are needed, and which records are not understood."""
+    """Return the sha256 of all needed files, and the problems of records that cannot be read."""
     needed: set[str] = set()
     unclear = []
     published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL_PREFIX)}
@@ -305,16 +307,16 @@ def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str]
 
 
 def _read_released_hashes(folder: Path) -> set[str]:
-    """Return the sha256 of all files of a release. Whether they are still those is for `verify` to say."""
+    """Return the stated sha256 of all files of a release, which may have changed since."""
     if not _is_folder(folder):
-        raise StatementError("it is no folder")
+        raise StatementError("it is not a folder")
     envelope, _ = read_envelope((folder / STATEMENT).read_bytes())
     return set(read_statement(envelope.payload).files.values())
 
 
 def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
     if not _is_folder(folder):
-        raise StoreError("it is no folder.")
+        raise StoreError("it is not a folder.")
     records = [path for path in folder.iterdir() if not path.name.startswith(_NOT_A_RECORD)]
     if not records:
         return None
@@ -327,7 +329,7 @@ def _read_snapshot(folder: Path, store: Store) -> Snapshot | None:
 
 
 def _is_open(folder: Path, cutoff_ns: int) -> bool:
-    """Return whether a candidate that is not published may still be: it is approved, or not old."""
+    """Return True if an unpublished candidate is approved or has a recent record."""
     dossier = folder / "dossier.json"
     if dossier.exists():
         content = read_json(dossier, "dossier")
@@ -353,7 +355,7 @@ def _find_partial_files(root: Path) -> Iterator[Path]:
 
 
 def _find_delivered_files(root: Path, cutoff_ns: int) -> Iterator[Path]:
-    """Return the files of candidates that were delivered whole and long ago, each folder after its files."""
+    """Yield the files of folders delivered in memory long ago, each folder after its files."""
     for folder in _list_folder(root / "delivered"):
         files = _list_folder(folder)
         if _is_folder(folder) and all(path.lstat().st_mtime_ns < cutoff_ns for path in (folder, *files)):
@@ -370,9 +372,9 @@ def _list_folder(folder: Path) -> list[Path]:
 
 
 def _remove(root: Path, path: PurePath, cutoff_ns: int, *, dry_run: bool) -> int | None:
-    """Remove an old plain file, or an empty folder, and return its size; None where it stays.
+    """Remove an old regular file or an empty folder and return its size, or None if it stays.
 
-    It is reached folder by folder, so that none of them can be a link by now. StoreError where it cannot be.
+    Open its folders one by one, since any may have become a link. Raise StoreError if it cannot be removed.
     """
     handles: list[int] = []
     try:
@@ -390,7 +392,7 @@ def _remove(root: Path, path: PurePath, cutoff_ns: int, *, dry_run: bool) -> int
             os.unlink(path.name, dir_fd=handles[-1])
         return status.st_size
     except OSError as error:
-        if error.errno in {ENOENT, ENOTEMPTY}:  # somebody was faster, or put something in
+        if error.errno in {ENOENT, ENOTEMPTY}:  # somebody else removed it, or added a file
             return None
         raise StoreError(f"{root / path} cannot be removed: {error.strerror}.") from None
     finally:

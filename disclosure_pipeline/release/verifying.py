@@ -1,4 +1,4 @@
-"""Verify a published folder with nothing but the folder and the public keys, and revoke what it holds."""
+"""The verification of a published folder from its files and public keys alone, and revocations."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from securesystemslib.signer import Signer
 
 _REVOCATION = "application/vnd.disclosure-pipeline.revocation+json"
-# A statement, or a list of revocations, is far smaller; what is larger is not even read.
+# Larger files are not parsed: a statement or a list of revocations is far smaller.
 _MAXIMUM_BYTES = 1 << 24
 _NAME_LENGTH_SHOWN = 100
 _MOMENT = "%Y-%m-%d %H:%M UTC"
 
 
 class RevocationError(DisclosurePipelineError):
-    """A revocation cannot be made, or a file of them cannot be believed."""
+    """A revocation cannot be made, or a file of revocations cannot be trusted."""
 
 
 class Revocation(FrozenModel):
-    """A revoked release: its content and the hashes of its tables' records (version 1 has none), and why."""
+    """A revoked release and the reason; `tables` hashes the records of each table (none in version 1)."""
 
     type: Literal["urn:disclosure-pipeline:revocation:v1", "urn:disclosure-pipeline:revocation:v2"] = (
         "urn:disclosure-pipeline:revocation:v2"
@@ -61,31 +61,31 @@ class Revocation(FrozenModel):
     revoked_at: Moment
 
     def concerns(self, released: Predicate) -> bool:
-        """Return whether it is about a release of that gate: of that candidate, or of the same files."""
+        """Return True if a release is of this gate, and of this candidate or snapshot."""
         return self.gate == released.gate and (
             self.candidate == released.candidate or self.snapshot == released.snapshot
         )
 
     def __str__(self) -> str:
-        when = self.revoked_at.isoformat()
-        return f"candidate {self.candidate} of gate {self.gate} was revoked at {when}: {self.reason}"
+        revoked_at = self.revoked_at.isoformat()
+        return f"candidate {self.candidate} of gate {self.gate} was revoked at {revoked_at}: {self.reason}"
 
 
 def revoke(
     folder: Path, file: Path, reason: str, keys: Sequence[TrustedKey], signer: Signer, now: datetime
 ) -> Revocation:
-    """Add a signed revocation of the release in a folder to a file of revocations, which is made if needed.
+    """Append a signed revocation of the release in `folder` to `file`, which is made if needed.
 
-    A table that is damaged or gone is revoked without the hash of its records: in another form it would not
-    be found. RevocationError where the statement is not signed with one of the keys, `now` lies before the
-    release, or what the file holds already cannot be believed: then nothing is written.
+    A damaged or missing table is revoked without the hash of its records, so the same table in another
+    release is not. Raise RevocationError, and write nothing, if the statement is not signed with one of the
+    keys, if `now` is before the release, or if the file holds a revocation that cannot be trusted.
     """
-    statement = read_released(folder, keys)
+    statement = read_signed_statement(folder, keys)
     released = statement.predicate
     if now < released.published_at:
         raise RevocationError(
             f"The clock shows {now.isoformat()}, but {folder} was published at "
-            f"{released.published_at.isoformat()}: set the clock right."
+            f"{released.published_at.isoformat()}: correct the clock."
         )
     try:
         revocation = Revocation(
@@ -101,14 +101,14 @@ def revoke(
     earlier = _read_lines(file) if file.exists() else []
     payload = to_canonical_json(revocation.model_dump(mode="json"))
     content = b"".join(line + b"\n" for line in earlier) + sign_payload(payload, _REVOCATION, signer)
-    # As everyone will read it: what could not be believed then is not written now.
+    # Write nothing that its readers could not trust.
     _parse(content.splitlines(), file, keys)
     write_whole(file, content)
     return revocation
 
 
 def _digest_tables(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
-    # Of each table that is as it was released. CSV stands beside the same table as Parquet.
+    # Only of intact tables. The CSV files hold the same tables as the Parquet files.
     tables = [(folder / name, sha256) for name, sha256 in files.items() if name.endswith(".parquet")]
     intact = [path for path, sha256 in tables if path.is_file() and hash_file(path) == sha256]
     if not intact:
@@ -121,35 +121,36 @@ def _digest_tables(folder: Path, files: Mapping[str, str]) -> tuple[str, ...]:
 def find_revocations(
     folder: Path, released: Predicate, files: Mapping[str, str], revocations: Sequence[Revocation]
 ) -> list[Revocation]:
-    """Return the revocations of a release, or of the same table in another; `files`: name -> sha256."""
-    tables = set(_digest_tables(folder, files)) if any(of.tables for of in revocations) else set()
-    return [of for of in revocations if of.concerns(released) or tables.intersection(of.tables)]
+    """Return the revocations of a release, or of one of its tables; `files`: name -> sha256."""
+    has_tables = any(revocation.tables for revocation in revocations)
+    tables = set(_digest_tables(folder, files)) if has_tables else set()
+    return [entry for entry in revocations if entry.concerns(released) or tables.intersection(entry.tables)]
 
 
 def read_gate_revocations(releases: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
-    """Return the revocations beside the releases of a gate; none where there is no such file."""
+    """Return the revocations in the file beside a gate's releases; none if there is no such file."""
     file = locate_revocations(releases)
     return read_revocations(file, keys) if os.path.lexists(file) else ()
 
 
-def read_released(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
-    """Return a folder's statement. RevocationError unless its signature is right."""
+def read_signed_statement(folder: Path, keys: Sequence[TrustedKey]) -> Statement:
+    """Return a folder's statement. Raise RevocationError unless one of the keys signed it."""
     try:
         envelope, problems = read_envelope((folder / STATEMENT).read_bytes())
         problems += check_signature(envelope, parse_keys_by_id(keys))[1]
         statement = read_statement(envelope.payload)
     except (OSError, StatementError) as error:
-        wrong = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
-        raise RevocationError(f"The statement of {folder} cannot be read: {wrong}.") from None
+        problem = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
+        raise RevocationError(f"The statement of {folder} cannot be read: {problem}.") from None
     if problems:
-        raise RevocationError(f"{folder} is no release: {'; '.join(problems)}.")
+        raise RevocationError(f"{folder} is not a release: {'; '.join(problems)}.")
     return statement
 
 
 def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:
-    """Return the revocations in a file, one signed envelope a line.
+    """Return the revocations in a file with one signed envelope per line.
 
-    RevocationError where one cannot be believed: one that is passed over would not be missed.
+    Raise RevocationError if any cannot be trusted: nobody would notice one that is skipped.
     """
     return _parse(_read_lines(file), file, keys)
 
@@ -161,9 +162,9 @@ def _read_lines(file: Path) -> list[bytes]:
     except OSError as error:
         raise RevocationError(f"The revocations in {file} cannot be read: {error.strerror}.") from None
     if len(content) > _MAXIMUM_BYTES:
-        raise RevocationError(f"{file} is far too large for a list of revocations.")
+        raise RevocationError(f"{file} is too large for a list of revocations.")
     if content and not content.endswith(b"\n"):
-        raise RevocationError(f"{file} ends within a revocation: get a whole copy of it.")
+        raise RevocationError(f"{file} ends within a revocation: get a complete copy of it.")
     return content.splitlines()
 
 
@@ -178,11 +179,11 @@ def _parse(lines: Sequence[bytes], file: Path, keys: Sequence[TrustedKey]) -> tu
             problems += signature_problems
             revocation = None if problems else Revocation.model_validate(json.loads(envelope.payload))
         except ValidationError as error:
-            wrong = "; ".join(describe_errors(error))
-            raise RevocationError(f"{place}: it is no revocation: {wrong}.") from None
+            problem = "; ".join(describe_errors(error))
+            raise RevocationError(f"{place}: it is not a revocation: {problem}.") from None
         except (StatementError, ValueError, RecursionError) as error:
-            wrong = str(error) if isinstance(error, StatementError) else "it is no JSON"
-            raise RevocationError(f"{place}: {wrong}.") from None
+            problem = str(error) if isinstance(error, StatementError) else "it is not JSON"
+            raise RevocationError(f"{place}: {problem}.") from None
         if revocation is None:
             raise RevocationError(f"{place}: {'; '.join(problems)}.")
         if not trusted_keys[keyid][1].covers(revocation.revoked_at):
@@ -192,21 +193,21 @@ def _parse(lines: Sequence[bytes], file: Path, keys: Sequence[TrustedKey]) -> tu
 
 
 class VerificationError(DisclosurePipelineError):
-    """A folder is not what was approved, or was revoked; `problems` has a sentence for each difference."""
+    """A folder is not an approved release, or was revoked; `problems` lists the reasons."""
 
     def __init__(self, folder: Path, problems: Sequence[str], revocations: Sequence[str] = ()) -> None:
         self.problems = tuple(map(escape_unseen, [*problems, *revocations]))
         listed = "".join(f"\n- {problem}" for problem in self.problems)
-        what = "is not a release that was approved" if problems else "is a release that was revoked"
-        super().__init__(f"{folder} {what}:{listed}")
+        verdict = "is not an approved release" if problems else "is a revoked release"
+        super().__init__(f"{folder} {verdict}:{listed}")
 
 
 @dataclass(frozen=True)
 class Approval:
-    """A release that was verified: what was approved, its files (name -> sha256), and whose key says so.
+    """A verified release, its files (name -> sha256), and the key that signed it.
 
-    `unchecked`: a sentence for each comparison that was not asked for. `revocations`: the number that were
-    read, none of which concerns it; None where no file of them was given.
+    `unchecked`: a sentence for each comparison that was not requested. `revocations`: the number of
+    revocations read, none of which concerns the release; None if no file was given.
     """
 
     predicate: Predicate
@@ -221,7 +222,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Expected:
-    """The release that is expected. None accepts any, also one of another gate or policy."""
+    """The expected release; None accepts any value."""
 
     gate: str | None = None
     candidate: str | None = None
@@ -229,13 +230,13 @@ class Expected:
     not_before: datetime | None = None
 
     def find_differences(self, predicate: Predicate) -> list[str]:
-        """List, in sentences, where a release is not the expected one."""
+        """List, in sentences, where a release differs from the expected one."""
         problems = [
-            f"it is of {what} {stated!r}, asked for was {expected!r}"
-            for what, stated, expected in (
+            f"its {subject} is {stated!r}, not the expected {expected!r}"
+            for subject, stated, expected in (
                 ("gate", predicate.gate, self.gate),
                 ("candidate", predicate.candidate, self.candidate),
-                ("policy", predicate.policy.digest, self.policy_digest),
+                ("policy digest", predicate.policy.digest, self.policy_digest),
             )
             if expected is not None and stated != expected
         ]
@@ -253,11 +254,11 @@ def verify(
     expected: Expected | None = None,
     revocations: Path | None = None,
 ) -> Approval:
-    """Return what was approved, if the folder holds exactly that, signed with one of the keys in its period.
+    """Return the approval of a folder that holds exactly the files signed with one of the keys in its period.
 
-    It has to be the release that is `expected`, and none that a file of signed revocations revokes. Nothing
-    else outside the folder is read, and no link is followed. VerificationError with all that is wrong;
-    KeysError where the keys cannot be used, RevocationError where the revocations cannot be believed.
+    The release must be the `expected` one, and not be revoked in the file `revocations`. Nothing else outside
+    the folder is read, and no link is followed. Raise VerificationError with all problems, KeysError if the
+    keys cannot be used, and RevocationError if the revocations cannot be trusted.
     """
     expected = expected or Expected()
     trusted_keys = parse_keys_by_id(keys)
@@ -267,7 +268,7 @@ def verify(
         raise VerificationError(folder, [f"it holds no statement, {STATEMENT}", *problems])
     _, content = files.pop(STATEMENT)
     if len(content) > _MAXIMUM_BYTES:
-        raise VerificationError(folder, ["its statement is far too large to be one", *problems])
+        raise VerificationError(folder, [f"its statement has more than {_MAXIMUM_BYTES} bytes", *problems])
     try:
         envelope, envelope_problems = read_envelope(content)
         problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
@@ -279,19 +280,19 @@ def verify(
     published_at = statement.predicate.published_at
     if keyid in trusted_keys and not trusted_keys[keyid][1].covers(published_at):
         problems.append(
-            f"it was published at {published_at.isoformat()}, which is outside the period of the key {keyid}"
+            f"it was published at {published_at.isoformat()}, outside the period of the key {keyid}"
         )
     problems += _find_differences(statement.files, {name: sha256 for name, (sha256, _) in files.items()})
     contradictions = find_statement_problems(statement)
     problems += [f"the statement contradicts itself: {problem}" for problem in contradictions]
     problems += expected.find_differences(statement.predicate)
-    revocations_of_it = [
+    reasons_to_revoke = [
         f"it was approved on {published_at.astimezone(timezone.utc):{_MOMENT}}, revoked on "
         f"{revocation.revoked_at.astimezone(timezone.utc):{_MOMENT}} because: {revocation.reason}"
         for revocation in find_revocations(folder, statement.predicate, statement.files, revoked or ())
     ]
-    if problems or revocations_of_it:
-        raise VerificationError(folder, problems, revocations_of_it)
+    if problems or reasons_to_revoke:
+        raise VerificationError(folder, problems, reasons_to_revoke)
     comparisons = {
         "--gate": (expected.gate, "of another gate"),
         "--candidate": (expected.candidate, "of another candidate"),
@@ -300,16 +301,16 @@ def verify(
         "--revocations": (revoked, "that was revoked"),
     }
     unchecked = tuple(
-        f"{option}: a release {which} would be taken too"
-        for option, (given, which) in comparisons.items()
+        f"{option}: a release {difference} would pass, too"
+        for option, (given, difference) in comparisons.items()
         if given is None
     )
-    number = None if revoked is None else len(revoked)
-    return Approval(statement.predicate, statement.files, keyid, unchecked, number)
+    revocation_count = None if revoked is None else len(revoked)
+    return Approval(statement.predicate, statement.files, keyid, unchecked, revocation_count)
 
 
 def _read_folder(folder: Path) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
-    """Return each file's sha256 and, of the statement, its first bytes; and what cannot be read."""
+    """Return each file's sha256 and, for the statement, its content; and sentences on unreadable files."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
@@ -334,7 +335,7 @@ def _read_file(name: str, folder_handle: int) -> tuple[str, bytes]:
     mode = os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         kind = "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special file"
-        raise OSError(EINVAL, f"it is a {kind}, and a release holds plain files only")
+        raise OSError(EINVAL, f"it is a {kind}, and a release holds only regular files")
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
     beginning = bytearray()
 
@@ -344,7 +345,7 @@ def _read_file(name: str, folder_handle: int) -> tuple[str, bytes]:
 
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(EINVAL, "it was replaced while it was read")
+            raise OSError(EINVAL, "it was replaced while being read")
         hashed = hash_stream(file, keep_statement)
     return hashed.sha256, bytes(beginning)
 
@@ -356,7 +357,7 @@ def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -
         elif name not in approved:
             yield f"{_quote(name)} was added: it was not approved"
         elif approved[name] != present[name]:
-            yield f"{_quote(name)} was changed: its sha256 is {present[name]}, approved was {approved[name]}"
+            yield f"{_quote(name)} was changed: its sha256 is {present[name]}, not {approved[name]}"
 
 
 def _quote(name: str) -> str:
@@ -367,14 +368,14 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     predicate = approval.predicate
     yield f"Approved: candidate {predicate.candidate} of gate {predicate.gate}."
     yield f"Published {predicate.published_at.isoformat()}, signed with the key {approval.keyid}."
-    yield f"Power: {predicate.power or 'what this gate would notice was not measured.'}"
+    yield f"Power: {predicate.power or 'not measured for this gate.'}"
     yield f"Policy: digest {predicate.policy.digest}."
     yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
     yield "Files:"
     records = {table.name: f", {table.records} records" for table in predicate.synthetic}
     for name, sha256 in approval.files.items():
         yield f"  {name}: sha256 {sha256}{records.get(name, '')}"
-    stated = {"Clauses": predicate.clauses, "Controls of the measuring itself": predicate.controls}
+    stated = {"Clauses": predicate.clauses, "Controls of the measurement itself": predicate.controls}
     for heading, clauses in stated.items():
         yield f"{heading}:"
         for clause in clauses:
@@ -392,7 +393,7 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
     if approval.revocations is not None:
-        yield f"Held against revocations: {approval.revocations}. None concerns it."
+        yield f"Revocations checked: {approval.revocations}. None concerns it."
     if approval.unchecked:
-        yield "Not asked for:"
+        yield "Not checked:"
         yield from (f"  {sentence}" for sentence in approval.unchecked)

@@ -280,10 +280,10 @@ def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
         [units], [population] = (dossier["figures"][name] for name in ("units", "population"))
         assert units["household_risk"] > units["individual_risk"] > 0
         page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
-        assert f"at least one of {units['household_risk']:.1f} % of the units that they belong to" in page
+        assert f"and at least one member of {units['household_risk']:.1f} % of their units." in page
         assert f"names {population['repU_population']:.1f} % of the people rightly" in page
-        assert "% of the units that they belong to" in public
-        assert "Without knowing who took part" in public
+        assert "% of their units." in public
+        assert "to somebody who does not know who took part" in public
         assert "of the population" in public
 
 

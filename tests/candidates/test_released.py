@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.released import (
     RELEASED,
     Released,
     list_earlier,
-    read_released,
+    read_recorded_releases,
     record_released,
 )
 from disclosure_pipeline.candidates.store import GateFolders, Store, read_snapshot
@@ -177,7 +177,7 @@ def test_a_revoked_release_counts_while_its_bytes_are_there(tmp_path: Path) -> N
     remove_bytes(gate)
     gone = counted(gate, "candidate")
     assert gone.index.tolist() == [1] and gone["releases_gone"].tolist() == [1]
-    assert read_released(gate.store)[0].is_revoked
+    assert read_recorded_releases(gate.store)[0].is_revoked
 
 
 def test_a_release_that_breaks_the_dictionary_of_today_is_undetermined(tmp_path: Path) -> None:

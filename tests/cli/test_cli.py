@@ -200,7 +200,7 @@ def test_measure_tells_amounts_within_a_band(tables: Tables, engine: str) -> Non
     of_bands = {row["measure"]: row["value"] for row in figures if row["frame"] == "bands"}
     assert (of_bands["within"], of_bands["DiSCO_within"]) == ("5 %", told)
     page = run_command(*command, "--format", "html").stdout
-    assert f"The income of {told:.1f} % of the people is told to within 5 % by table 1" in page
+    assert f"Table 1 shows the income of {told:.1f} % of the people to within 5 %" in page
 
 
 def test_the_page_of_two_tables_opens_and_codes_them_once(

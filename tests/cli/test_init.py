@@ -167,7 +167,7 @@ def test_a_second_gate_shares_the_keys(tables: Path) -> None:
     assert run_command("init", project, *options(tables)).exit_code == 0
     before = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
     again = run_command("init", project, *options(tables))
-    assert again.exit_code == 1 and "is there already" in again.stderr
+    assert again.exit_code == 1 and "exists already" in again.stderr
     assert run_command("init", project, *options(tables), "--name", "second").exit_code == 0
     assert {path: path.read_bytes() for path in before} == before
     assert (project / "gates/defs/second/defs.yaml").is_file()
@@ -184,7 +184,7 @@ def test_a_home_that_is_set_is_taken(tables: Path, monkeypatch: pytest.MonkeyPat
 def test_another_project_is_not_touched(tables: Path) -> None:
     (tables / "pyproject.toml").write_text('[project]\nname = "other"\n')
     refused = run_command("init", tables, *options(tables))
-    assert refused.exit_code == 1 and "of no Dagster project" in refused.stderr
+    assert refused.exit_code == 1 and "does not belong to a Dagster project" in refused.stderr
     assert not (tables / "gates").exists() and not (tables / "home").exists()
 
 

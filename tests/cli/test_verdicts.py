@@ -197,7 +197,7 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     assert set(looked_at) == {"ground_truth", "policy", "trusted_keys", "columns", *folders}
     assert looked_at["columns"] == "4 of 4 columns are measured and released"
     assert "policy power" in looked_at["policy"]
-    assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not recorded")
+    assert looked_at["ground_truth"].startswith("300 records that keep the data dictionary, not yet recorded")
     assert len(document["clauses"]) == len(gates.resolve(gates.definition()).gate.clauses())
     assert contents(home.path) == before
     assert max(map(len, run_command("check", gate, "--format", "table").stdout.splitlines())) <= 80
@@ -237,7 +237,7 @@ NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
     "no salt": (lambda _, patch: patch.delenv(SALT), f"{SALT} is not set"),
     "no DAGSTER_HOME": (
         lambda _, patch: patch.delenv("DAGSTER_HOME"),
-        "DAGSTER_HOME, where it starts, is not",
+        "relative to DAGSTER_HOME, which is not set",
     ),
 }
 

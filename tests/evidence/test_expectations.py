@@ -216,7 +216,7 @@ def test_only_pandas_is_understood(ours: ModuleType, tmp_path: Path) -> None:
     result = actual.validate(ours.ExpectMeasureToBeAtMost(measure="repU", bound=5, **OURS))
     engine.dispose()
     assert result.success is False
-    assert result.result["reason"] == "the batch is no pandas DataFrame"
+    assert result.result["reason"] == "the batch is not a pandas DataFrame"
 
 
 def test_figures_of_the_library(ours: ModuleType) -> None:

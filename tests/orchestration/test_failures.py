@@ -275,7 +275,7 @@ def added_and_failing() -> dg.AssetCheckResult:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (added_and_failing, "plausible of synthetic: not a check of the gate, words withheld"),
+        (added_and_failing, "plausible of synthetic: not a check of the gate, description withheld"),
         (gates.crash, "Step small__synthetic_plausible failed with ValueError: its message is withheld."),
     ],
     ids=["fails", "raises"],

@@ -317,7 +317,7 @@ PLACES = [
     (arrival, "read_ground_truth", "ground_truth"),
     (arrival, "take_snapshot", "synthetic"),
     (presentation, "describe_worst", "synthetic"),
-    (presentation, "frame_schema", "bins"),
+    (presentation, "describe_frame", "bins"),
     (evaluation, "judge", "identity_risk"),
     (presentation, "show_plots", "identity_risk"),
     (evaluation, "to_markdown", "dossier"),

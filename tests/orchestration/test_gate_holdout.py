@@ -13,7 +13,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.evidence.page.charts import MISSING
-from disclosure_pipeline.evidence.page.clauses_section import find_beside, tabulate_clauses
+from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses, write_baselines
 from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -63,7 +63,9 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     assert home.run_gate(HONEST).success
     content = home.dossier(HONEST)
     exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
-    shown = {clause["name"]: find_beside(clause, content["figures"]).holdout for clause in content["clauses"]}
+    shown = {
+        clause["name"]: write_baselines(clause, content["figures"]).holdout for clause in content["clauses"]
+    }
     [beside] = [
         dict(zip(table.headings, row.cells, strict=True))
         for table in tabulate_clauses(content)
@@ -96,8 +98,8 @@ def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
     clauses = [clause for clause in content["clauses"] if clause["measure"] == "DiSCO"]
     assert clauses and not by_file & set(of_stack.values())
     for clause in clauses:
-        assert find_beside(clause, figures).holdout != MISSING
-        assert find_beside({**clause, "value": of_stack[clause["column"]]}, figures).holdout == MISSING
+        assert write_baselines(clause, figures).holdout != MISSING
+        assert write_baselines({**clause, "value": of_stack[clause["column"]]}, figures).holdout == MISSING
 
 
 def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

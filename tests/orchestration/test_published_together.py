@@ -75,8 +75,8 @@ def test_copies_add_up_over_releases(home: Home) -> None:
     found = {row["releases"]: row["people_in_releases"] for row in figures}
     assert found == dict.fromkeys((1, 2, 3), 100 * COPIED / RECORDS)
     page = home.record("late", "dossier.html").read_text()
-    assert "Found in what is published: 2.4 % of the people" in page
-    assert "Found in what is published" not in (home.published("late") / "dossier.html").read_text()
+    assert "Found in the releases: 2.4 % of the people" in page
+    assert "Found in the releases" not in (home.published("late") / "dossier.html").read_text()
     # What is out was judged beside what was out before it.
     again = home.materialize("release", "a")
     assert again.success and len(list((home.store / RELEASED).iterdir())) == 3

@@ -80,7 +80,7 @@ def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
     ("candidate", "verdict", "words"),
     [
         (LEAKY, "refused", [f"\nrefused: Candidate '{LEAKY}':\n", "repU is 10.86; allowed are 8"]),
-        (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every clause that decides is kept"]),
+        (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every deciding clause is kept"]),
     ],
 )
 def test_the_run_of_a_candidate_ends_in_words(

@@ -78,10 +78,10 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
     checked = dg("check", "defs", folder=project, home=furnished)
     assert checked.returncode != 0
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"
-    (line,) = {line for line in (checked.stdout + checked.stderr).splitlines() if "is not there" in line}
+    (line,) = {line for line in (checked.stdout + checked.stderr).splitlines() if "does not exist" in line}
     for name in ("ground_truth", "trusted_keys"):
         assert f"{file}:{line_of(file.read_text(), f'{name}:')}: {name}: " in line
-    for message in ("the ground truth is not there", "signing-key.pem", "public-key.pem", "salt"):
+    for message in ("the ground truth does not exist", "signing-key.pem", "public-key.pem", "salt"):
         assert message in line
 
 
@@ -95,7 +95,7 @@ def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Pa
         missing = dg(*arguments, "missing", folder=ROOT, home=furnished)
         assert missing.returncode != 0
         last = missing.stderr.strip().splitlines()[-1]
-        assert "put its tables into a folder of that name there, and last an empty file _SUCCESS" in last
+        assert "put its tables into a folder of that name there, then add an empty file _SUCCESS" in last
         assert f"Complete are: {HONEST}" in last
 
 
@@ -167,7 +167,10 @@ def test_check_tells_what_is_not_there(furnished: Path, monkeypatch: pytest.Monk
     assert shown.exit_code == 1
     assert "  repU is at most 8 (worst synthesis): refuses" in shown.stdout
     text = SHIPPED.read_text()
-    for name, message in (("ground_truth", "is not there"), ("trusted_keys", "do not believe what")):
+    for name, message in (
+        ("ground_truth", "does not exist"),
+        ("trusted_keys", "do not include the gate's key"),
+    ):
         (line,) = [line for line in shown.stderr.splitlines() if f"{name}: " in line]
         assert f"{SHIPPED}:{line_of(text, f'{name}:')}: {name}: " in line
         assert message in line

@@ -82,7 +82,7 @@ def test_nothing_is_overwritten(tmp_path: Path, there: str, kind: str) -> None:
     path = tmp_path / there
     put = {"file": path.touch, "link": lambda: path.symlink_to(tmp_path / "elsewhere"), "folder": path.mkdir}
     put[kind]()
-    with pytest.raises(KeysError, match="No keys were written"):
+    with pytest.raises(KeysError, match="Cannot write keys"):
         keygen(tmp_path)
     assert [actual.name for actual in tmp_path.iterdir()] == [there]
 
@@ -148,9 +148,9 @@ def _replace(make: Callable[[Path], object]) -> Callable[[Path], object]:
 REPLACEMENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "gone": (Path.unlink, "No such file"),
     "a link to the file": (lambda path: path.symlink_to(path.rename(path.with_name("real"))), "is a link"),
-    "a folder": (_replace(lambda path: path.mkdir(mode=0o700)), "no plain file"),
-    "a pipe": (_replace(lambda path: os.mkfifo(path, 0o600)), "no plain file"),
-    "huge": (lambda path: path.write_bytes(os.urandom(1 << 17)), "too large"),
+    "a folder": (_replace(lambda path: path.mkdir(mode=0o700)), "not a regular file"),
+    "a pipe": (_replace(lambda path: os.mkfifo(path, 0o600)), "not a regular file"),
+    "huge": (lambda path: path.write_bytes(os.urandom(1 << 17)), "larger than 65536 bytes"),
 }
 
 
@@ -167,7 +167,7 @@ def test_a_secret_is_a_plain_file(key_files: KeyFiles, variable: str, replacemen
 @pytest.mark.parametrize("variable", [keys.SIGNING_KEY, keys.SALT])
 def test_a_secret_belongs_to_who_uses_it(key_files: KeyFiles, variable: str) -> None:
     os.chown(os.environ[variable], 12345, -1)
-    with pytest.raises(KeysError, match="another user"):
+    with pytest.raises(KeysError, match="a different user"):
         read(variable)
 
 
@@ -249,8 +249,8 @@ def test_a_signer_needs_its_public_key(
     public_key_file: Path, key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for content, message in (
-        (public_pem(generate_private_key(SECP256R1())), "no Ed25519 key"),
-        (key_files.signing_key.read_text(), "private key was given"),
+        (public_pem(generate_private_key(SECP256R1())), "not an Ed25519 key"),
+        (key_files.signing_key.read_text(), "got a private one"),
         ("- valid_from: 2026-01-01T00:00:00Z\n  public_key: x\n" * 2, "several"),
     ):
         public_key_file.write_text(content)
@@ -276,7 +276,7 @@ def test_a_signer_has_the_key_that_it_is_said_to_have(
     key_files: KeyFiles, public_key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ElsewhereSigner, "HAS", CryptoSigner.generate_ed25519().public_key)
-    with pytest.raises(KeysError, match=f"another key than {keys.PUBLIC_KEY} says"):
+    with pytest.raises(KeysError, match=f"a different key than {keys.PUBLIC_KEY}"):
         keys.load_signer()
     monkeypatch.setenv(keys.PUBLIC_KEY, str(keygen(tmp_path / "other").public_key))
     monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
@@ -405,7 +405,7 @@ def test_a_key_that_is_listed_twice_is_refused() -> None:
         keys.parse_keys_by_id([without_period(PEM), without_period(f"\n{PEM}\n\n")])
     with pytest.raises(KeysError, match="No public key"):
         keys.parse_keys_by_id([])
-    with pytest.raises(KeysError, match="none in PEM"):
+    with pytest.raises(KeysError, match="not in PEM"):
         keys.parse_keys_by_id([without_period("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])
 
 

@@ -366,7 +366,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(
 @pytest.mark.parametrize("store", ["none", "releases/small", "link"])
 def test_only_a_store_is_pruned(home: Home, store: str) -> None:
     (home.path / "link").symlink_to(home.store.root)
-    with pytest.raises(StoreError, match="no store of a gate"):
+    with pytest.raises(StoreError, match="not the store of a gate"):
         prune(Store(home.path / store), home.releases, 30 * DAY, NOW)
 
 
@@ -413,6 +413,6 @@ def test_the_command_fails_where_it_does_not_understand(home: Home) -> None:
 
 def test_the_command_refuses_what_is_no_store(home: Home, tmp_path: Path) -> None:
     shown = gates.run_command("prune", tmp_path, "--releases", home.releases, "--older-than", "30")
-    assert shown.exit_code == 1 and "no store of a gate" in shown.output
+    assert shown.exit_code == 1 and "not the store of a gate" in shown.output
     for days in ("0", "-1", "x", "99999999"):
         assert run(home, "--older-than", days).exit_code == 2

@@ -288,7 +288,7 @@ def test_a_published_name_is_not_given_to_other_content_or_more_files(finished_h
     ran = finished_home.run_gate(HONEST)
     assert not ran.success
     assert ran.get_failed_step_keys() == {f"{GATE}__release"}
-    assert "published before with other content" in "".join(failures(ran).values())
+    assert "already published with different content" in "".join(failures(ran).values())
     assert contents(finished_home.published(HONEST)) == before
 
 
@@ -453,10 +453,10 @@ def test_the_home_is_said_to_be_set_up_where_it_is(
     assert finding.is_problem and "is not set" in finding.sentence
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
     [finding] = of_subject(folders, "DAGSTER_HOME")
-    assert finding.is_problem and "no folder" in finding.sentence
+    assert finding.is_problem and "not a folder" in finding.sentence
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     [finding] = of_subject(folders, "DAGSTER_HOME")
-    assert not finding.is_problem and "no dagster.yaml" in finding.sentence
+    assert not finding.is_problem and "without a dagster.yaml" in finding.sentence
     (tmp_path / "dagster.yaml").touch()
     [finding] = of_subject(folders, "DAGSTER_HOME")
     assert not finding.is_problem and finding.sentence.endswith("set up by dagster.yaml")
@@ -502,11 +502,11 @@ def test_records_that_repeat_are_asked_whose_they_are(
         for named in (True, False)
     )
     [finding] = of_subject(with_unit, "unit")
-    assert f"of {make(1)[unit].nunique():,} units" in finding.sentence
+    assert f"belong to {make(1)[unit].nunique():,} units" in finding.sentence
     assert not finding.is_doubt
     [finding] = of_subject(without, "unit")
     assert finding.is_doubt and not finding.is_problem
-    assert "Have people several records?" in finding.sentence
+    assert "If people have several records" in finding.sentence
 
 
 def test_a_table_that_tells_no_one_apart_is_a_problem(

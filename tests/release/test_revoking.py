@@ -59,11 +59,11 @@ def test_a_revoked_release_is_not_verified(
     assert refused.value.problems == (
         f"it was approved on 2026-03-01 12:00 UTC, revoked on 2026-03-04 12:00 UTC because: {REASON}",
     )
-    assert str(refused.value).startswith(f"{release} is a release that was revoked:\n- ")
+    assert str(refused.value).startswith(f"{release} is a revoked release:\n- ")
     (release / "more.csv").write_bytes(b"")
     with pytest.raises(VerificationError) as damaged:
         verify(release, keys, revocations=file)
-    assert str(damaged.value).startswith(f"{release} is not a release that was approved:\n- ")
+    assert str(damaged.value).startswith(f"{release} is not an approved release:\n- ")
     assert damaged.value.problems[-1] == refused.value.problems[0]
 
 
@@ -71,12 +71,12 @@ def test_the_number_of_revocations_is_told(
     release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
 ) -> None:
     """Of a list that lost its lines, whoever knows of one sees that it does not hold it."""
-    assert "Held against revocations" not in str(verify(release, keys))
+    assert "Revocations checked" not in str(verify(release, keys))
     foreign = other("foreign").model_copy(update={"snapshot": "0" * 64})
     revoke(releases.publish(tmp_path / "foreign", signer, foreign), file, REASON, keys, signer, NOW)
     for number in (1, 0):
         approval = str(verify(release, keys, revocations=file))
-        assert f"Held against revocations: {number}. None concerns it." in approval
+        assert f"Revocations checked: {number}. None concerns it." in approval
         file.write_bytes(b"")
 
 
@@ -96,7 +96,7 @@ def test_the_same_tables_under_another_name_are_revoked_too(
 ) -> None:
     revoke(release, file, REASON, keys, signer, NOW)
     again = releases.publish(tmp_path / "again", signer, other("again"))
-    with pytest.raises(VerificationError, match="was revoked"):
+    with pytest.raises(VerificationError, match="is a revoked release"):
         verify(again, keys, revocations=file)
     (revocation,) = read_revocations(file, keys)
     predicate = releases.predicate()
@@ -121,11 +121,11 @@ def test_what_is_no_release_is_not_revoked(
     stranger = CryptoSigner.generate_ed25519()
     strangers, early = [releases.trust(stranger)], releases.PUBLISHED - timedelta(seconds=1)
     for folder, reason, believed, by, when, message in (
-        (release, REASON, strangers, stranger, NOW, "none of those"),
+        (release, REASON, strangers, stranger, NOW, "not with a given one"),
         (release / "nothing", REASON, keys, signer, NOW, "cannot be read"),
-        (release, REASON, keys, signer, early, "set the clock right"),
+        (release, REASON, keys, signer, early, "correct the clock"),
         (release, "  ", keys, signer, NOW, "reason"),
-        (release, REASON, keys, stranger, NOW, "none of those"),  # by a key that nobody will believe
+        (release, REASON, keys, stranger, NOW, "not with a given one"),  # by a key that nobody will believe
     ):
         with pytest.raises(RevocationError, match=message):
             revoke(folder, file, reason, believed, by, when)
@@ -148,12 +148,12 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
     ("damage", "message"),
     [
         (lambda content: content[:-1], "ends within"),
-        (lambda content: content[:-30] + b"\n", "no signed envelope"),
-        (lambda content: content + b"\n", "no signed envelope"),
+        (lambda content: content[:-30] + b"\n", "not a signed envelope"),
+        (lambda content: content + b"\n", "not a signed envelope"),
         (lambda content: content.replace(b'"sig":"', b'"sig":"00', 1), "revocations:1: .*signature"),
         (lambda content: content.replace(b"revocation+json", b"release+json"), "of type"),
         (lambda content: content + b"{}\n", "revocations:2: "),
-        (lambda _: b"x" * ((1 << 24) + 1), "far too large"),
+        (lambda _: b"x" * ((1 << 24) + 1), "too large for a list"),
     ],
 )
 def test_a_damaged_file_stops_the_verification(

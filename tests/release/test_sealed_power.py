@@ -12,7 +12,7 @@ from support.gates import HONEST, Home
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, GatePower
 from disclosure_pipeline.release import keys, readiness
 from disclosure_pipeline.release.keys import SALT
-from disclosure_pipeline.release.predicate import PowerStated, RefusalsStated, StatementError
+from disclosure_pipeline.release.predicate import StatedPower, StatedRefusals, StatementError
 from disclosure_pipeline.release.statement import STATEMENT, build_statement, encode_statement, read_statement
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
@@ -68,8 +68,8 @@ def test_page_statement_and_verify_say_it(home: Home, measurements: list[float])
     for text in (page, public):
         assert MEASURED.summarize() in text
         assert "% of the people who are copied" in text
-    assert "halves of it of 147 records" in page
-    assert "halves of it of 140 records" in public and "147 records" not in public
+    assert "random halves of 147 records" in page
+    assert "random halves of 140 records" in public and "147 records" not in public
     power = gates.stated(home.published(HONEST)).power
     assert power is not None
     assert str(power) == MEASURED.summarize()
@@ -139,7 +139,7 @@ def test_what_goes_wrong_stands_in_nobodys_way(
     assert home.run_gate(HONEST).success
     assert gates.stated(home.published(HONEST)).power is None
     assert (
-        "What this gate would notice was not measured"
+        "The copies that this gate would notice were not measured"
         in (home.published(HONEST) / "dossier.html").read_text()
     )
 
@@ -162,13 +162,13 @@ def test_a_statement_without_it_is_as_it_was_before() -> None:
     assert b'"power"' not in content
     assert read_statement(content) == statement
     spelled_out = content.replace(b'"predicate":{', b'"predicate":{"power":null,', 1)
-    with pytest.raises(StatementError, match="one form"):
+    with pytest.raises(StatementError, match="canonical form"):
         read_statement(spelled_out)
 
 
-def state(share: float | None, noticed: tuple[int, int], honest: tuple[int, int]) -> PowerStated:
-    found = [RefusalsStated(refused=refused, tries=tries) for refused, tries in (noticed, honest)]
-    return PowerStated(records=140, share=share, noticed=found[0], honest=found[1])
+def state(share: float | None, noticed: tuple[int, int], honest: tuple[int, int]) -> StatedPower:
+    found = [StatedRefusals(refused=refused, tries=tries) for refused, tries in (noticed, honest)]
+    return StatedPower(records=140, share=share, noticed=found[0], honest=found[1])
 
 
 def test_a_statement_says_both_figures() -> None:
@@ -182,12 +182,12 @@ def test_a_statement_says_both_figures() -> None:
 @pytest.mark.parametrize(
     ("power", "problem"),
     [
-        (state(3, (21, 20), (0, 1)), "more was refused than tried"),
-        (state(3, (20, 20), (2, 1)), "more was refused than tried"),
-        (state(3, (18, 20), (0, 1)), "not that which was refused 19 of 20 times"),
-        (state(None, (19, 20), (0, 1)), "not that which was refused 19 of 20 times"),
+        (state(3, (21, 20), (0, 1)), "more refusals than tries"),
+        (state(3, (20, 20), (2, 1)), "more refusals than tries"),
+        (state(3, (18, 20), (0, 1)), "was not refused 19 of 20 times, or omits it"),
+        (state(None, (19, 20), (0, 1)), "was not refused 19 of 20 times, or omits it"),
     ],
 )
-def test_a_statement_that_contradicts_itself_is_not_made(power: PowerStated, problem: str) -> None:
+def test_a_statement_that_contradicts_itself_is_not_made(power: StatedPower, problem: str) -> None:
     with pytest.raises(StatementError, match=problem):
         build_statement(releases.hashes(), releases.predicate().model_copy(update={"power": power}))

@@ -33,9 +33,9 @@ def signer() -> CryptoSigner:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"gate": "other"}, "it is of gate 'small', asked for was 'other'"),
-        ({"candidate": "other"}, "it is of candidate 'honest-2026', asked for was 'other'"),
-        ({"policy_digest": "0" * 64}, "it is of policy "),
+        ({"gate": "other"}, "its gate is 'small', not the expected 'other'"),
+        ({"candidate": "other"}, "its candidate is 'honest-2026', not the expected 'other'"),
+        ({"policy_digest": "0" * 64}, "its policy digest is "),
         ({"not_before": releases.PUBLISHED + timedelta(seconds=1)}, "it was published at "),
     ],
 )

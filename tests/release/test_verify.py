@@ -215,7 +215,7 @@ def test_the_statement_is_no_link(release: Release) -> None:
 def test_a_huge_statement_is_not_read(release: Release) -> None:
     with release.statement.open("r+b") as file:
         file.truncate(1 << 28)
-    assert release.problem() == "its statement is far too large to be one"
+    assert release.problem() == "its statement has more than 16777216 bytes"
 
 
 def test_only_a_folder_is_verified(release: Release, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def _trailing_bits(content: dict[str, Any]) -> None:
     actual["sig"] = f"{actual['sig'][:-3]}{digits[digits.index(last) ^ 1]}=="
 
 
-NO_ENVELOPE, OTHERWISE, WRONG = "no signed envelope", "not written as", "signature is wrong"
+NO_ENVELOPE, OTHERWISE, WRONG = "not a signed envelope", "not encoded as", "signature is wrong"
 ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda raw: b"", NO_ENVELOPE),
     "no JSON": (lambda raw: raw[:-2], NO_ENVELOPE),
@@ -320,7 +320,7 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "base64 with white space": (_edit(lambda of: of.update(payload=f"{of['payload']}\n")), NO_ENVELOPE),
     "base64 with other trailing bits": (_edit(_trailing_bits), OTHERWISE),
     "no payload": (_edit(lambda of: of.pop("payload")), "payload: Field required"),
-    "an empty payload": (_with(payload=""), "signature is wrong|no JSON"),
+    "an empty payload": (_with(payload=""), "signature is wrong|not JSON"),
     "a number for payload": (_with(payload=1), "payload: Input should be"),
     "no type": (_edit(lambda of: of.pop("payloadType")), "payloadType: Field required"),
     "another type": (_with(payloadType="text/plain"), "it is of type"),
@@ -338,11 +338,11 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a signature that is too long": (_with_signature(sig=base64.b64encode(bytes(65)).decode()), WRONG),
     "the signature in another number": (_edit(_add_order), WRONG),
     "no id of the key": (_edit(lambda of: _signature(of).pop("keyid")), "keyid: Field required"),
-    "an empty id of the key": (_with_signature(keyid=""), "none of those"),
+    "an empty id of the key": (_with_signature(keyid=""), "not with a given one"),
     "the id of the key in capitals": (
-        _edit(lambda of: _signature(of).update(keyid=_signature(of)["keyid"].upper())), "none of those"
+        _edit(lambda of: _signature(of).update(keyid=_signature(of)["keyid"].upper())), "not with a given one"
     ),
-    "a long id of the key": (_with_signature(keyid="\x1b[2J" * 999), "none of"),
+    "a long id of the key": (_with_signature(keyid="\x1b[2J" * 999), "not with a given one"),
     "half a character": (_with(payload="x"), NO_ENVELOPE),
     "a field more": (_with(more=1), "more: Extra"),
     "a field more in the signature": (_with_signature(more=1), "more: Extra"),
@@ -373,7 +373,7 @@ def test_base64_of_the_other_alphabet_is_not_taken_for_the_same(release: Release
     verify(release.folder, release.keys)
     content["signatures"][0]["sig"] = before.replace("+", "-").replace("/", "_")
     release.statement.write_bytes(to_canonical_json(content) + b"\n")
-    assert "not written as it was" in release.problem()
+    assert "not encoded as it was" in release.problem()
 
 
 @examples(20)
@@ -433,20 +433,24 @@ def with_waiver(**changes: Any) -> Change:
 
 DISCO = "DiSCO[work]"
 CONTROL = "copy_repU / copy_UiO"
-AGAINST, UNKNOWN = "stands against an approval", "could not be determined"
-NO_SHARE, OTHER_LIMIT = "tells a value that is no share", "another limit than its bound"
-LOOSENED = "clause nearer does not say right from which default it is loosened"
+AGAINST, UNKNOWN = "forbids an approval", "could not be determined"
+NO_SHARE, OTHER_LIMIT = "has a value that must be withheld", "has a limit that is not its bound"
+LOOSENED = "clause nearer names a wrong default that it is loosened from"
 CONTRADICTIONS: dict[str, tuple[Change, str]] = {
-    "a value beyond its limit": (with_clause("repU", value=8.0000001), "by value and limit it is exceeded"),
+    "a value beyond its limit": (
+        with_clause("repU", value=8.0000001), "but its value and limit say exceeded"
+    ),
     "an exceeded clause": (with_clause("repU", value=9.0, outcome="exceeded"), AGAINST),
-    "a kept clause said to be exceeded": (with_clause("repU", outcome="exceeded"), "it is kept"),
+    "a kept clause said to be exceeded": (
+        with_clause("repU", outcome="exceeded"), "value and limit say kept"
+    ),
     "an undetermined clause": (with_clause("repU", outcome="undetermined"), UNKNOWN),
-    "no value": (with_clause("repU", value=None), "clause repU does not tell its value"),
+    "no value": (with_clause("repU", value=None), "clause repU lacks its value"),
     "no value, exceeded": (with_clause("repU", value=None, outcome="exceeded"), AGAINST),
     "a value of a relative bound": (with_clause("repU / UiO", value=0.5), f"clause repU / UiO {NO_SHARE}"),
     "the limit of a relative bound": (
         with_clause("repU / UiO", limit=20.5),
-        "tells the limit of a share, which is a figure of the ground truth",
+        "reveals the limit of a share, which is a figure of the ground truth",
     ),
     "a relative bound that is broken": (
         with_clause("repU / UiO", outcome="exceeded"), f"clause repU / UiO {AGAINST}"
@@ -458,21 +462,29 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), OTHER_LIMIT),
     "an overlap that is too low": (with_clause("key_overlap[sex]", outcome="exceeded"), AGAINST),
     "the value of an overlap": (with_clause("key_overlap[sex]", value=79.9), NO_SHARE),
-    "a maximum said to be a minimum": (with_clause("repU", at_least=True, value=7.0), "it is exceeded"),
+    "a maximum said to be a minimum": (
+        with_clause("repU", at_least=True, value=7.0), "value and limit say exceeded"
+    ),
     "a binding clause that warns": (with_clause(DISCO, warns=True), "no bound on DiSCO of work"),
     "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
     "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
-    "a clause twice": (lambda of: {"clauses": (*of.clauses, of.clauses[0])}, "more than one clause repU"),
-    "a clause with the name of another": (with_clause(DISCO, measure="repU"), "named for another measure"),
+    "a clause twice": (lambda of: {"clauses": (*of.clauses, of.clauses[0])}, "it repeats clause repU"),
+    "a clause with the name of another": (
+        with_clause(DISCO, measure="repU"), f"clause {DISCO} must be named repU[work]"
+    ),
     "a control that failed": (with_clause(CONTROL, "controls", outcome="exceeded"), AGAINST),
     "the value of a control": (with_clause(CONTROL, "controls", value=0.0), NO_SHARE),
     "a control that failed and says so": (with_clause(CONTROL, "controls", outcome="undetermined"), UNKNOWN),
     "a control that is waived": (with_clause(CONTROL, "controls", outcome="waived"), AGAINST),
     "a control that only warns": (with_clause(CONTROL, "controls", outcome="exceeded", warns=True), AGAINST),
-    "waived without a waiver": (lambda _: {"waivers": ()}, "its waivers are not those"),
-    "a waiver for nothing": (with_clause("DiSCO[income]", value=0.0, outcome="kept"), "its waivers are not"),
-    "waived though it is kept": (with_clause("DiSCO[income]", value=0.0), "waived, but by value and limit"),
-    "a waiver for another clause": (with_waiver(clause="repU"), "its waivers are not those"),
+    "waived without a waiver": (lambda _: {"waivers": ()}, "its waivers do not match"),
+    "a waiver for nothing": (
+        with_clause("DiSCO[income]", value=0.0, outcome="kept"), "its waivers do not match"
+    ),
+    "waived though it is kept": (
+        with_clause("DiSCO[income]", value=0.0), "as waived, but its value and limit say kept"
+    ),
+    "a waiver for another clause": (with_waiver(clause="repU"), "its waivers do not match"),
     "beyond the ceiling": (with_waiver(ceiling=0.02), "beyond the ceiling"),
     "an expired waiver": (with_waiver(expires=PUBLISHED), "had expired"),
     "a table that is not counted": (lambda of: {"synthetic": of.synthetic[:1]}, "not the released ones"),
@@ -509,12 +521,12 @@ def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
     assert "  warns   one_way_flags[work]" in str(approval)
 
 
-OTHER_FORM = "not written in its one form"
+OTHER_FORM = "not encoded in canonical form"
 PAYLOADS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", "no JSON"),
-    "no JSON": (lambda _: b"{", "no JSON"),
-    "no text": (lambda _: b"\xff", "no JSON"),
-    "nested": (lambda _: b"[" * 100_000, "no JSON"),
+    "empty": (lambda _: b"", "not JSON"),
+    "no JSON": (lambda _: b"{", "not JSON"),
+    "no text": (lambda _: b"\xff", "not JSON"),
+    "nested": (lambda _: b"[" * 100_000, "not JSON"),
     "a list": (lambda _: b"[]", "its _type is 'None'"),
     "an older statement": (
         _with(_type="https://in-toto.io/Statement/v0.1"), "its _type is 'https://in-toto.io/Statement/v0.1'"
@@ -548,13 +560,13 @@ PAYLOADS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
         "published_at: expected a date and time with an offset",
     ),
     "a time written otherwise": (_with_predicate(published_at="2026-03-01T12:00:00Z"), OTHER_FORM),
-    "white space": (lambda raw: json.dumps(json.loads(raw)).encode(), "not written in its one"),
+    "white space": (lambda raw: json.dumps(json.loads(raw)).encode(), "not encoded in canonical form"),
     "a line feed": (lambda raw: raw + b"\n", OTHER_FORM),
     "an entry twice": (_replace(b'{"_type":', b'{"_type":"x","_type":'), OTHER_FORM),
-    "files in another order": (_edit(lambda of: of["subject"].reverse()), "not each there once"),
-    "a file twice": (_edit(lambda of: of["subject"].append(of["subject"][-1])), "not each there once"),
+    "files in another order": (_edit(lambda of: of["subject"].reverse()), "not listed once each"),
+    "a file twice": (_edit(lambda of: of["subject"].append(of["subject"][-1])), "not listed once each"),
     **{
-        f"a file called {name!r}": (_with_file(name), "no name that a released file can have")
+        f"a file called {name!r}": (_with_file(name), "is not a valid name of a released file")
         for name in ("../outside.csv", "/etc/passwd", STATEMENT, ".", "")
     },
 }  # fmt: skip
@@ -609,7 +621,7 @@ def test_whatever_is_put_into_a_statement_is_refused_in_words(
 def test_another_key_does_not_verify(release: Release) -> None:
     other = CryptoSigner.generate_ed25519()
     (message,) = release.problems([releases.trust(other)])
-    assert "none of those" in message
+    assert "not with a given one" in message
     assert release.signer.public_key.keyid in message and other.public_key.keyid in message
     assert verify(release.folder, [releases.trust(other), *release.keys]).keyid != other.public_key.keyid
 
@@ -688,7 +700,7 @@ def test_the_command_says_all_that_is_wrong(release: Release, key: Path) -> None
     (release.folder / "\x1b[31mred").touch()
     shown = run(release.folder, key)
     assert shown.exit_code == 1
-    assert "is not a release that was approved" in shown.output
+    assert "is not an approved release" in shown.output
     assert "- 'first.csv' is missing" in shown.output
     assert r"- '\x1b[31mred' was added" in shown.output
     assert "\x1b" not in shown.output

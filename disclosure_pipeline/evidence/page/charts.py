@@ -1,7 +1,7 @@
 """Charts and tables of the page, and how it writes figures, bounds and subjects.
 
-Charts are SVG that loads nothing: no font, no script, no style of its own. They are written as Vega-Lite
-specifications: to build these by Altair takes as long as to draw them.
+Charts are SVG without fonts, scripts or styles, so they load nothing. Their Vega-Lite specifications are
+written by hand: building them with Altair takes as long as drawing them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, 
 from disclosure_pipeline.policy.clauses import words_of
 from disclosure_pipeline.tables.messages import capitalized
 
-# Endings of measures that share their words with another one.
+# Endings of measures that share the words of another measure.
 _KINDS = ("weighted", "after_exclusions", "excess")
 MISSING = "\N{EN DASH}"
 
@@ -46,7 +46,7 @@ _SUFFIXES: Mapping[str, str] = {
 
 
 def write_figure(value: Any, words: Words | None) -> str:
-    """Return a figure with its unit; a dash where it is missing.
+    """Write a figure with its unit, or a dash if it is missing.
 
     Example:
         >>> write_figure(10.123, Words("a", "b"))
@@ -63,7 +63,7 @@ def write_figure(value: Any, words: Words | None) -> str:
 
 
 def write_bound(clause: Mapping[str, Any], words: Words) -> str:
-    """Return the bound of a clause, such as "at most 8.0 %"."""
+    """Write the bound of a clause, such as "at most 8.0 %"."""
     if clause["limit"] is None:
         return MISSING
     side = "at least" if clause["at_least"] else "at most"
@@ -74,7 +74,7 @@ def write_bound(clause: Mapping[str, Any], words: Words) -> str:
 
 
 def write_subject(clause: Mapping[str, Any]) -> str:
-    """Return the people or records that a clause is about: its name beside a mark, and in a headline.
+    """Write the people or records that a clause is about, for charts and headlines.
 
     Example:
         >>> write_subject({"measure": "repU", "column": None, "share_of": "UiO", "over": "worst"})
@@ -83,7 +83,7 @@ def write_subject(clause: Mapping[str, Any]) -> str:
     words = words_of(clause["measure"])
     column = clause["column"]
     if words.subject:
-        # The name of a column may hold braces of its own.
+        # Not by format(): the column's name may contain braces.
         subject = (column or "keys").join(words.subject.split("{column}"))
         column = None if "{column}" in words.subject else column
     else:
@@ -96,7 +96,7 @@ def write_subject(clause: Mapping[str, Any]) -> str:
 
 
 def require_words(name: str, frame: str) -> Words:
-    """Return the words for a column of a frame; every frame of a dossier has them."""
+    """Return the words for a column of a frame of a dossier, which must exist."""
     words = find_words(name, frame)
     assert words is not None, f"no words for {frame}.{name}"
     return words
@@ -108,7 +108,7 @@ Content = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of texts; the first cell of a row is its heading."""
+    """A table of texts; the first cell of each row is its heading."""
 
     caption: str
     headings: tuple[str, ...]
@@ -117,7 +117,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart as SVG, whose title is its finding, with the same figures as a table."""
+    """A chart as SVG, titled by its finding, and its figures as a table."""
 
     title: str
     svg: str
@@ -126,12 +126,12 @@ class Figure:
 
 
 def write_figures(row: Mapping[str, Any], frame: str, *names: str) -> list[str]:
-    """Return some figures of a row of a frame, each with its unit."""
+    """Write figures of a row of a frame with their units."""
     return [write_figure(row.get(name), require_words(name, frame)) for name in names]
 
 
 def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> dict[str, Mapping[str, Any]]:
-    """Return of the rows with each label the one with the largest figure, in the order of the labels."""
+    """Return the row with the largest figure for each label, in order of first appearance."""
     worst: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = str(row[label])
@@ -143,16 +143,16 @@ def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> di
 def tabulate(
     caption: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], frame: str
 ) -> PageTable:
-    """Return the columns of some rows of a frame of a dossier; columns that no row has are left out."""
+    """Return a table of rows of a dossier's frame, without columns that are empty in all of them."""
     rows = list(rows)
-    columns_with_figures = [name for name in columns if any(row.get(name) is not None for row in rows)]
+    filled = [name for name in columns if any(row.get(name) is not None for row in rows)]
     return PageTable(
         caption,
-        tuple(capitalized(find_heading(name, frame)) for name in columns_with_figures),
+        tuple(capitalized(find_heading(name, frame)) for name in filled),
         tuple(
             tuple(
                 write_figure(row.get(name), None if name in LABELS else find_words(name, frame))
-                for name in columns_with_figures
+                for name in filled
             )
             for row in rows
         ),
@@ -160,7 +160,7 @@ def tabulate(
 
 
 def join_names(names: Sequence[Any]) -> str:
-    """Return names as a sentence lists them.
+    """Join names as in a sentence.
 
     >>> join_names(["sex", "age", "region"])
     'sex, age and region'
@@ -169,17 +169,17 @@ def join_names(names: Sequence[Any]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-# Plots of one width with their names: those of a clause are long, and two stand side by side on paper.
+# Widths in pixels. On paper, long names of clauses stand beside a chart, or two charts side by side.
 LONG_NAMES, BESIDE_LONG_NAMES, SIDE_BY_SIDE, POWER_WIDTH = 380, 210, 170, 250
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _WIDTH, _ROW, _MAP_HEIGHT = 420, 30, 160
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _SVG = "{http://www.w3.org/2000/svg}"
-# Charts are laid out by the first font. Where a browser has none of them it takes a wider one: names have a
-# fifth of their room more.
+# Charts are laid out for the first font. A browser without any of them uses a wider one, so names get a fifth
+# more room.
 _ROOM_FOR_NAMES, _ROOM_FOR_LEGEND = 36, 36
 _LABEL_LIMIT = 240
-_KEPT = 64  # charts of candidates that are filed again
+_CACHED_CHARTS = 64  # for dossiers that are filed again
 _DROPPED = ("role", "class", "pointer-events")
 _PADDING = {"left": _ROOM_FOR_NAMES, "top": 5, "right": _ROOM_FOR_NAMES, "bottom": 5}
 _CONFIG: Mapping[str, Any] = {
@@ -204,7 +204,7 @@ _CONFIG: Mapping[str, Any] = {
     },
 }
 
-# Name -> colour, fill and shape, in the order of the palette; nothing is told by its colour alone.
+# Colour, fill and shape: marks never differ by colour alone.
 Mark = tuple[str, str, str]
 HOLLOW, FILLED = "transparent", ""
 OWN: Mark = (BLUE, HOLLOW, "circle")
@@ -227,9 +227,9 @@ def draw_rows(
     longest_name: int = _LABEL_LIMIT,
     bars: Sequence[tuple[str, float, float]] = (),
 ) -> str:
-    """Draw a row for each name, with a mark for each figure: (name of row, name of mark, figure).
+    """Draw a row of marks for each name. `rows`: (name of row, name of mark, figure).
 
-    `bars`: (name of row, from, to), where other people's records lie but for chance.
+    `bars`: (name of row, from, to), the range in which chance leaves other people's records.
     """
     order = list(dict.fromkeys(row for row, _, _ in rows))
     drawn = {mark for _, mark, _ in rows}
@@ -265,11 +265,11 @@ def draw_rows(
         "encoding": {
             "x": {"field": "figure", **x, "axis": {"tickCount": min(6, width // 60)}},
             "y": y,
-            "stroke": _by_name("mark", names, [marks[name][0] for name in names]),
-            "fill": _by_name(
+            "stroke": _encode_names("mark", names, [marks[name][0] for name in names]),
+            "fill": _encode_names(
                 "mark", names, [marks[name][0] if marks[name][1] == FILLED else HOLLOW for name in names]
             ),
-            "shape": _by_name("mark", names, [marks[name][2] for name in names]),
+            "shape": _encode_names("mark", names, [marks[name][2] for name in names]),
         },
     }
     errors = {
@@ -295,7 +295,7 @@ def draw_frame(
     table: PageTable,
     **sizes: Any,
 ) -> Figure:
-    """Draw columns of a frame by their `marks`, each row named by its `label`; `sizes` as of `draw_rows`."""
+    """Draw the columns in `marks` of a frame, a row per `label`; `sizes` as in `draw_rows`."""
     points = [
         (str(row[label]), find_heading(column, frame), row[column])
         for row in rows
@@ -307,17 +307,16 @@ def draw_frame(
 
 
 def _finite_or_none(figure: float) -> float | None:
-    """Return what a specification can hold: JSON has no number for all others."""
-    return figure if isfinite(figure) else None
+    return figure if isfinite(figure) else None  # JSON has no other numbers
 
 
-def _by_name(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
+def _encode_names(field: str, names: Sequence[str], values: Sequence[str]) -> dict[str, Any]:
     scale = {"domain": list(names), "range": list(values)}
     return {"field": field, "type": "nominal", "title": None, "scale": scale}
 
 
 def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: str) -> str:
-    """Draw candidates by their utility (x) and risk (y); (x, y, what it is, by its shape)."""
+    """Draw candidates by utility and risk. `points`: (x, y, kind of candidate)."""
     kinds = {"this candidate": (PLUM, "diamond"), "another candidate": (BLUE, "circle")}
     drawn = {kind for _, _, kind in points}
     names = [kind for kind in kinds if kind in drawn]
@@ -334,8 +333,8 @@ def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: 
         "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "strokeWidth": 2.5},
         "encoding": {
             **place,
-            "color": _by_name("kind", names, [kinds[name][0] for name in names]),
-            "shape": _by_name("kind", names, [kinds[name][1] for name in names]),
+            "color": _encode_names("kind", names, [kinds[name][0] for name in names]),
+            "shape": _encode_names("kind", names, [kinds[name][1] for name in names]),
         },
     }
     values = [{"x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind} for x, y, kind in points]
@@ -344,16 +343,15 @@ def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: 
 
 
 def draw_power(power: GatePower) -> str:
-    """Draw the share of tries that were refused by the share of people copied."""
-    one_below_the_other = {**_CONFIG, "legend": {**_CONFIG["legend"], "columns": 1}}
-    specification = {**specify_power(power), "width": POWER_WIDTH, "height": _MAP_HEIGHT}
-    specification["config"] = one_below_the_other
-    return _draw(json.dumps(specification))
+    """Draw the share of refused tries by the share of copied people."""
+    config = {**_CONFIG, "legend": {**_CONFIG["legend"], "columns": 1}}
+    size = {"width": POWER_WIDTH, "height": _MAP_HEIGHT}
+    return _draw(json.dumps({**specify_power(power), **size, "config": config}))
 
 
-@lru_cache(maxsize=_KEPT)
+@lru_cache(maxsize=_CACHED_CHARTS)
 def _draw(chart: str) -> str:
-    """Return a chart, as JSON, as an element of a page; it is described where it stands."""
+    """Return a Vega-Lite chart, given as JSON, as an SVG element; the page describes it."""
     try:
         root = ET.fromstring(convert({"$schema": _SCHEMA, "config": _CONFIG, **json.loads(chart)}))
     except (DrawingError, ET.ParseError):

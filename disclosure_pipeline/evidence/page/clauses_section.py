@@ -1,9 +1,9 @@
-"""All clauses in tables: with what stands beside a figure, what changed, and what remedies would change."""
+"""Tables of all clauses with their baselines, of changed figures, and of the effect of remedies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
@@ -43,7 +43,7 @@ _OUTCOMES = {
     "waived": "waived",
 }
 _GRAVEST = ("undetermined", "exceeded", "waived", "warned", "kept")
-# Side by side on paper: so many columns, and so many letters of their names.
+# Columns side by side on paper, and letters of their names, at most.
 _MOST_COLUMNS, _MOST_LETTERS = 5, 90
 _HEADINGS = ("Clause", "Figure", "Bound", "Own", "Others'", "Chance", "Holdout", "Outcome")
 _Clause = Mapping[str, Any]
@@ -51,7 +51,7 @@ _Clause = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ClauseRow:
-    """A row of texts. `kind` is the gravest outcome in it, by which it is coloured; empty beside figures."""
+    """A row of texts. `kind` is its gravest outcome, which gives its colour; empty for baselines."""
 
     cells: tuple[str, ...]
     kind: str
@@ -59,7 +59,7 @@ class ClauseRow:
 
 @dataclass(frozen=True)
 class ClauseTable:
-    """Clauses of one question, those that are not kept first."""
+    """Clauses of one question, broken ones first."""
 
     caption: str
     headings: tuple[str, ...]
@@ -67,37 +67,37 @@ class ClauseTable:
 
 
 def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
-    """Return all clauses by their question: those of the whole table, and those of columns side by side."""
+    """Return all clauses by question: those on the whole table, then those on columns side by side."""
     tables = []
     figures = content["figures"]
     for question in QUESTIONS:
-        asked = [clause for clause in content["clauses"] if find_question(clause) == question]
-        whole = [clause for clause in asked if clause["column"] is None]
+        clauses = [clause for clause in content["clauses"] if find_question(clause) == question]
+        whole = [clause for clause in clauses if clause["column"] is None]
         if whole:
             tables.append(_drop_empty_columns(question, [_write_row(clause, figures) for clause in whole]))
-        for columns, families in _gather(asked).items():
-            rows_of_columns = [row for family in families for row in _write_family(family, columns, figures)]
+        for columns, families in _group_by_columns(clauses).items():
+            rows = [row for family in families for row in _write_family(family, columns, figures)]
             headings = ("Clause", "Bound", *columns)
-            apart = "further table" if families[0][0]["measure"] in OF_CONFIDENTIAL else "column"
-            tables.append(ClauseTable(f"{question} By {apart}", headings, tuple(rows_of_columns)))
+            subject = "further table" if families[0][0]["measure"] in OF_CONFIDENTIAL else "column"
+            tables.append(ClauseTable(f"{question} By {subject}", headings, tuple(rows)))
     return tables
 
 
-def _gather(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clause]]]:
-    """Return the clauses about columns, those of one kind together, by the columns that they are about."""
+def _group_by_columns(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clause]]]:
+    """Return the families of clauses that differ only in their column, by the columns that fit one table."""
     families: dict[tuple[Any, ...], list[_Clause]] = {}
     for clause in clauses:
         if clause["column"] is not None:
             kind = tuple(clause[name] for name in ("measure", "share_of", "over", "at_least", "warns"))
             families.setdefault(kind, []).append(clause)
-    gathered: dict[tuple[str, ...], list[list[_Clause]]] = {}
+    by_columns: dict[tuple[str, ...], list[list[_Clause]]] = {}
     for family in families.values():
         longest = max(len(str(clause["column"])) for clause in family)
         columns = max(1, min(_MOST_COLUMNS, _MOST_LETTERS // (longest + 4)))
         for start in range(0, len(family), columns):
             part = family[start : start + columns]
-            gathered.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
-    return gathered
+            by_columns.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
+    return by_columns
 
 
 def list_deciding(content: Content) -> list[Mapping[str, Any]]:
@@ -106,9 +106,9 @@ def list_deciding(content: Content) -> list[Mapping[str, Any]]:
 
 
 def find_question(clause: Mapping[str, Any]) -> str:
-    """Return the question of the page that a clause is about."""
-    asked = JUDGED[clause["measure"]].question
-    return next(text for text, questions in QUESTIONS.items() if asked in questions)
+    """Return the question of the page that a clause answers."""
+    topic = JUDGED[clause["measure"]].question
+    return next(question for question, topics in QUESTIONS.items() if topic in topics)
 
 
 def _drop_empty_columns(caption: str, rows: Sequence[ClauseRow]) -> ClauseTable:
@@ -126,7 +126,6 @@ def _find_kind(clause: _Clause) -> str:
 
 def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
     words = words_of(clause["measure"])
-    beside = find_beside(clause, figures)
     outcome = f"{_MARKS[clause['outcome']]} {_OUTCOMES[clause['outcome']]}"
     if _find_kind(clause) == "warned":
         outcome += ", only warns"
@@ -136,7 +135,7 @@ def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
         clause["name"],
         write_figure(clause["value"], words),
         write_bound(clause, words),
-        *(beside.own, beside.others, beside.chance, beside.holdout),
+        *astuple(write_baselines(clause, figures)),
         outcome,
     )
     return ClauseRow(cells, _find_kind(clause))
@@ -145,7 +144,7 @@ def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
 def _write_family(
     family: Sequence[_Clause], columns: Sequence[str], figures: Mapping[str, Any]
 ) -> Iterator[ClauseRow]:
-    """Yield the figures of one kind of clause by column, then each kind of figure that stands beside them."""
+    """Yield the row of a family's figures by column, then a row for each baseline that they have."""
     first = family[0]
     words = words_of(first["measure"])
     name = str(first["name"]).replace(f"[{first['column']}]", "", 1)
@@ -163,21 +162,15 @@ def _write_family(
     name += ", only warns" if first["warns"] else ""
     kind = min((_find_kind(clause) for clause in family), key=_GRAVEST.index)
     yield ClauseRow((name, bound, *cells), kind)
-    beside = [find_beside(clause, figures) for clause in family]
-    for place, heading in (
-        ("own", "own"),
-        ("others", "others'"),
-        ("chance", "chance"),
-        ("holdout", "holdout"),
-    ):
-        texts = [getattr(of_clause, place) for of_clause in beside]
+    baselines = zip(*(astuple(write_baselines(clause, figures)) for clause in family), strict=True)
+    for heading, texts in zip(("own", "others'", "chance", "holdout"), baselines, strict=True):
         if set(texts) != {MISSING}:
             yield ClauseRow((f"{name}: {heading}", "", *texts), "")
 
 
 @dataclass(frozen=True)
-class Beside:
-    """The texts beside a figure: GT's own, other people's, by chance, and of a holdout."""
+class BaselineTexts:
+    """The same figure, as text, of GT itself, of other people's records, by chance, and of a holdout."""
 
     own: str = MISSING
     others: str = MISSING
@@ -185,6 +178,7 @@ class Beside:
     holdout: str = MISSING
 
 
+# Columns of baselines that are not named after their measure, and baselines that are constants.
 _OWN = {"DiSCO": "Dorig", "DiSDiO": "Dorig", "repU": "UiO", "UiOiS": "UiO", "DCAP": "CAPd"}
 _CHANCE = {"DiSCO": "DiSCO_chance", "DiSCO_any": "DiSCO_any_by_chance"}
 _FIGURES = {"DiSCO_any": "any"}
@@ -192,17 +186,17 @@ _SAME = {"DiSCO_in_releases": "DiSCO_any"}
 _IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
 
 
-def find_beside(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Beside:
-    """Return the baselines of a clause's figure, of the synthesis that the figure is of."""
+def write_baselines(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> BaselineTexts:
+    """Write the baselines of a clause's figure, from the same synthesis."""
     baselines = find_baselines(clause, figures)
-    texts = {place: write_figure(figure, words) for place, (figure, words) in baselines.items()}
-    return Beside(**{place: text for place, text in texts.items() if place != "figure"})
+    texts = {kind: write_figure(figure, words) for kind, (figure, words) in baselines.items()}
+    return BaselineTexts(**{kind: text for kind, text in texts.items() if kind != "figure"})
 
 
 def find_baselines(
     clause: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> dict[str, tuple[float | None, Words | None]]:
-    """Return the same as numbers, each with its words; `figure` is the one that a difference is of."""
+    """Return the baselines with their words; `figure` is the minuend if the clause bounds a difference."""
     measure = clause["measure"]
     if clause["control"]:
         return {}
@@ -211,10 +205,10 @@ def find_baselines(
     row = next((row for row in rows if row.get(measure) == clause["value"]), rows[0] if rows else {})
     if measure in SMALLER_OF:
         row = max(rows, key=lambda row: row.get("DiSCO_beyond") or 0.0, default={})
-    of_holdout = next(
+    holdout = next(
         (
             other["holdout"]
-            for other in figures.get("holdout", ())  # of each table, not of all of them as one
+            for other in figures.get("holdout", ())  # has rows of single tables only
             if (other["target"], other["measure"], other["synthesis"], False)
             == (clause["column"] or WHOLE_KEY, base, row.get("synthesis"), row.get("stacked"))
         ),
@@ -222,30 +216,27 @@ def find_baselines(
     )
     others = f"{base}_others" if f"{base}_others" in row else f"{base}_expected"
     chance = f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base, "")
-    named = {
+    columns = {
         "figure": _FIGURES.get(base, base),
         "own": _OWN.get(base, ""),
         "others": others,
         "chance": chance,
     }
-    found = {place: (row.get(name), find_words(name)) for place, name in named.items()}
+    baselines = {kind: (row.get(name), find_words(name)) for kind, name in columns.items()}
     if measure in _IN_FRESH_SAMPLE:
-        found["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
-    return found | {"holdout": (of_holdout, find_words(base))}
+        baselines["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
+    return baselines | {"holdout": (holdout, find_words(base))}
 
 
 def base_measure(measure: str) -> str:
-    """Return the figure that a difference is about, such as DiSCO for DiSCO_beyond."""
+    """Return the minuend of a difference, such as DiSCO for DiSCO_beyond."""
     for ending in (STRICTLY, "_beyond_both", "_beyond", "_excess", "_after_exclusions"):
         measure = measure.removesuffix(ending)
     return measure
 
 
 def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return the rows with a clause's figure, of each synthesis and of all together, and those beside it.
-
-    `stacked` tells which of both.
-    """
+    """Yield the rows of a clause's figure and baselines: per synthesis, and of all together (stacked)."""
     measure = clause["measure"]
     if measure in SMALLER_OF:
         measure = SMALLER_OF[measure][0]
@@ -259,7 +250,7 @@ def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[
 
 
 def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
-    """Return what the clauses say now, and said of the candidate before; None where there is none."""
+    """Return the clauses whose figure changed since the last candidate; None if there is none."""
     if last is None:
         return None
     before = {clause["name"]: clause for clause in last["clauses"]}
@@ -269,8 +260,8 @@ def compare_with_last(content: Content, last: Content | None) -> PageTable | Non
         if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
             continue
         words = words_of(clause["measure"])
-        both_known = clause["value"] is not None and earlier["value"] is not None
-        change = f"{clause['value'] - earlier['value']:+.3g}" if both_known else MISSING
+        are_known = clause["value"] is not None and earlier["value"] is not None
+        change = f"{clause['value'] - earlier['value']:+.3g}" if are_known else MISSING
         outcomes = [earlier["outcome"], clause["outcome"]]
         rows.append(
             (
@@ -285,21 +276,18 @@ def compare_with_last(content: Content, last: Content | None) -> PageTable | Non
     return PageTable(caption, ("Clause", "Before", "Now", "Change", "Outcome"), tuple(rows))
 
 
-def define(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
-    """Return the risks that the page shows, each with its name on the charts, by question.
-
-    Checks and controls say what they are.
-    """
+def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
+    """Return name, subject and words of each risk on the page, by question; checks and controls need none."""
     figures = content["figures"]
-    shown = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
-    names = {name for frame, columns in shown.items() if figures[frame] for name in columns}
+    drawn = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
+    names = {name for frame, columns in drawn.items() if figures[frame] for name in columns}
     names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
-    defined: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
+    definitions: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
     for name in sorted(names, key=str.lower):
         words = words_of(name)
         subject = (words.subject or words.title).replace("{column}", "a target")
-        defined[find_question({"measure": name})].append((name, subject, words))
-    return defined
+        definitions[find_question({"measure": name})].append((name, subject, words))
+    return definitions
 
 
 _DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
@@ -309,9 +297,9 @@ _DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "
 class TriedRemedy:
     """A remedy, and the figures of a candidate's tables after it.
 
-    `lost` records are taken out, `blanked` values made missing. `broken`: the clauses that are not kept then.
-    `values`: clause -> its figure. `distance`: that of the column that is farthest from the confidential one,
-    a share of 1.
+    `lost`: number of removed records. `blanked`: number of values made missing. `broken`: clauses not kept
+    after it. `values`: clause -> figure. `distance`: total variation distance (0 to 1) of the column farthest
+    from GT's.
     """
 
     name: str
@@ -323,32 +311,32 @@ class TriedRemedy:
 
 
 @dataclass(frozen=True)
-class WhatNow:
-    """A sentence for a reader in a hurry; what was tried, in short and by clause, None where nothing was."""
+class Advice:
+    """A sentence for a reader in a hurry; the tried remedies, and each broken clause after them, if any."""
 
     sentence: str
     table: PageTable | None = None
     clauses: PageTable | None = None
 
 
-_OTHERWISE = "train the model otherwise: with larger leaves, fewer columns, or noise."
+_OTHERWISE = "train the model differently: with larger leaves, fewer columns, or noise."
 
 
-def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> WhatNow:
-    """Return what to do about a refusal; `reason` is the clause of the headline."""
+def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> Advice:
+    """Advise on a refusal; `reason` is the clause of the headline."""
     if not tried:
-        untried = "No remedy was tried: the tables are too large for that, or do not lie in memory."
-        return WhatNow(f"{untried} {_OTHERWISE.capitalize()}")
+        untried = "No remedy was tried: the tables are too large or not in memory."
+        return Advice(f"{untried} {_OTHERWISE.capitalize()}")
     best = min(tried, key=lambda remedy: (len(remedy.broken), remedy.lost + remedy.blanked))
     if best.broken:
-        sentence = f"None of the remedies that were tried keeps every clause, so {_OTHERWISE}"
+        sentence = f"None of the tried remedies keeps every clause, so {_OTHERWISE}"
     else:
         sentence = (
-            f"“{best.name}” would let this table keep every clause. The same model's next table would copy "
-            f"again, so rather {_OTHERWISE}"
+            f"“{best.name}” would let this table keep every clause. The model's next table would copy again, "
+            f"so rather {_OTHERWISE}"
         )
     broken = [clause for clause in list_deciding(content) if clause["outcome"] not in {"kept", "waived"}]
-    return WhatNow(
+    return Advice(
         sentence, _tabulate_remedies(content, tried, reason, len(broken)), _tabulate_clauses(broken, tried)
     )
 
@@ -362,8 +350,8 @@ def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -
             mark = "✗" if clause["name"] in remedy.broken else "✓"
             cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
         rows.append(tuple(cells))
-    headings = ("Clause", "Bound", "As it is", *(remedy.name for remedy in tried))
-    return PageTable("Clauses that are not kept, after each remedy", headings, tuple(rows))
+    headings = ("Clause", "Bound", "Without a remedy", *(remedy.name for remedy in tried))
+    return PageTable("Broken clauses after each remedy", headings, tuple(rows))
 
 
 def _tabulate_remedies(
@@ -372,18 +360,18 @@ def _tabulate_remedies(
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     words = None if reason is None else words_of(reason["measure"])
     subject = [] if reason is None else [capitalized(write_subject(reason))]
-    headings = ["Tried on this table", "Taken out or blanked", "Clauses not kept", *subject]
+    headings = ["Remedy", "Taken out or blanked", "Clauses not kept", *subject]
 
     def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:
         figure = [] if reason is None else [write_figure(value, words)]
-        apart = MISSING if distance is None else f"{100 * distance:.1f} %"
-        return (name, cost, str(number), *figure, apart)
+        percent = MISSING if distance is None else f"{100 * distance:.1f} %"
+        return (name, cost, str(number), *figure, percent)
 
-    rows = [write_row("as it is", MISSING, broken, reason and reason["value"], max(distances, default=None))]
+    rows = [write_row("none", MISSING, broken, reason and reason["value"], max(distances, default=None))]
     for remedy in tried:
         value = reason and remedy.values.get(reason["name"])
         rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
-    return PageTable("What each would do", (*headings, "Least alike column, off by"), tuple(rows))
+    return PageTable("Effect of each remedy", (*headings, "Least alike column, off by"), tuple(rows))
 
 
 def _write_cost(remedy: TriedRemedy) -> str:

@@ -1,4 +1,4 @@
-"""The first page: verdict, four questions with their answers, a chart of all that matters; and sentences."""
+"""The first page: verdict, four questions with answers, a chart of the risks; and sentences on people."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
     base_measure,
     find_baselines,
-    find_beside,
     find_question,
     list_deciding,
+    write_baselines,
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
 from disclosure_pipeline.measures.words import Words
@@ -39,7 +39,7 @@ from disclosure_pipeline.tables.messages import capitalized
 _Clause = Mapping[str, Any]
 
 _TRUSTED = list(QUESTIONS)[-1]
-# The gravest outcome first, each with its mark, and the answer about a risk and about the figures.
+# Outcome -> mark, answer on a risk, answer on the figures; the gravest first.
 _ANSWERS = {
     "exceeded": ("✗", "more than allowed", "no"),
     "undetermined": ("?", "not determined", "not determined"),
@@ -53,13 +53,13 @@ _BY_OTHERS = {
     "found": "with other people's records",
     "learned": "from other people's records",
 }
-# The control that says most to a reader: what is found in a copy of everybody.
+# The control that says most to a reader: people found in a copy of everybody.
 _OF_A_COPY = "copy_repU"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question, with the clause that decides it; texts only. `kind` is its outcome."""
+    """The answer to a question, from the clause that decides it, as texts. `kind` is the outcome."""
 
     question: str
     kind: str
@@ -73,13 +73,15 @@ class Answer:
 
 
 def answer_questions(content: Content, power: GatePower | None = None) -> list[Answer]:
-    """Return the answer to each question that a clause is about."""
-    asked = [(question, _list_clauses(content, question)) for question in QUESTIONS]
-    return [_answer(question, clauses, content, power) for question, clauses in asked if clauses]
+    """Answer each question that has a clause."""
+    by_question = {question: _list_clauses(content, question) for question in QUESTIONS}
+    return [
+        _answer(question, clauses, content, power) for question, clauses in by_question.items() if clauses
+    ]
 
 
 def write_headline(content: Content) -> str:
-    """Return the verdict and its reason: the worst answer, in the order of the questions."""
+    """Write the verdict and its reason: the first broken clause in the order of the questions."""
     decision = content["decision"]
     if decision is None:
         return f"Measured: {_state_largest(content)}"
@@ -97,18 +99,18 @@ def write_headline(content: Content) -> str:
 
 
 def find_reason(content: Content) -> _Clause | None:
-    """Return the clause of the headline; None where none stands against a release."""
+    """Return the clause of the headline; None if no clause forbids a release."""
     if content["decision"] == "undetermined":
-        doubtful = [clause for clause in list_deciding(content) if clause["outcome"] == "undetermined"]
-        # Where the engine or the tables cannot be trusted, no other figure counts.
-        doubtful.sort(key=lambda clause: (not clause["control"], find_question(clause) != _TRUSTED))
-        return doubtful[0] if doubtful else None
+        undetermined = [clause for clause in list_deciding(content) if clause["outcome"] == "undetermined"]
+        # If the engine or the tables cannot be trusted, no other figure counts.
+        undetermined.sort(key=lambda clause: (not clause["control"], find_question(clause) != _TRUSTED))
+        return undetermined[0] if undetermined else None
     gravest = (clauses[0] for question in QUESTIONS if (clauses := _list_clauses(content, question)))
     return next((clause for clause in gravest if clause["outcome"] == "exceeded"), None)
 
 
 def show_bounds(content: Content) -> Figure | None:
-    """Draw each risk that the policy bounds as a share of its bound, the farthest beyond first."""
+    """Draw the bounded risks as shares of their bounds, largest first."""
     rows = [
         clause
         for clause in list_deciding(content)
@@ -125,7 +127,7 @@ def show_bounds(content: Content) -> Figure | None:
         if beyond
         else f"None of {len(rows)} risks is beyond its bound"
     )
-    rows = sorted(rows, key=_use, reverse=True)[:_MOST_ROWS]
+    rows = sorted(rows, key=_use_of_bound, reverse=True)[:_MOST_ROWS]
     marks = {
         "this table": charts.DOT,
         "the bound": charts.TICK,
@@ -138,7 +140,7 @@ def show_bounds(content: Content) -> Figure | None:
         label = f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
         if any(label == drawn for drawn, _, _ in points):
             label += f" ({clause['name']})"
-        others = _others(clause, content)
+        others = _find_others(clause, content)
         figures = (clause["value"], clause["limit"], others)
         points += [
             (label, mark, figure / clause["limit"])
@@ -154,7 +156,7 @@ def show_bounds(content: Content) -> Figure | None:
                 f"{capitalized(write_subject(clause))} ({clause['name']})",
                 write_figure(clause["value"], words_of(clause["measure"])),
                 write_bound(clause, words_of(clause["measure"])),
-                find_beside(clause, content["figures"]).others,
+                write_baselines(clause, content["figures"]).others,
             )
             for clause in rows
         ),
@@ -169,7 +171,7 @@ def show_bounds(content: Content) -> Figure | None:
             width=charts.BESIDE_LONG_NAMES,
             longest_name=charts.LONG_NAMES,
         ),
-        "Each risk divided by its bound: beyond 1 it is more than the policy allows.",
+        "Each risk divided by its bound: above 1 it is more than the policy allows.",
         table,
     )
 
@@ -185,13 +187,13 @@ def show_power(power: GatePower) -> Figure:
     return Figure(
         title_power(power),
         charts.draw_power(power),
-        "Tables in which a share of the people is copied, and how many of them the gate refuses.",
-        PageTable("Tries that were refused, by what was planted", headings, tuple(rows)),
+        "The share of tables that the gate refuses, by the share of the people who are copied.",
+        PageTable("Refused tries by the kind and share of planted copies", headings, tuple(rows)),
     )
 
 
 def _list_clauses(content: Content, question: str) -> list[_Clause]:
-    """Return the clauses that answer a question, the gravest first."""
+    """Return the deciding clauses of a question, the gravest first."""
     clauses = [clause for clause in list_deciding(content) if find_question(clause) == question]
     return sorted(
         clauses,
@@ -199,15 +201,15 @@ def _list_clauses(content: Content, question: str) -> list[_Clause]:
             _GRAVEST.index(clause["outcome"]),
             clause["outcome"] == "kept" and clause["measure"] != _OF_A_COPY,
             not clause["control"],
-            -_use(clause, from_lowest=True),
+            -_use_of_bound(clause, from_lowest=True),
         ),
     )
 
 
-def _use(clause: _Clause, *, from_lowest: bool = False) -> float:
-    """Return how much of its bound a clause takes; less than any of what is withheld, or at it by nature.
+def _use_of_bound(clause: _Clause, *, from_lowest: bool = False) -> float:
+    """Return the figure as a share of its bound; -1 if it is withheld, or if it naturally lies at its bound.
 
-    `from_lowest`: from where the bound can begin, such as the half of the people that anybody is near to.
+    `from_lowest`: measure both from the lowest possible bound, such as 50 % of the people for `nearer`.
     """
     entry = JUDGED[clause["measure"]]
     is_exact = clause["share_of"] is not None and clause["control"]
@@ -230,7 +232,7 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
         if power is not None and power.is_blind:
             kind, answer = "waived", "≈ Only in part"
             sentence = "The figures are right, but this gate does not notice copies reliably."
-    beside = find_beside(clause, content["figures"])
+    baselines = write_baselines(clause, content["figures"])
     kept = sum(clause["outcome"] == "kept" for clause in clauses)
     return Answer(
         question=question,
@@ -240,13 +242,13 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
         sentence=sentence,
         value=write_figure(clause["value"], words),
         bound=f"at {'least' if clause['at_least'] else 'most'} {write_figure(clause['limit'], words)}",
-        others=beside.others,
-        chance=beside.chance,
+        others=baselines.others,
+        chance=baselines.chance,
     )
 
 
 def _compare(clause: _Clause, content: Content) -> str:
-    """Return what was found beside what others' records show; the difference last, where a clause is one."""
+    """State a clause's figure; for a difference, state both figures and then the difference."""
     base = base_measure(clause["measure"])
     baselines = find_baselines(clause, content["figures"])
     figure, words = baselines.get("figure", (None, None))
@@ -264,26 +266,28 @@ def _compare(clause: _Clause, content: Content) -> str:
     return f"{sentence}: {f'{more} more' if clause['value'] > 0 else 'no more than chance explains'}"
 
 
-def _others(clause: _Clause, content: Content) -> float | None:
-    """Return the same figure of other people's records; a difference from them is nothing for themselves."""
+def _find_others(clause: _Clause, content: Content) -> float | None:
+    """Return the figure of other people's records; 0 for a difference, which is from these."""
     if base_measure(clause["measure"]) != clause["measure"]:
         return 0.0
     return find_baselines(clause, content["figures"])["others"][0]
 
 
 def _state(clause: _Clause) -> str:
-    """Return what was found, with the figure of the clause itself."""
+    """State the finding of a clause, with its figure."""
     words = words_of(clause["measure"])
     if clause["note"]:
         return str(clause["note"])
     if clause["value"] is None:
-        withheld = clause["outcome"] == "exceeded"
-        return f"{words.title} is beyond its bound" if withheld else f"there is no figure for {words.title}"
+        is_withheld = clause["outcome"] == "exceeded"
+        return (
+            f"{words.title} is beyond its bound" if is_withheld else f"there is no figure for {words.title}"
+        )
     return _fill(words, clause["value"], clause["column"])
 
 
 def _state_largest(content: Content) -> str:
-    """Return what the table tells at most about a target, beside what other people's records would tell."""
+    """State the most disclosed target, compared with other people's records."""
     rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
     if not rows:
         return "no target could be measured"
@@ -293,14 +297,14 @@ def _state_largest(content: Content) -> str:
     sentence = _fill(words, worst["DiSCO"], str(worst["target"]))
     if worst.get("DiSCO_others") is None:
         return sentence
-    return f"{sentence}; other people's records would tell {write_figure(worst['DiSCO_others'], words)}"
+    return f"{sentence}; other people's records would show {write_figure(worst['DiSCO_others'], words)}"
 
 
 def _fill(words: Words, value: Any, column: str | None) -> str:
     written = write_figure(value, words)
     if not words.finding:
         return f"{words.title} is {written}{f' for {column}' if column else ''}"
-    # The name of a column may hold braces of its own.
+    # Not by format(): the column's name may contain braces.
     parts = words.finding.split("{column}")
     return (column or "keys").join(part.replace("{value}", written) for part in parts)
 
@@ -309,24 +313,25 @@ def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def tell_intruder(content: Content) -> list[str]:
-    """Return what somebody could do who knows the keys of a person: the most for one target."""
+def describe_intruder(content: Content) -> list[str]:
+    """Describe what somebody who knows a person's keys learns about the most disclosed target."""
     figures = content["figures"]
     keys = join_names(figures["keys"])
     rows = list_worst_by_target(content)
     sentences = []
     if rows:
         worst = max(rows, key=lambda row: float(row["DiSCO"]))
-        found, told = write_figures(worst, "attribute", "iS", "DiSCO")
+        matched, disclosed = write_figures(worst, "attribute", "iS", "DiSCO")
         sentences.append(
-            f"Somebody who knows {keys} of a person finds {found} of the people in the synthetic table. For "
-            f"{told} of all people it then claims their {worst['target']} with certainty, and rightly."
+            f"Somebody who knows {keys} of a person finds {matched} of the people in the synthetic table. "
+            f"For {disclosed} of all people, it then shows their {worst['target']} with certainty, and "
+            "rightly."
         )
-    return [*sentences, *_tell_frames(figures)]
+    return [*sentences, *_describe_frames(figures)]
 
 
-def tell_found(content: Content) -> str:
-    """Return how many people are singled out by their keys, and found so."""
+def describe_found(content: Content) -> str:
+    """Describe how many people their keys single out, in GT and in both tables."""
     figures = content["figures"]
     if not figures["identity"]:
         return "Whether people can be found was not measured."
@@ -334,48 +339,48 @@ def tell_found(content: Content) -> str:
     unique, both = write_figures(worst, "identity", "UiO", "repU")
     return (
         f"{unique} of the people are the only ones with their combination of {join_names(figures['keys'])}. "
-        f"For {both} the synthetic table holds exactly one such record, which looks like them, whether it "
+        f"For {both}, the synthetic table holds exactly one such record, which looks like them, whether it "
         "was made from them or not."
     )
 
 
-# What stands in the frames that not every dossier has, one sentence a row, in this order.
-_TOLD = {
+# A sentence for each row of the frames that not every dossier has.
+_SENTENCES = {
     "holdout": (
         "Of the people who took no part in the synthesis, {holdout} can be told their {target}; of those who "
         "did, {ground_truth} (table {synthesis})."
     ),
     "membership": (
-        "By whole records it is told who took part with an advantage of {advantage_records}; by the nearest "
-        "record {TPR_at_1} of those who did are found at 1 % false alarms (table {synthesis})."
+        "Whole records of table {synthesis} show who took part with an advantage of {advantage_records}; the "
+        "nearest records find {TPR_at_1} of those who did, at 1 % false alarms."
     ),
     "units": (
-        "Somebody who knows these columns of everybody names {individual_risk} of the people rightly by "
-        "table {synthesis}, and at least one of {household_risk} of the units that they belong to."
+        "From table {synthesis}, somebody who knows these columns of everybody names {individual_risk} of "
+        "the people rightly, and at least one member of {household_risk} of their units."
     ),
     "bands": (
-        "The {target} of {DiSCO_within} of the people is told to within {within} by table {synthesis}, of "
-        "{DiSCO_within_others} by other people's records; the median of their keys is as near for "
-        "{guessed_within}, and for {guessed_within_others} among other people."
+        "Table {synthesis} shows the {target} of {DiSCO_within} of the people to within {within}; other "
+        "people's records show that of {DiSCO_within_others}. The median of the same keys is as near "
+        "for {guessed_within}, and for {guessed_within_others} among other people."
     ),
     "population": (
-        "Somebody who does not know who took part names {repU_population} of the people rightly by table "
-        "{synthesis}; of matches with exactly one confidential record {DIS} would be right."
+        "From table {synthesis}, somebody who does not know who took part names {repU_population} of the "
+        "people rightly; of matches with exactly one confidential record, {DIS} would be right."
     ),
     "population_targets": (
-        "Without knowing who took part, the {target} of {DiSCO_population} of the people is told{by_weight} "
-        "(table {synthesis})."
+        "Table {synthesis} shows the {target} of {DiSCO_population} of the people to somebody who does not "
+        "know who took part{by_weight}."
     ),
     "together": (
-        "If all synthetic tables are published, at least one tells the {target} of {any} of the people, and "
-        "several that agree that of {agreed}. As many draws of other people's records tell it of "
-        "{DiSCO_any_others}, as many fresh samples of {DiSCO_any_fresh} at most."
+        "If all synthetic tables are published, at least one shows the {target} of {any} of the people, and "
+        "several agree on that of {agreed}. As many draws of other people's records show it for "
+        "{DiSCO_any_others}, as many fresh samples for at most {DiSCO_any_fresh}."
     ),
 }
 
 
-def _tell_frames(figures: Content) -> Iterator[str]:
-    for frame, sentence in _TOLD.items():
+def _describe_frames(figures: Content) -> Iterator[str]:
+    for frame, sentence in _SENTENCES.items():
         for row in figures.get(frame, ()):
             if row.get("measure", "DiSCO") != "DiSCO":
                 continue

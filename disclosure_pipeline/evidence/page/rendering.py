@@ -1,4 +1,4 @@
-"""The whole page: one file, one style sheet that its own policy allows by its hash; it loads nothing."""
+"""The whole page: one file that loads nothing, with a style sheet that its security policy allows by hash."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     TriedRemedy,
     advise,
     compare_with_last,
-    define,
+    list_definitions,
     tabulate_clauses,
 )
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
+    describe_found,
+    describe_intruder,
     find_reason,
     show_bounds,
     show_power,
-    tell_found,
-    tell_intruder,
     write_headline,
 )
 from disclosure_pipeline.measures.words import NONE, Words
@@ -56,21 +56,19 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 
 Edition = Literal["internal", "publication"]
 
-# What names levels: none of them is public.
+# Frames that name levels, which are never public.
 _NAMING_LEVELS = ("one_way", "two_way")
-# Names of columns and numbers of tables, by which rows are told apart.
+# Labels of rows: names of columns and numbers of tables.
 _KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns", "releases"))
 _PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGUE if entry.published}
 
 
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Round every figure of a dossier to `smallest_count` people, and take out every level.
+    """Round every figure of a dossier to multiples of `smallest_count` people, and withhold every level.
 
-    Figures are rounded as those of the statement are (`policy.public_figures`): a percentage to that of a
-    multiple of `smallest_count` people, never to the safer side; so are counts. What the catalogue does not
-    mark as public is left out. Warnings are counted, since
-    their sentences may hold values. What the policy sets is left as it is, and so is every outcome: it is
-    that of the exact figures.
+    Figures are rounded as in the statement (`policy.registry`), never to the safer side. Figures that the
+    catalogue does not mark as public are left out, and warnings, which may hold values, are only counted.
+    Bounds and outcomes are unchanged.
     """
     figures = content["figures"]
     records = [figures["N_d"], *figures["N_s"]]
@@ -93,16 +91,18 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Rounding:
-    """The rounding of one dossier's figures: by its records, and by what they are held against."""
+    """Rounds the figures of one dossier by its numbers of records and the limits of its clauses."""
 
     records: Sequence[int]
     smallest: int
     judgements: Sequence[Judgement]
 
-    def count(self, records: int) -> int:
+    def round_count(self, records: int) -> int:
         return int(round_figure(records, self.smallest, ()))
 
-    def figure(self, value: Any, words: Words | None, measure: str = "", column: str | None = None) -> Any:
+    def round_figure(
+        self, value: Any, words: Words | None, measure: str = "", column: str | None = None
+    ) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
         fewest = count_fewest(self.records, self.smallest)
@@ -111,28 +111,30 @@ class _Rounding:
 
 
 def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
-    """Return what was changed, tables by number: the names of the files that arrived stay inside."""
+    """Round the ledger and number its tables: the names of the files that arrived are not public."""
     numbers: dict[str, int] = {}
     rows = []
     for change in ledger:
         table = change["table"]
         if table != GROUND_TRUTH:
             table = f"table {numbers.setdefault(table, len(numbers) + 1)} of those compared with it"
-        rows.append({**change, "table": table, "records": rounding.count(change["records"])})
+        rows.append({**change, "table": table, "records": rounding.round_count(change["records"])})
     return rows
 
 
 def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Rounding) -> dict[str, Any]:
-    """Round a clause as the statement does; a figure that the statement leaves out, by its unit."""
+    """Round a clause as the statement does, and a figure that the statement withholds by its unit."""
     published = JUDGED[clause["measure"]].published
     if published == "exact":
         return dict(clause)
     words = words_of(clause["measure"])
     value = public.value
     if value is None and published is not None:
-        value = rounding.figure(clause["value"], words, clause["measure"], clause["column"])
+        value = rounding.round_figure(clause["value"], words, clause["measure"], clause["column"])
     limit = clause["limit"]
-    return {**clause, "value": value, "limit": rounding.figure(limit, words) if clause["share_of"] else limit}
+    if clause["share_of"]:
+        limit = rounding.round_figure(limit, words)
+    return {**clause, "value": value, "limit": limit}
 
 
 def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
@@ -147,10 +149,9 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         for row in figures.get("holdout", ())
         if row["measure"] in JUDGED and JUDGED[row["measure"]].published is not None
     ]
-    others = {name: figures[name] for name in ("keys", "targets", "N_s")}
     stacked = figures.get("stacked")
     return {
-        **others,
+        **{name: figures[name] for name in ("keys", "targets", "N_s")},
         "N_d": round_records(figures["N_d"], rounding.smallest),
         **rounded,
         **{
@@ -163,7 +164,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
 
 
 def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
-    """Return the groups whose names are public, each rounded to people of its own."""
+    """Return the groups with public names, with shares rounded by their own number of records."""
     return [
         {
             **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
@@ -180,11 +181,11 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
 
 
 def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Rounding) -> dict[str, Any]:
-    """Return the figures of GT and of the holdout, of so many records; their difference would tell more."""
+    """Round the figures of GT and of a holdout of `records` records; their difference would tell more."""
     words = find_words(row["measure"])
     return {
         **{name: row[name] for name in ("target", "synthesis", "measure")},
-        "ground_truth": rounding.figure(row["ground_truth"], words, row["measure"], row["target"]),
+        "ground_truth": rounding.round_figure(row["ground_truth"], words, row["measure"], row["target"]),
         "holdout": round_share(row["holdout"], records, rounding.smallest),
     }
 
@@ -196,7 +197,7 @@ def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[
         if published == "exact" or name in _KEPT:
             rounded[name] = value
         elif published is not None:
-            rounded[name] = rounding.figure(value, find_words(name, frame), name, row.get("target"))
+            rounded[name] = rounding.round_figure(value, find_words(name, frame), name, row.get("target"))
     return rounded
 
 
@@ -211,13 +212,12 @@ def render_page(
     power: GatePower | None = None,
     remedies: Sequence[TriedRemedy] | None = None,
 ) -> str:
-    """Return the page of a dossier; the same for the same arguments.
+    """Return the page of a dossier; equal arguments give equal pages.
 
-    `content` is what `build_dossier()` or `build_measurement()` gives; `others` are the dossiers of the
-    gate's other candidates, oldest first, which only the internal edition shows; `power` is what the gate
-    would notice, None where it is not measured; `remedies` were tried on the tables of a refused candidate,
-    None where the gate wants none, and are not for publication. That edition is rounded to the gate's
-    `smallest_count` and names no value of a column.
+    `content` comes from `build_dossier()` or `build_measurement()`. `others` are the dossiers of the gate's
+    other candidates, oldest first. `power` is None if it is not measured, `remedies` None if the gate tries
+    none. The edition for publication shows neither others nor remedies, is rounded to the gate's
+    `smallest_count` and names no level.
     """
     is_public = edition == "publication"
     shown = make_publishable(content) if is_public else content
@@ -250,8 +250,8 @@ def render_page(
             questions=list(QUESTIONS),
             clause_tables=tabulate_clauses(shown),
             found=sections.show_found(shown),
-            found_sentence=tell_found(shown),
-            intruder=tell_intruder(shown),
+            found_sentence=describe_found(shown),
+            intruder=describe_intruder(shown),
             disclosure=sections.show_disclosure(shown),
             subgroups=sections.show_subgroups(shown),
             groups_drawn=MOST_RECORDS if max(records) > MOST_RECORDS else 0,
@@ -262,18 +262,18 @@ def render_page(
             releases_gone=max(
                 (row["releases_gone"] for row in shown["figures"].get("over_releases", ())), default=0
             ),
-            copies_sentences=sections.tell_copies(shown),
+            copies_sentences=sections.describe_copies(shown),
             utility=sections.show_utility(shown),
             risk_utility=None if is_public or shown["gate"] is None else sections.show_map(shown, others),
             change=compare_with_last(shown, others[-1] if others else None),
             has_last=bool(others),
             ledger=tabulate(
-                "What was changed, and in how many records",
+                "Changes, and the number of changed records",
                 shown["ledger"],
                 ["table", "column", "rule", "records"],
                 "ledger",
             ),
-            definitions=define(shown),
+            definitions=list_definitions(shown),
             withheld_warnings=shown.get("number_of_warnings", 0),
         )
     )
@@ -281,12 +281,12 @@ def render_page(
 
 
 def render_result(result: Disclosure) -> str:
-    """Return the page of tables that were measured without a gate; levels of few people are not named."""
+    """Return the page of a result without a gate; levels of fewer than SMALLEST_COUNT people are withheld."""
     return render_page(build_measurement(result, SMALLEST_COUNT))
 
 
 def is_dossier(content: Mapping[str, Any]) -> bool:
-    """Return whether a file of the store, which an earlier version may have written, can stand on a page."""
+    """Return True if a file of the store, perhaps of an earlier version, is fit for a page."""
     figures = content.get("figures")
     if not isinstance(figures, dict) or not isinstance(content.get("clauses"), list):
         return False
@@ -295,7 +295,7 @@ def is_dossier(content: Mapping[str, Any]) -> bool:
 
 @cache
 def _environment() -> Environment:
-    """Return templates that escape all that is filled in; a name that is not there is an error."""
+    """Return templates that escape every value and raise an error for an unknown name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -310,7 +310,7 @@ def _environment() -> Environment:
 
 
 def _escape_unseen(value: Any) -> Any:
-    """Escape what cannot be seen in plain text; what is markup has been escaped."""
+    """Escape invisible characters in plain text; markup is escaped already."""
     return escape_unseen(value) if type(value) is str else value
 
 

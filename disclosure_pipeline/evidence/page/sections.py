@@ -1,4 +1,4 @@
-"""The charts of the page: people copied, found and told, groups of people, growth and utility."""
+"""The charts of the page: copies, people found, disclosed targets, groups of people, growth and utility."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from disclosure_pipeline.tables.messages import capitalized
 
 
 def show_copies(content: Content) -> Figure | None:
-    """Draw the people found by all columns, and by all but one, beside what a fresh sample would show."""
+    """Draw the people copied in all columns, and in all but one, beside those of a fresh sample."""
     figures = content["figures"]
     rows = [{"columns": "all columns", **row} for row in figures["guards"]]
     rows += list(figures["partial_copies"])
@@ -39,8 +39,8 @@ def show_copies(content: Content) -> Figure | None:
     largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
     beyond = largest.get("people_copied_beyond")
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
-    found = ": no more" if is_by_chance else f" in {largest['columns']}: {beyond:.1f} points more"
-    title = f"People whose record is repeated{found} than in a fresh sample"
+    excess = ": no more" if is_by_chance else f" in {largest['columns']}: {beyond:.1f} points more"
+    title = f"People whose record is repeated{excess} than in a fresh sample"
     return draw_frame(
         title,
         worst.values(),
@@ -48,10 +48,10 @@ def show_copies(content: Content) -> Figure | None:
         marks,
         "partial_copies",
         "% of the people",
-        "People whose record nobody else has, and a synthetic record equals, by the columns compared. A bar "
-        "is what chance alone adds.",
+        "People with a record of their own that a synthetic record equals, by the columns compared. A bar "
+        "shows what chance alone adds.",
         tabulate(
-            "People whose record nobody else has and the synthetic table holds, in percent",
+            "People with a record of their own that the synthetic table holds, in percent",
             worst.values(),
             ["columns", "synthesis", *marks, "people_copied_beyond", "people_copied_beyond_se"],
             "partial_copies",
@@ -65,8 +65,8 @@ def show_copies(content: Content) -> Figure | None:
     )
 
 
-def tell_copies(content: Content) -> list[str]:
-    """Return what is known of copies and of nearness, in sentences."""
+def describe_copies(content: Content) -> list[str]:
+    """Describe exact copies and nearness of each synthetic table."""
     sentences = []
     for row in content["exact_copies"]:
         [copies] = write_figures(row, "exact_copies", "percent")
@@ -79,15 +79,15 @@ def tell_copies(content: Content) -> list[str]:
             [nearer] = write_figures(row, "guards", "nearer")
             sentences.append(
                 f"{nearer} of the people are nearer to some record of synthetic table {row['synthesis']} "
-                "than to any other person; a fresh sample would be nearer for about half of them."
+                "than to any other person; a fresh sample would be nearer to about half of them."
             )
     return sentences
 
 
 def show_growth(content: Content) -> Figure | None:
-    """Draw how many people are found in what is published, release by release, and with the candidate.
+    """Draw how many people the releases show together, with each further one and with the candidate.
 
-    None where nothing is published yet.
+    None if nothing is published yet.
     """
     figures = content["figures"]
     rows = [
@@ -103,16 +103,20 @@ def show_growth(content: Content) -> Figure | None:
     disclosed = {(row["target"], row["releases"]): row["any"] for row in figures["released_targets"]}
     before, now = (rows[place]["people_in_releases"] for place in (-2, -1))
     return draw_frame(
-        f"Found in what is published: {before:.1f} % of the people, {now:.1f} % with the candidate",
+        f"Found in the releases: {before:.1f} % of the people, {now:.1f} % with the candidate",
         rows,
         "after",
         marks,
         "over_releases",
         "% of the people",
-        "The people found in the releases together, as these became more.",
+        "The people found in all releases together, by the number of releases.",
         PageTable(
-            "Releases counted together: people found, and people of whom any table tells a target",
-            ("Releases", *(capitalized(of.title) for of in words.values()), *figures["targets"]),
+            "All releases together: people found, and people whose target any table shows",
+            (
+                "Releases",
+                *(capitalized(of_figure.title) for of_figure in words.values()),
+                *figures["targets"],
+            ),
             tuple(
                 (
                     row["after"],
@@ -130,7 +134,7 @@ def show_growth(content: Content) -> Figure | None:
 
 
 def show_utility(content: Content) -> Figure | None:
-    """Return how far each column is from GT, beside what a fresh sample would show."""
+    """Draw how far each column is from GT, beside a fresh sample."""
     rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     if not rows:
         return None
@@ -149,8 +153,8 @@ def show_utility(content: Content) -> Figure | None:
         "column",
         marks,
         "columns_apart",
-        "share of records that would have to move",
-        "For each column, the share of records that would have to change to have the same frequencies.",
+        "share of records that would have to change",
+        "For each column, the share of records that would have to change to give the same frequencies.",
         tabulate(
             "Distance of each column from the confidential one, as a share of 1",
             worst.values(),
@@ -169,7 +173,7 @@ _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \
 
 
 def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
-    """Return the groups, the most exposed first; None where no groups were measured."""
+    """Draw the most exposed groups, the most exposed first; None if no groups were measured."""
     rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
     if not rows:
         return None
@@ -178,7 +182,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
         worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
     shown = list(worst.values())[:_MOST]
     target = shown[0]["target"]
-    which = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
+    groups = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
     return draw_frame(
         f"Most exposed are people with {shown[0]['group']}: {shown[0]['DiSCO']:.1f} % can be told their "
         f"{target}",
@@ -189,7 +193,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
         "% of the group",
         "For each group of people, how many can be told their target.",
         tabulate(
-            f"{which}, by how many of each can be told their {target}",
+            f"{groups}, by how many of each can be told their {target}",
             shown,
             ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "lift"],
             "subgroups",
@@ -200,13 +204,13 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
 
 
 def _find_bar(row: Mapping[str, Any], errors: float) -> tuple[float, float]:
-    """Return where DiSCO of fresh samples lies, so many standard errors off, in percent."""
-    middle, reach = row.get("DiSCO_others") or 0.0, errors * (row.get("DiSCO_beyond_se") or 0.0)
-    return max(0.0, middle - reach), min(100.0, middle + reach)
+    """Return the range of DiSCO (%) of fresh samples, up to `errors` standard errors from its mean."""
+    mean, reach = row.get("DiSCO_others") or 0.0, errors * (row.get("DiSCO_beyond_se") or 0.0)
+    return max(0.0, mean - reach), min(100.0, mean + reach)
 
 
 def _name_group(row: Mapping[str, Any]) -> str:
-    """Name the column and the level; an interval of numbers in words, with the sign of rounded edges."""
+    """Name column and level; an interval in words, with ~ before rounded edges."""
     interval = _INTERVAL.fullmatch(str(row["group"]))
     if interval is None:
         return f"{row['column']}: {row['group']}"
@@ -217,26 +221,26 @@ def _name_group(row: Mapping[str, Any]) -> str:
 
 
 def excludes_records(content: Mapping[str, Any]) -> bool:
-    """Return whether the policy leaves records out of its figures, which the groups have all the same."""
-    of_GT = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
-    return any(row["remaining"] != content["figures"]["N_d"] for row in of_GT)
+    """Return True if the policy excludes GT records from its figures; those of groups include them."""
+    rows = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
+    return any(row["remaining"] != content["figures"]["N_d"] for row in rows)
 
 
 def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
-    """Return the values that make up most of what is disclosed; None where no check flags one."""
+    """Return the levels that dominate the disclosed records; None if no check flags one."""
     rows = content["figures"]["one_way"]
     if not rows:
         return None
     return tabulate(
-        "Values that most of what is disclosed is about",
+        "Values that dominate the disclosed records",
         rows,
         ["target", "level", "n_level_disclosive", "pct_level_disclosive", "pct_level_all"],
         "one_way",
     )
 
 
-def _place(content: Content) -> tuple[float, float] | None:
-    """Return a candidate's place: its largest distance of a column, and its largest DiSCO_beyond."""
+def _locate(content: Content) -> tuple[float, float] | None:
+    """Return a candidate's place on the map: its largest TVD_column_beyond and its largest DiSCO_beyond."""
     distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
     risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
     if not distances or not risks or None in distances or None in risks:
@@ -245,14 +249,14 @@ def _place(content: Content) -> tuple[float, float] | None:
 
 
 def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
-    """Return the candidate among the others of its gate, by utility and risk."""
-    placed = [(candidate, _place(candidate)) for candidate in (*others, content)]
+    """Draw the candidate among the others of its gate, by utility and risk."""
+    placed = [(candidate, _locate(candidate)) for candidate in (*others, content)]
     points = [
         (*place, "this candidate" if candidate is content else "another candidate")
         for candidate, place in placed
         if place is not None
     ]
-    own_place = _place(content)
+    own_place = _locate(content)
     if own_place is None or len(points) == 1:
         return None
     better = sum(x <= own_place[0] and y <= own_place[1] for x, y, kind in points if kind != "this candidate")
@@ -267,7 +271,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     return Figure(
         title,
         charts.draw_map(points, "farther from the confidential table", "riskier"),
-        "The candidates of the gate: to the left are useful ones, below are safe ones.",
+        "The candidates of the gate: useful ones are on the left, safe ones at the bottom.",
         PageTable(
             "The candidates of the gate by utility and risk",
             ("Candidate", "Verdict", capitalized(x_words.title), capitalized(y_words.title)),
@@ -293,13 +297,13 @@ def show_found(content: Content) -> Figure | None:
     marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
     marks |= {"unique_hits_others": charts.OTHERS}
     legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
-    named = {
+    labels = {
         "people singled out by their keys": ("UiO", "repU"),
         "records pointing at one person": ("unique_hits", "unique_hits_others"),
     }
     points = [
         (label, legend.get(column, BY_SYNTHETIC), worst[column])
-        for label, columns in named.items()
+        for label, columns in labels.items()
         for column in columns
         if worst.get(column) is not None
     ]
@@ -326,7 +330,7 @@ def show_found(content: Content) -> Figure | None:
 
 
 def show_disclosure(content: Content) -> Figure | None:
-    """Return the targets with what GT holds, what SD tells, what others would tell, and what chance gives."""
+    """Draw the DiSCO of each target, beside GT itself, other people's records and chance."""
     rows = list_worst_by_target(content)
     if not rows:
         return None
@@ -337,7 +341,7 @@ def show_disclosure(content: Content) -> Figure | None:
         "DiSCO_chance": charts.CHANCE,
     }
     if max(content["figures"]["N_s"]) > content["figures"]["N_d"]:
-        # That of as many records stands beside the others; that of all records for itself.
+        # The baselines have as many records as GT, and so has DiSCO_at_n.
         marks |= {"DiSCO_at_n": marks["DiSCO"], "DiSCO": charts.SQUARE}
     errors = errors_of_largest(len(rows))
     return draw_frame(
@@ -347,10 +351,10 @@ def show_disclosure(content: Content) -> Figure | None:
         marks,
         "attribute",
         "% of the people",
-        "For each target, how many people can be told their value, by whom. A bar is where fresh samples of "
-        f"other people lie, but for chance.{_tell_few(rows, content)}",
+        "For each target, the people whose value each source shows. A bar is the range in which chance "
+        f"leaves fresh samples of other people.{_name_small_targets(rows, content)}",
         tabulate(
-            "Who can tell a person's target, in percent of the people",
+            "People whose target each source shows, in percent",
             rows,
             ["target", "synthesis", *marks, "DiSCO_beyond", "DiSCO_beyond_se"],
             "attribute",
@@ -360,33 +364,33 @@ def show_disclosure(content: Content) -> Figure | None:
 
 
 def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the target that most is told of, by the figure that a policy bounds."""
+    """Name the most disclosed target by the figure that a policy bounds."""
     measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
     if not measured:
         worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
-        return f"The synthetic table tells most about {worst['target']}"
+        return f"The synthetic table discloses most about {worst['target']}"
     worst = max(measured, key=_beyond_both)
     beyond = write_figure(_beyond_both(worst), require_words("DiSCO_beyond", "attribute"))
     is_clear = _beyond_both(worst) > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0)
-    which = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
-    return f"{which} {beyond} more than from other people's records or by chance"
+    finding = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
+    return f"{finding} {beyond} more than from other people's records or by chance"
 
 
-def _tell_few(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
-    """Return a sentence that names the targets whose DiSCO few people are behind; empty if there is none."""
+def _name_small_targets(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
+    """Return a sentence on the targets whose DiSCO counts fewer than `smallest_count` people, or ""."""
     smallest, people = content["smallest_count"], content["figures"]["N_d"]
-    few = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
-    return f" Fewer than {smallest} people are behind DiSCO of {join_names(few)}." if few else ""
+    small = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
+    return f" DiSCO of {join_names(small)} counts fewer than {smallest} people." if small else ""
 
 
 def _beyond_both(row: Mapping[str, Any]) -> float:
-    """Return the figure that a policy bounds: of what is beyond chance, the smaller difference."""
+    """Return the figure that a policy bounds: the smaller of DiSCO_beyond_chance and DiSCO_excess."""
     beyond, excess = row.get("DiSCO_beyond_chance"), row.get("DiSCO_excess")
     beyond = row["DiSCO_beyond"] if beyond is None else beyond
     return float(beyond if excess is None else min(beyond, excess))
 
 
 def list_worst_by_target(content: Content) -> list[Mapping[str, Any]]:
-    """Return each target's synthesis with the largest DiSCO, the targets in their order."""
+    """Return the row of the synthesis with the largest DiSCO for each target."""
     rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
     return list(find_worst(rows, "target", "DiSCO").values())
