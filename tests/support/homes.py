@@ -19,7 +19,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from disclosure_pipeline.candidates import evaluation, measuring
+from disclosure_pipeline.candidates import measuring
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
@@ -221,7 +221,6 @@ def remember_results(folder: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, describe in (
             (charts, "_draw", repr),
-            (evaluation, "validate", repr),
             (measuring, "measure_tables", _describe_tables),
         ):
             patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
