@@ -94,7 +94,7 @@ def measure_stacked(
     """Measure GT and SD stacked in one table by `disclosure()`.
 
     `sources`: the values of `source_column` for GT and for SD. Without a `target`, only identity is measured.
-    Raise NoFigureError if a record is not of exactly one of both, or if the tables look differently coded.
+    Raise NoFigureError if a record is not from exactly one of them, or if the tables look differently coded.
     """
     source = _read_column(table, source_column)
     is_ground_truth, is_synthetic = (
@@ -124,7 +124,7 @@ Number = StrictInt | StrictFloat
 class ClauseExpectation(BatchExpectation, ABC):
     """One clause, compared with the figures of a table independently of `policy.verdict`.
 
-    So if one of both has a fault, suite and verdict disagree. The result has `observed_value` and `bound` in
+    So a fault in one of them makes suite and verdict disagree. The result has `observed_value` and `bound` in
     the measure's own unit or, without a figure, `observed_value` None and `reason`.
     """
 

@@ -89,7 +89,7 @@ def write_headline(content: Content) -> str:
         return f"Approved: {count_kept(content['clauses'])}"
     reason = find_reason(content)
     if decision == "undetermined":
-        stated = _state(reason) if reason else "no clause could be held against the figures"
+        stated = _state(reason) if reason else "no clause could be compared with the figures"
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
@@ -388,8 +388,7 @@ def _describe_frames(figures: Content) -> Iterator[str]:
                 name: value if name in LABELS else write_figure(value, find_words(name, frame))
                 for name, value in row.items()
             }
+            by_weight = ""
             if row.get("DiSCO_weighted") is not None:
-                weighted = f"; by weight, DiSCO is {written['DiSCO_weighted']} of the population"
-                yield sentence.format(**written, by_weight=weighted)
-            else:
-                yield sentence.format(**written, by_weight="")
+                by_weight = f"; by weight, DiSCO is {written['DiSCO_weighted']} of the population"
+            yield sentence.format(**written, by_weight=by_weight)
