@@ -1,4 +1,4 @@
-"""What is told of an amount to within a band, person by person and in fractions: slow, obvious and exact.
+"""Figures within a band, person by person and in fractions: slow, obvious and exact.
 
 A record is a pair of a key combination and an amount (None: missing). A band is a function: does x lie in the
 band around v?
@@ -19,7 +19,7 @@ Lies = Callable[..., bool]
 def band(
     *, share: Fraction | None = None, amount: Fraction = Fraction(0), special: Sequence[Amount] = ()
 ) -> Lies:
-    """A share of the value or an amount; missing and special values are near to themselves alone."""
+    """Return the test whether x is in the band of v; missing and special values match only themselves."""
     alone = {None, *special}
 
     def lies(x: Amount, v: Amount, *, is_level: bool = True) -> bool:
@@ -33,7 +33,7 @@ def band(
 
 
 def fits(values: Sequence[Amount], lies: Lies, size: Fraction) -> bool:
-    """Whether the band of some number holds all: if any does, then one at whose edge one of them is.
+    """Whether the band of some number holds all values: if any does, one does that has a value at its edge.
 
     That number need not occur: it may be one that would be special if it did.
     """
@@ -61,20 +61,20 @@ def claimed(person: Record, table: Table, lies: Lies, size: Fraction) -> bool:
     return bool(values) and fits(values, lies, size)
 
 
-def over_draws(told: Callable[[Table], bool], table: Table, n: int) -> Fraction:
-    """The share of all draws of n records in which something is told."""
+def over_draws(holds: Callable[[Table], bool], table: Table, n: int) -> Fraction:
+    """The share of all draws of n records for which a condition holds."""
     draws = list(combinations(table, n))
-    return Fraction(sum(map(told, draws)), len(draws))
+    return Fraction(sum(map(holds, draws)), len(draws))
 
 
-def thinned(told: Callable[[Table], Fraction], table: Table, drawn: Fraction) -> Fraction:
-    """The mean over draws in which each record is drawn by itself with this chance."""
+def thinned(holds: Callable[[Table], Fraction], table: Table, drawn: Fraction) -> Fraction:
+    """The mean over draws in which each record is drawn independently with this chance."""
     if drawn == 1:
-        return told(table)
+        return holds(table)
     mean = Fraction(0)
     for marks in product((False, True), repeat=len(table)):
         some = [record for record, mark in zip(table, marks, strict=True) if mark]
-        mean += drawn ** len(some) * (1 - drawn) ** (len(table) - len(some)) * told(some)
+        mean += drawn ** len(some) * (1 - drawn) ** (len(table) - len(some)) * holds(some)
     return mean
 
 
@@ -101,7 +101,7 @@ def is_amount(x: Amount, special: Sequence[Amount]) -> bool:
 
 
 def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) -> Fraction | None:
-    """The chance that the median of a table lies in the band; None where it has no amount."""
+    """The chance that the median of a table lies in the band; None if it has no amount."""
     amounts = [x for _, x in table if x is not None and x not in special]
     if not amounts:
         return None
@@ -112,10 +112,10 @@ def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) ->
 def mean_guess(
     person: Record, table: Table, lies: Lies, special: Sequence[Amount], n: int | None, *, by_key: bool
 ) -> Fraction:
-    """The chance of a right guess by the key's median, else by that of all; or always by that of all."""
+    """The chance of a right guess by the median of the key, else of the table; or always by the latter."""
 
     def mean(some: Table) -> tuple[Fraction, Fraction]:
-        """The chance, and that there is no amount."""
+        """Return the chance, and the chance that there is no amount."""
         amounts = [record for record in some if is_amount(record[1], special)]
         drawn = Fraction(1) if n is None else Fraction(n, len(table))
         right = thinned(lambda taken: hits(person, taken, lies, special) or Fraction(0), amounts, drawn)
@@ -136,7 +136,7 @@ def guessed(
     special: Sequence[Amount],
     n: int | None = None,
 ) -> Fraction:
-    """Right guesses, each person from a table, by the better of both ways."""
+    """Right guesses by the better strategy, each person from a table of their own."""
     triples = list(zip(people, tables, weights, strict=True))
     return max(
         sum(
@@ -156,7 +156,7 @@ def figures(
     certainties: Sequence[Fraction] = (),
     weights: Sequence[int] | None = None,
 ) -> dict[str, float]:
-    """Everything in percent of the GT records, each of some weight, and each certainty's under its number."""
+    """All figures in percent of the weighted GT records, and those of each certainty under its number."""
     weights = weights or [1] * len(gt)
     n = min(len(sd), len(gt) - 1)
     of_SD = n if len(sd) > len(gt) else None
@@ -167,12 +167,12 @@ def figures(
     def percent(total: Fraction | int) -> float:
         return float(100 * Fraction(total) / sum(weights))
 
-    def weigh(told: Sequence[Fraction | bool]) -> Fraction:
-        return sum((w * Fraction(x) for w, x in zip(weights, told, strict=True)), Fraction(0))
+    def weigh(hits_of_people: Sequence[Fraction | bool]) -> Fraction:
+        return sum((w * Fraction(x) for w, x in zip(weights, hits_of_people, strict=True)), Fraction(0))
 
-    def mean_of(told: Callable[[Record, Table], bool]) -> tuple[Fraction, Fraction]:
-        of_n = [over_draws(partial(told, person), sd, n) for person in gt]
-        of_others = [over_draws(partial(told, person), rest, n) for person, rest in own]
+    def mean_of(condition: Callable[[Record, Table], bool]) -> tuple[Fraction, Fraction]:
+        of_n = [over_draws(partial(condition, person), sd, n) for person in gt]
+        of_others = [over_draws(partial(condition, person), rest, n) for person, rest in own]
         return weigh(of_n), weigh(of_others)
 
     DiS = mean_of(lambda person, table: claimed(person, table, lies, size))

@@ -19,7 +19,7 @@ Figure = float | int
 
 
 def percent(part: int | Fraction, whole: int | Fraction) -> float:
-    """A share in percent, rounded once; nothing of nothing is not a number."""
+    """A share in percent, rounded once; NaN for 0 of 0."""
     return float(100 * Fraction(part) / Fraction(whole)) if whole else math.nan
 
 
@@ -34,24 +34,24 @@ def cap(record: Record, table: Sequence[Record]) -> Fraction:
 
 
 def one_level(table: Sequence[Record], q: Key) -> bool:
-    """Whether a key is in a table, and with one target level only."""
+    """Whether a table has a key, with a single target level."""
     return len({t for _, t in with_key(table, q)}) == 1
 
 
 def chance_of_mode(table: Sequence[Record], q: Key, t: Level) -> Fraction:
-    """The chance that t is named by a guess of a key's most frequent target level, drawn among equals."""
+    """The chance that a guess of the key's most frequent target level, drawn among ties, is t."""
     levels = [level for _, level in with_key(table, q)]
     modes = {level for level in levels if levels.count(level) == max(map(levels.count, levels))}
     return Fraction(t in modes, len(modes)) if modes else Fraction(0)
 
 
 def scaled(x: Fraction | None, base: Fraction) -> float:
-    """Where x stands between the base (0) and certainty (100)."""
+    """The place of x on a scale from the base (0) to certainty (100)."""
     return math.nan if x is None else percent(x - base, 1 - base)
 
 
 def smallest_averages(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Fraction, Fraction]:
-    """Theorems 2 and 3 of Baillargeon & Charest: over all pairs of levels, those of no GT record included."""
+    """Theorems 2 and 3 of Baillargeon & Charest: minima over all pairs, with or without GT records."""
     keys = {q for q, _ in [*gt, *sd]}
     levels = {t for _, t in [*gt, *sd]}
     return (
@@ -93,7 +93,7 @@ def cap_measures(
 
 
 def disco_chance(gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]) -> Fraction:
-    """The expected share of GT records in DiSCO if SD's target values were dealt out at random."""
+    """The expected share of GT records in DiSCO if SD's target values are permuted."""
     expected = Fraction(0)
     for (q, t), kept in zip(gt, kept_gt, strict=True):
         s_q = len(with_key(sd, q))
@@ -106,16 +106,16 @@ def disco_chance(gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[b
 def disco_of_all_permutations(
     gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]
 ) -> Fraction:
-    """The same without the formula: by dealing them out in every possible way, and counting."""
-    permuted = list(permutations([t for _, t in sd]))
+    """The same without the formula, by counting over every permutation."""
+    orders = list(permutations([t for _, t in sd]))
     disclosed = 0
-    for way in permuted:
-        dealt = [(q, t) for (q, _), t in zip(sd, way, strict=True)]
+    for targets in orders:
+        permuted = [(q, t) for (q, _), t in zip(sd, targets, strict=True)]
         disclosed += sum(
-            kept and one_level(dealt, record[0]) and record in dealt
+            kept and one_level(permuted, record[0]) and record in permuted
             for record, kept in zip(gt, kept_gt, strict=True)
         )
-    return Fraction(disclosed, len(permuted) * len(gt))
+    return Fraction(disclosed, len(orders) * len(gt))
 
 
 def individual(record: Record, gt: Sequence[Record], sd: Sequence[Record]) -> dict[str, float | bool]:

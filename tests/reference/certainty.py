@@ -1,4 +1,4 @@
-"""Certainty record by record, and the anonymity loss coefficient of it."""
+"""Certainty record by record, and the anonymity loss coefficient."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from reference.cap import Record
 def claims(
     person: Record, table: Sequence[Record], c: Fraction, n: int | None = None
 ) -> tuple[Fraction, Fraction]:
-    """The chance that something is claimed, and rightly: each record is drawn by itself, n on average.
+    """The chances of a claim and of a right claim if records are drawn independently, n on average.
 
     Claimed is what at least a share c of the records with the person's key have; missing is no level.
     """
@@ -37,7 +37,7 @@ def claims(
 def counts(
     gt: Sequence[Record], sd: Sequence[Record] | None, c: Fraction, n: int | None = None
 ) -> tuple[Fraction, Fraction]:
-    """Of how many GT records something is claimed, from SD or the others, and of how many rightly."""
+    """The numbers of GT records with a claim, and with a right claim, from SD or from the others."""
     tables = [others(gt, i) if sd is None else sd for i in range(len(gt))]
     chances = [claims(person, table, c, n) for person, table in zip(gt, tables, strict=True)]
     claimed, right = (sum(of_all, Fraction(0)) for of_all in zip(*chances, strict=True))
@@ -57,7 +57,7 @@ def decimal(number: Fraction) -> Decimal:
 
 
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
-    """ALC, of fifty digits: PRC can lie next to 1; what others tell for certain is no loss."""
+    """ALC computed with fifty digits, because PRC can be close to 1; 0 if the others' PRC is 1."""
     with localcontext(Context(prec=50)):
         # The larger table is drawn from.
         of_SD = len(gt) - 1 if len(sd) > len(gt) else None

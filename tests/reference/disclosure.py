@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Exclusions:
-    """What is not counted as disclosed. Levels are given as a value or as its label."""
+    """Exclusions. Levels are given as a value or as its label."""
 
     target_levels: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     missing_targets: bool | Sequence[str] = False
@@ -230,14 +230,14 @@ def total(table: Table) -> int:
 
 
 def percent(part: int | Fraction, whole: int | Fraction) -> float:
-    """A share as a percentage, rounded once. Nothing of nothing is not a number."""
+    """A share as a percentage, rounded once; NaN for 0 of 0."""
     if whole == 0:
         return math.nan
     return float(100 * Fraction(part) / Fraction(whole))
 
 
 def tables(d: Table, s: Table) -> dict[str, Table]:
-    """Every table that records are counted in. "pd = 1" is "one t holds every record of q", in integers."""
+    """Every table of [R App. 1]. "pd = 1" is "one t has all records of q", tested on integers."""
     result: dict[str, Table] = {name: Counter() for name in TABLES}
     d_by_key = sum_by_key(d)
     s_by_key = sum_by_key(s)
@@ -269,7 +269,7 @@ def tables(d: Table, s: Table) -> dict[str, Table]:
 
 
 def applies_to(columns: bool | Sequence[str], column: str) -> bool:
-    """Whether a choice of all columns, none, or some names this one."""
+    """Whether a choice of all, no or some columns includes this one."""
     if isinstance(columns, bool):
         return columns
     return column in columns
@@ -413,7 +413,7 @@ def one_way(reduced: Mapping[str, Table], thresholds: tuple[float, float]) -> li
 def two_way(
     disclosed: Table, ground_truth: Table, keys: Sequence[str], thresholds: tuple[float, float]
 ) -> list[Row]:
-    """The pairs of a target level and a key level that disclose because nearly everybody has both.
+    """The pairs of a key level and a target level that nearly everybody with the key level has.
 
     `disclosed` is the DiSCO table after the exclusions, `ground_truth` that of all GT records.
     """

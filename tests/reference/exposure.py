@@ -8,7 +8,7 @@ Row = tuple[Any, ...]
 
 
 def exposes(person: Row, table: Sequence[Row], keys: Sequence[int], target: int, support: int) -> bool:
-    """Whether all records that agree with the person in the keys, enough of them, have its own target."""
+    """Whether enough records agree with the person in the keys, and all of them have the person's target."""
     agreeing = [row for row in table if all(row[k] == person[k] for k in keys)]
     return len(agreeing) >= support and all(row[target] == person[target] for row in agreeing)
 
@@ -27,7 +27,7 @@ def smallest_set(
 def distribution(
     gt: Sequence[Row], sd: Sequence[Row], columns: Sequence[int], target: int, up_to: int, support: int
 ) -> tuple[list[float], list[float]]:
-    """Percent of GT records by the size of the smallest set: 1 … up_to, none. By SD, and by the others."""
+    """Percent of GT records by the size of the smallest set (1 … up_to, none), by SD and by the others."""
     by_SD, by_others = [0] * (up_to + 1), [0] * (up_to + 1)
     for i, person in enumerate(gt):
         for counts, table in ((by_SD, sd), (by_others, [*gt[:i], *gt[i + 1 :]])):
@@ -37,7 +37,7 @@ def distribution(
 
 
 def smallest_support(gt: Sequence[Row], sd: Sequence[Row], keys: Sequence[int], target: int) -> int | None:
-    """The smallest number of SD records that agree on a person whom they disclose."""
+    """The smallest number of SD records that agree on a disclosed person."""
     supports = [
         sum(all(row[k] == person[k] for k in keys) for row in sd)
         for person in gt

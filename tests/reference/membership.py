@@ -1,4 +1,4 @@
-"""Who took part, pair by pair and record by record: slow, and in fractions."""
+"""Membership inference, pair by pair and record by record: slow, and in fractions."""
 
 import math
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from math import comb
 
 
 def advantage(members: Sequence[object], others: Sequence[object], sd: Sequence[object]) -> Fraction:
-    """The share of members in SD, less that of the others."""
+    """The share of members in SD minus that of the others."""
     shares = [Fraction(sum(record in sd for record in table), len(table)) for table in (members, others)]
     return shares[0] - shares[1]
 
 
 def found_at(members: Sequence[int], others: Sequence[int], rate: Fraction) -> Fraction:
-    """The share of members nearer than a distance that the rate of the others is within, ties by their share.
+    """The share of members within the distance of `rate` of the others, counting a share of ties.
 
     The nearest distances are taken first, whole as long as that leaves some of the rate.
     """
@@ -37,5 +37,5 @@ def nearer(members: Sequence[int], others: Sequence[int]) -> Fraction:
 
 
 def at_most(part: int, whole: int, share: float) -> float:
-    """The chance of so many of the whole, or fewer."""
+    """The binomial chance of at most that many."""
     return math.fsum(comb(whole, k) * share**k * (1 - share) ** (whole - k) for k in range(part + 1))

@@ -6,17 +6,17 @@ from fractions import Fraction
 
 Row = tuple[object, ...]
 
-STEPS = 65_536  # values are told apart by so many steps in the range of their middle nine tenths
+STEPS = 65_536  # resolution of values within the range of their middle nine tenths
 
 
 def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
-    """The mean of the places that a value has among all of them in order; they count from 1."""
+    """The mean of the positions, from 1, that a value has among all values in order."""
     below = sum(other is not None and other < value for other in pooled)  # type: ignore[operator]
     return below + Fraction(sum(other == value for other in pooled) + 1, 2)
 
 
 def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """The 5 and 95 % quantiles of the values that are there."""
+    """The 5 and 95 % quantiles of the non-missing values."""
     values = sorted(Fraction(value) for value in column if value is not None)  # type: ignore[call-overload]
     low, high = (
         next(
@@ -29,7 +29,7 @@ def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
 
 
 def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """The 5 and 95 % quantiles of the values that are there; the smallest and largest where these are one."""
+    """The 5 and 95 % quantiles of the non-missing values; if equal, the smallest and the largest."""
     low, high = quantiles(pooled)
     if low < high:
         return low, high
@@ -63,7 +63,7 @@ def column_distance(
 def distances(
     row: Row, other: Row, gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]
 ) -> tuple[Fraction, ...]:
-    """The sums over the columns, by ranks, by values and of those that disagree."""
+    """The sums over the columns: by ranks, by values, and the number of columns that disagree."""
     columns = [
         column_distance(
             mine,
@@ -79,14 +79,14 @@ def distances(
 
 @dataclass
 class Nearness:
-    """The share of GT records that are nearer to SD, and that are much nearer, over the other way round."""
+    """The share of GT records nearer to SD, and the share much nearer minus that nearer to the others."""
 
     nearer: Fraction
     much_nearer: Fraction
 
 
 def nearness(gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]) -> list[Nearness]:
-    """By ranks, by values and by columns, of an SD that has a record less than GT."""
+    """The shares by ranks, by values and by columns, for an SD with one record less than GT."""
     assert len(sd) == len(gt) - 1
     kinds = [Nearness(Fraction(0), Fraction(0)) for _ in range(3)]
     for i, person in enumerate(gt):

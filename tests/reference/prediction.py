@@ -1,4 +1,4 @@
-"""Prediction risk the slow and obvious way: one record after the other, distances as they are defined."""
+"""Prediction risk, record by record, with distances by their definition: slow and obvious."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ EQUAL = 1 + 1e-9
 
 
 def order(level: Value) -> tuple[bool, object]:
-    """Levels in their order, missing last."""
+    """The levels in order, missing last."""
     return (level is None, level)
 
 
@@ -28,7 +28,7 @@ def spread(numbers: Sequence[float], fallback: Sequence[float]) -> tuple[float, 
 
 
 class Distance:
-    """How far two records are from each other in the keys."""
+    """The distance of two records in the keys."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def nearest(record: Record, known: Sequence[Record], distance: Distance) -> list
 
 
 def guess(voters: Sequence[Record], target: str) -> tuple[Value, dict[Hashable, Fraction]]:
-    """The level with most votes, of several the first; and the confidence in each level."""
+    """The level with most votes, the first of ties, and the confidence in each level."""
     votes = Counter(voter[target] for voter in voters)
     most = max(votes.values())
     winner = min((level for level, count in votes.items() if count == most), key=order)
@@ -107,7 +107,7 @@ def classification(
     tau: float,
     same_size: tuple[Sequence[int], Sequence[Sequence[int]]],
 ) -> tuple[dict[str, float], list[dict[str, object]]]:
-    """The figures, and the outcome of each record; from GT every record is predicted by all others.
+    """The figures, and the outcome of each record; a GT record is predicted from all others.
 
     `same_size`: the SD records, and for each GT record the GT records, that are learned from where both
     tables are to have equally many.

@@ -80,7 +80,7 @@ def looked_up(
 
 
 def rounded(share: Fraction | None) -> float:
-    """A share as a float; not a number where there is none."""
+    """A share as a float; NaN if there is none."""
     return math.nan if share is None else float(share)
 
 

@@ -1,4 +1,4 @@
-"""What a candidate adds to what is published, record by record: slow and obvious."""
+"""Releases over time, record by record: slow and obvious."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from reference.copies import Row, copies
 
 
 def found_in(first: Sequence[Row], others: Sequence[Row]) -> tuple[float, float]:
-    """Percent of the first table's records that stand in it once and are in the others; and what is expected.
+    """Percent of the first table's records that are unique and in the others, and the expected one.
 
-    A fresh table of as many records holds at most so many, and so do columns that are drawn apart.
+    Expected is what a fresh table of equal size, or independently drawn columns, hold at most.
     """
     figures = copies(first, others)
     apart = sum(1 - math.exp(-len(others) * by_columns(row, first)) for row in first if first.count(row) == 1)
@@ -18,7 +18,7 @@ def found_in(first: Sequence[Row], others: Sequence[Row]) -> tuple[float, float]
 
 
 def by_columns(row: Row, table: Sequence[Row]) -> float:
-    """The chance of a record if each column were drawn for itself."""
+    """The chance of a record if each column is drawn independently."""
     columns = range(len(row))
     return math.prod(sum(other[k] == row[k] for other in table) / len(table) for k in columns)
 

@@ -1,4 +1,4 @@
-"""Minimal sample uniques and SUDA's scores, set by set: what asks for uniqueness in one table alone."""
+"""Minimal sample uniques and SUDA's scores, set by set: uniqueness in a single table."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -9,7 +9,7 @@ Row = tuple[Any, ...]
 
 
 def minimal_sample_uniques(table: Sequence[Row], person: int, most: int) -> list[tuple[int, ...]]:
-    """The sets of up to so many columns that nobody else agrees in, none of them a part of another."""
+    """The minimal sets of up to `most` columns in which nobody else agrees with the record."""
     minimal: list[tuple[int, ...]] = []
     for size in range(1, most + 1):
         for columns in combinations(range(len(table[person])), size):

@@ -1,4 +1,4 @@
-"""A survey of a population, record by record: slow, obvious, and summed over every F that is possible."""
+"""A survey of a population, record by record: slow, obvious, and summed over every possible F."""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def right(records: int, people: float, power: int = 1) -> float:
 
 
 def people_with(gt: Sequence[Record], weights: Sequence[float], q: Key) -> float:
-    """The people whom the records with these keys stand for."""
+    """The people that the records with these keys represent."""
     return math.fsum(weight for record, weight in zip(gt, weights, strict=True) if record[0] == q)
 
 
@@ -38,7 +38,7 @@ def risk(gt: Sequence[Record], weights: Sequence[float]) -> list[float]:
 
 
 def right_matches(gt: Sequence[Record], weights: Sequence[float]) -> float:
-    """The share of right ones among the matches of people with exactly one record."""
+    """The share of right matches among the matches of people with exactly one record."""
     alone = [q for q, _ in gt if len(with_key(gt, q)) == 1]
     others = [weight - 1 for (q, _), weight in zip(gt, weights, strict=True) if len(with_key(gt, q)) == 2]
     wrong = max(0.0, math.fsum(others))
@@ -51,22 +51,23 @@ def figures(
     sd: Sequence[Record],
     kept: Sequence[bool] | None = None,
 ) -> dict[str, float]:
-    """The figures of the frames, but for weighted shares: in percent of the records."""
+    """The figures of the frames, except weighted shares, in percent of the records."""
     kept = [True] * len(gt) if kept is None else kept
     alone = [i for i, (q, _) in enumerate(gt) if len(with_key(gt, q)) == len(with_key(sd, q)) == 1]
     of_record = risk(gt, weights)
-    told: dict[Key, int] = {}
+    disclosed_by_key: dict[Key, int] = {}
     for (q, t), left in zip(gt, kept, strict=True):
         if left and one_level(sd, q) and with_key(sd, q)[0][1] == t:
-            told[q] = told.get(q, 0) + 1
+            disclosed_by_key[q] = disclosed_by_key.get(q, 0) + 1
     spreads = {
         q: right(len(with_key(gt, q)), people_with(gt, weights, q), 2)
         - right(len(with_key(gt, q)), people_with(gt, weights, q)) ** 2
         for q in {q for q, _ in gt}
     }
     named = math.fsum(of_record[i] for i in alone)
-    disclosed_rightly = math.fsum(
-        number * right(len(with_key(gt, q)), people_with(gt, weights, q)) for q, number in told.items()
+    disclosed_correctly = math.fsum(
+        number * right(len(with_key(gt, q)), people_with(gt, weights, q))
+        for q, number in disclosed_by_key.items()
     )
     return {
         "people": math.fsum(weights),
@@ -74,9 +75,9 @@ def figures(
         "right_identifications": named,
         "repU_population": 100 * named / len(gt),
         "repU_population_se": 100 * math.sqrt(max(0, sum(spreads[gt[i][0]] for i in alone))) / len(gt),
-        "DiSCO_population": 100 * disclosed_rightly / len(gt),
+        "DiSCO_population": 100 * disclosed_correctly / len(gt),
         "DiSCO_population_se": 100
-        * math.sqrt(max(0, sum(number**2 * spreads[q] for q, number in told.items())))
+        * math.sqrt(max(0, sum(number**2 * spreads[q] for q, number in disclosed_by_key.items())))
         / len(gt),
     }
 
@@ -92,7 +93,7 @@ def weighted(
     for i, (q, t) in enumerate(gt):
         of_q, others = with_key(sd, q), [*gt[:i], *gt[i + 1 :]]
         n = size(gt, sd)
-        is_told = one_level(sd, q) and of_q[0][1] == t
+        is_disclosed = one_level(sd, q) and of_q[0][1] == t
         alone = len(with_key(gt, q)) == 1
         by_others = disclosed((q, t), others, n)
         s_q, s_t = len(of_q), sum(level == t for _, level in sd)
@@ -107,8 +108,8 @@ def weighted(
             "Dorig": one_level(gt, q),
             "iS": bool(of_q),
             "DiS": one_level(sd, q),
-            "DiSCO": is_told,
-            "DiSDiO": is_told and one_level(gt, q),
+            "DiSCO": is_disclosed,
+            "DiSDiO": is_disclosed and one_level(gt, q),
             "iS_others": in_draw((q, t), others, n),
             "iS_beyond": in_draw((q, t), sd, n) - in_draw((q, t), others, n),
             "DiSCO_others": by_others,
@@ -116,7 +117,7 @@ def weighted(
             "CAPd": cap((q, t), gt),
             "DCAP": cap((q, t), sd),
             "DiSCO_chance": by_chance,
-            "DiSCO_excess": is_told - by_chance,
+            "DiSCO_excess": is_disclosed - by_chance,
             "DCAP_others": DCAP_others,
             "DCAP_beyond": attributed((q, t), sd, len(sd), n) - DCAP_others,
         }

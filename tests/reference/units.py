@@ -9,7 +9,7 @@ from reference.nearest import Row, distances
 
 
 def owners(row: object, gt: Sequence[object], units: Units) -> set[Hashable]:
-    """The units that have a record like this."""
+    """The units that have an equal record."""
     return {unit for record, unit in zip(gt, units, strict=True) if record == row}
 
 
@@ -38,7 +38,7 @@ def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str
 
 
 def alone_like(row: object, i: int, j: int, gt: Sequence[object], units: Units) -> list[int]:
-    """Record j alone, if only its unit has it once the unit of record i is left out."""
+    """Record j if, without the unit of record i, only one unit has it."""
     rest = {unit for record, unit in zip(gt, units, strict=True) if record == row and unit != units[i]}
     return [j] if rest == {units[j]} else []
 
@@ -57,7 +57,7 @@ def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence
 
 
 def household_risk(gt: Sequence[object], units: Units, sd: Sequence[object]) -> tuple[float, float]:
-    """Percent of records, and of units of which one record at least is found."""
+    """Individual risk in percent of records, and household risk in percent of units."""
     risk = [Fraction(row in sd, gt.count(row)) for row in gt]
     unfound: dict[Hashable, Fraction] = {}
     for unit, of_record in zip(units, risk, strict=True):
