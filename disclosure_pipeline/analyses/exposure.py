@@ -21,7 +21,7 @@ from disclosure_pipeline.analyses.key_set_tree import (
     Synthesis,
 )
 from disclosure_pipeline.analyses.key_sets import join_names
-from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
@@ -225,7 +225,7 @@ def _prepare(
         place=tuple(order),
         targets=tuple(
             ExposureTarget.from_column(
-                _column(coded[name]), guess_is_impossible(coded[name]), positions.get(name), syntheses
+                _column(coded[name]), mark_unguessable(coded[name]), positions.get(name), syntheses
             )
             for name in target_names
         ),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
@@ -133,7 +133,7 @@ def nearest_guess(
     for name in numeric_names:
         if name not in tables.keys:
             raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
-        if tables.grouping.grouped(name):
+        if tables.grouping.groups_column(name):
             raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
     columns = tables.code(tables.keys)
     numbers = [_places(column, tables) if column.name in numeric_names else None for column in columns]
@@ -301,7 +301,7 @@ def anonymity_loss(
     q = combine_columns(key_columns)
     rows = {}
     for target in target_columns:
-        no_guess = guess_is_impossible(target)
+        no_guess = mark_unguessable(target)
         for synthesis, f in enumerate(frequency_tables(q, target.codes, target.size), start=1):
             attack, others = (
                 {c: _count_claims(f, c, no_guess, from_others=from_others) for c in CERTAINTIES}

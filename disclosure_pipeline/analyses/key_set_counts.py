@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import KeyCounts, count_keys
-from disclosure_pipeline.counting.memory.radix import Limits, add, radix
+from disclosure_pipeline.counting.memory.radix import Limits, build_radix, sum_readers
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -116,7 +116,7 @@ def _pack(targets: Sequence[CodedColumn], group: Sequence[int], records: Sequenc
             targets[i].reader(table, np.arange(targets[i].size, dtype=np.uint64) << np.uint64(end - width))
             for i, end, width in zip(group, ends, widths, strict=True)
         ]
-        add(readers, slice(0, len(out)), out)
+        sum_readers(readers, slice(0, len(out)), out)
     return Packed(tuple(group), guards, fill, words)
 
 
@@ -127,11 +127,11 @@ def _count_key_set(
     records: Sequence[int],
     most: int,
 ) -> KeySetCounts:
-    keys = radix(columns, records, min(most, sum(records)))
+    keys = build_radix(columns, records, min(most, sum(records)))
     dtype = np.min_scalar_type(keys.size)
     q = [np.empty(number, dtype=dtype) for number in records]
     for table, out in enumerate(q):
-        add(keys.readers(table, 1, dtype), slice(0, len(out)), out)
+        sum_readers(keys.readers(table, 1, dtype), slice(0, len(out)), out)
     counts = [_count_codes(of_table, keys.size) for of_table in q]
     examples = [_find_examples(of_table, keys.size) for of_table in q]
     syntheses = range(1, len(records))

@@ -37,8 +37,8 @@ from disclosure_pipeline.tables.record_hashes import (
     Part,
     Records,
     RecordSketch,
+    bound_difference,
     from_record,
-    least_difference,
     sketch_parts,
     stack_sketches,
     to_record,
@@ -82,7 +82,7 @@ def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
         FigureInput("all columns", Part(gate.published), is_whole=True),
         FigureInput("the keys and targets", Part(gate.measured), is_whole=True),
         *(
-            FigureInput(label, Part(columns, any(map(gate.grouping.grouped, columns)), _BITS))
+            FigureInput(label, Part(columns, any(map(gate.grouping.groups_column, columns)), _BITS))
             for label, columns in as_measured
         ),
         *(FigureInput(label, Part(columns, bits=_BITS)) for label, columns in as_they_are),
@@ -129,7 +129,7 @@ class SketchedTable:
         """
         for position, figure_input in enumerate(inputs):
             sketch = self.sketches[position]
-            difference = least_difference(sketch, other.sketches[position])
+            difference = bound_difference(sketch, other.sketches[position])
             if position == 0 and difference == 0:
                 return None
             if 0 < difference < smallest_count and (

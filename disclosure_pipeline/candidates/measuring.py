@@ -137,7 +137,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
     By synthesis, or of all of them as one table. Repeats are none of them: how often a fresh table repeats
     itself follows from GT, of which it is one.
     """
-    tables = opened.stacked() if stacked else opened
+    tables = opened.stack_syntheses() if stacked else opened
     columns = code_shared_columns(tables, gate.grouping, report_progress)
     _, records = count_record_sets(tables, [], columns, gate.targets)
     units = None
@@ -145,7 +145,7 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
         of_units = opened.with_columns([gate.unit])
         names = [column.name for column in columns]
-        units = read_units(of_units.stacked() if stacked else of_units, plan, report_progress, names)
+        units = read_units(of_units.stack_syntheses() if stacked else of_units, plan, report_progress, names)
         records = count_sets_by_unit(records, units)
     copies, _ = measure_copies(tables, columns, records, units, seed)
     per_unit = units.records_per_unit if units else 1

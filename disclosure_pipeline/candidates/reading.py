@@ -262,9 +262,9 @@ def open_candidate(folders: GateFolders, candidate: CandidateTables) -> Iterator
 
 def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
     """Return how the numbers that the gate groups are grouped for these tables: as they are measured."""
-    names = [name for name in gate.measured if gate.grouping.grouped(name)]
+    names = [name for name in gate.measured if gate.grouping.groups_column(name)]
     return {
-        column.name: Groups(gate.grouping.edges_of(column), gate.columns[column.name].special_values)
+        column.name: Groups(gate.grouping.find_edges(column), gate.columns[column.name].special_values)
         for column in opened.code(names, gate.grouping, report_progress)
     }
 

@@ -27,7 +27,7 @@ from disclosure_pipeline.runtime.files import (
     sync_folder,
     write_json,
 )
-from disclosure_pipeline.tables.files import FORMATS, suffix_of
+from disclosure_pipeline.tables.files import FORMATS, find_suffix
 from disclosure_pipeline.tables.sources import LinkedSource, Source
 
 CLAIMS = "claims.yaml"
@@ -130,7 +130,7 @@ class Store:
 
     def stored_path(self, file: StoredFile) -> Path:
         """Return where the bytes of a snapshot's file lie."""
-        return self.root / "objects" / f"{file.sha256}{suffix_of(file.name) or ''}"
+        return self.root / "objects" / f"{file.sha256}{find_suffix(file.name) or ''}"
 
     def candidate_folder(self, candidate: str) -> Path:
         """Return the folder of a candidate's records."""
@@ -324,7 +324,7 @@ def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...
         return [(file,) for file in snapshot.files]
     halves: dict[str, dict[str, StoredFile]] = {}
     for file in snapshot.files:
-        stem = file.name.removesuffix(suffix_of(file.name) or "")
+        stem = file.name.removesuffix(find_suffix(file.name) or "")
         kind = next((kind for kind in LINKED if stem.startswith(kind)), "")
         of_synthesis = halves.setdefault(stem.removeprefix(kind), {})
         if not kind or kind in of_synthesis:

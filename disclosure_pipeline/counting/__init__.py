@@ -1,1 +1,1 @@
-"""Counting: opens tables by one of the engines, and returns the same integers from each."""
+"""Counting: each engine opens tables and returns the same integers."""

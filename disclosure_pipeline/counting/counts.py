@@ -1,4 +1,4 @@
-"""Requests to an engine, and the counts that it returns: integers that add up over keys."""
+"""Requests to an engine, and the counts it returns: integers that add up over key combinations."""
 
 from __future__ import annotations
 
@@ -46,11 +46,10 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 @dataclass(frozen=True)
 class Target:
-    """A target column, the cells to exclude, and which cells to list.
+    """A target column, the cells to exclude, and the cells to list.
 
-    The DiSCO cells of more GT records than `list_cells_above` are listed one by one. What is claimed with
-    less than certainty is counted for each of the `certainties`. `band`: which levels lie in whose band,
-    where those are counted.
+    DiSCO cells of more than `list_cells_above` GT records are listed one by one. Claims made with less than
+    certainty are counted for each of the `certainties`, claims of a band only if there is a `band`.
     """
 
     column: CodedColumn
@@ -60,26 +59,26 @@ class Target:
     band: Band | None = None
 
     def sizes(self, synthesis: int) -> Sizes:
-        """Return the numbers of records of GT and of a synthesis; of all, where some of them are counted."""
+        """Return the numbers of records of GT and a synthesis, those outside a counted part included."""
         return Sizes(total(self.column.counts[0]), total(self.column.counts[synthesis]))
 
     @property
     def all_sizes(self) -> list[Sizes]:
-        """The same of each synthesis."""
+        """The sizes with each synthesis."""
         return [self.sizes(synthesis) for synthesis in range(1, len(self.column.tables))]
 
     @property
     def no_guess(self) -> Mask:
-        """Marks the levels that nobody guesses (shape: codes)."""
-        return guess_is_impossible(self.column)
+        """The mark of the level that nobody guesses (shape: codes)."""
+        return mark_unguessable(self.column)
 
     def occurring_no_guess(self, synthesis: int) -> Mask | None:
-        """Return `no_guess`, or None where no record of GT or of this synthesis has such a level."""
+        """Return `no_guess`, or None if no record of GT or of this synthesis has that level."""
         counts = self.column.counts
         return self.no_guess if (self.no_guess & (counts[0] + counts[synthesis] > 0)).any() else None
 
-    def occurring_levels(self, synthesis: int) -> int:
-        """Return the number of levels that occur in GT or in this synthesis, missing among them."""
+    def count_occurring_levels(self, synthesis: int) -> int:
+        """Count the levels that occur in GT or in this synthesis, missing included."""
         counts = self.column.counts
         return int(((counts[0] > 0) | (counts[synthesis] > 0)).sum())
 
@@ -93,9 +92,9 @@ class Target:
 class CountRequest:
     """The columns whose combinations are counted, and the targets whose levels are counted within each.
 
-    `together`: whether to count what all syntheses disclose as one release, too. `by_level`: the places of
-    keys by whose levels people are counted, too; without targets. `without_each`: whether to look for copies
-    by all keys but each one, too.
+    `together`: also count what all syntheses disclose as one release. `by_level`: positions of keys by whose
+    levels people are counted as well; only without targets. `without_each`: also look for copies by all keys
+    but one, for each key.
     """
 
     keys: Sequence[CodedColumn]
@@ -110,56 +109,64 @@ class CountRequest:
         return [*self.keys, *(target.column for target in self.targets)]
 
 
-def columns_of_requests(requests: Sequence[CountRequest]) -> list[CodedColumn]:
-    """Return the columns of several requests; one that they share comes once if it is one object."""
+def gather_columns(requests: Sequence[CountRequest]) -> list[CodedColumn]:
+    """Return the columns of several requests, each object once."""
     return list({id(column): column for request in requests for column in request.columns}.values())
 
 
 def count_without_each(
     requests: Sequence[CountRequest],
     count: Callable[[Sequence[CountRequest]], Sequence[DisclosureCounts]],
-    at_once: Callable[[CountRequest], bool] = lambda request: False,
+    supports_without_each: Callable[[CountRequest], bool] = lambda request: False,
 ) -> list[DisclosureCounts]:
-    """Count by `count`; unless it counts them `at_once`, all keys but each one are a request of their own."""
-    whole, sets = list[CountRequest](), list[list[CountRequest]]()
+    """Count the requests by `count`, with a request of its own for each key left out.
+
+    A request that `count` supports `without_each` is passed on unchanged.
+    """
+    whole, partial_requests = list[CountRequest](), list[list[CountRequest]]()
     for request in requests:
-        keys = request.keys if request.without_each and not at_once(request) else ()
-        sets.append([CountRequest([*keys[:k], *keys[k + 1 :]]) for k in range(len(keys)) if len(keys) > 1])
+        keys = request.keys if request.without_each and not supports_without_each(request) else ()
+        partial_requests.append(
+            [CountRequest([*keys[:k], *keys[k + 1 :]]) for k in range(len(keys)) if len(keys) > 1]
+        )
         whole.append(replace(request, without_each=False) if keys else request)
-    counted = iter(count([*whole, *chain.from_iterable(sets)]))
-    of_whole = list(islice(counted, len(whole)))
+    counted = iter(count([*whole, *chain.from_iterable(partial_requests)]))
+    whole_counts = list(islice(counted, len(whole)))
     return [
-        replace(counts, without=tuple(tuple(map(found_copies, next(counted).keys)) for _ in of_request))
-        if of_request
+        replace(counts, without=tuple(tuple(map(select_copies, next(counted).keys)) for _ in without_each))
+        if without_each
         else counts
-        for counts, of_request in zip(of_whole, sets, strict=True)
+        for counts, without_each in zip(whole_counts, partial_requests, strict=True)
     ]
 
 
-def found_copies(keys: WholeRecordCounts) -> FoundCopies:
-    """Return the copies by these keys."""
+def select_copies(keys: WholeRecordCounts) -> FoundCopies:
+    """Return the counts of copies by these keys."""
     return FoundCopies(keys.unique_hits, keys.people)
 
 
-def guess_is_impossible(target: CodedColumn) -> Mask:
-    """Mark the level of a target that nobody guesses, missing (shape: its codes).
+def mark_unguessable(target: CodedColumn) -> Mask:
+    """Mark the level that nobody guesses: missing (shape: the target's codes).
 
-    A level of SD that no GT record has is a guess, and a wrong one: an intruder cannot know that GT lacks it.
+    An SD level that no GT record has is a guess, and a wrong one: an intruder cannot know that GT lacks it.
     """
     return np.arange(target.size) == target.missing
 
 
-def sample_positions(records: Sequence[int], most: int, seed: int) -> list[IntArray | None]:
-    """Draw at most so many positions of tables of so many `records`, ascending; None for all of them."""
+def sample_positions(records: Sequence[int], limit: int, seed: int) -> list[IntArray | None]:
+    """Draw at most `limit` record positions of each table, ascending; None stands for all its records.
+
+    `records` are the tables' numbers of records.
+    """
     return [
-        None if number <= most else _draw_positions(number, most, seed, table)
+        None if number <= limit else _draw_positions(number, limit, seed, table)
         for table, number in enumerate(records)
     ]
 
 
-@lru_cache(maxsize=8)  # each measure of a table draws the same ones, which takes as long as to count them
-def _draw_positions(records: int, most: int, seed: int, table: int) -> IntArray:
-    drawn: IntArray = np.sort(np.random.default_rng([seed, table]).choice(records, most, replace=False))
+@lru_cache(maxsize=8)  # every measure of a table draws the same ones, and drawing takes as long as counting
+def _draw_positions(records: int, limit: int, seed: int, table: int) -> IntArray:
+    drawn: IntArray = np.sort(np.random.default_rng([seed, table]).choice(records, limit, replace=False))
     drawn.flags.writeable = False
     return drawn
 
@@ -169,10 +176,10 @@ TABLES = tuple(field.name for field in fields(DisclosureTables))
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """Counts of the keys of one synthesis, whatever the target.
+    """Counts of the keys in one synthesis, whatever the target.
 
-    Where the keys are all columns that the tables share, these are the copies: `shared.SD_in_GT` of them, of
-    which `unique_hits.hits` are of a record that no other GT record equals.
+    If the keys are all columns that the tables share, these are copies: `shared.SD_in_GT` in all, and
+    `unique_hits.hits` copies of a record that no other GT record equals.
     """
 
     uniques: Uniques
@@ -182,17 +189,17 @@ class KeyCounts:
 
     @property
     def people(self) -> PeopleCounts:
-        """GT records that are alone with their keys, and how many of them are found in SD."""
+        """The GT records that are alone with their keys, and how many of them are found in SD."""
         uniques = self.uniques
         return PeopleCounts(uniques.in_GT, self.unique_hits.pairs, uniques.in_GT_of_keys_in_SD, uniques.in_SD)
 
 
 @dataclass(frozen=True)
 class Excluded:
-    """The records that exclusions take out of the tables, and those that they leave of GT and SD.
+    """The records that exclusions take out of the tables, and those that they leave.
 
-    `taken_out`: records of each of TABLES (rows) that each of STEPS takes out. `original_t`: GT records that
-    are left, by target level.
+    `taken_out`: records that each step of STEPS takes out of each table of TABLES (shape: tables, steps).
+    `original_t`: remaining GT records by target level.
     """
 
     taken_out: IntArray
@@ -202,11 +209,10 @@ class Excluded:
 
 @dataclass(frozen=True)
 class TargetCounts:
-    """Counts of one target in one synthesis. `excluded` is None where there are no exclusions.
+    """Counts of one target in one synthesis. `excluded` is None without exclusions, `bands` without a band.
 
-    `large_pairs[k]` are the GT records of DiSCO cells of more than `list_cells_above`, by level of key k *
-    size of the target + its level. `certainty` has an entry for each certainty that the target asks for.
-    `bands` is None where it has none.
+    `large_pairs[k]` are the GT records of DiSCO cells of more than `list_cells_above` records, by level of
+    key k * size of the target + target level. `certainty` has an entry for each of the target's certainties.
     """
 
     totals: Totals
@@ -219,18 +225,18 @@ class TargetCounts:
 
     @property
     def has_large_cells(self) -> bool:
-        """True if a DiSCO cell has more records than `list_cells_above`."""
+        """True if any DiSCO cell has more than `list_cells_above` records."""
         return any(len(pairs.groups) for pairs in self.large_pairs)
 
 
 @dataclass(frozen=True)
 class DisclosureCounts:
-    """All counts of the keys and the targets, the syntheses in their order.
+    """All counts of the keys and the targets, in the order of the syntheses.
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
-    level of key k * size of target i + its level; `pairs_of_key[i]` is empty where no DiSCO cell is listed.
-    `together` is None unless the request asks for it. `levels[j][i]` belongs to the request's i-th column
-    `by_level` in synthesis j + 1, `without[i][j]` to all keys but the i-th.
+    level of key k * size of target i + target level; `pairs_of_key[i]` is empty if no DiSCO cell is listed.
+    `together` is None unless requested. `levels[j][i]` belongs to the i-th column of the request's `by_level`
+    in synthesis j + 1, `without[i][j]` to all keys but the i-th.
     """
 
     keys: tuple[KeyCounts, ...]
@@ -243,9 +249,9 @@ class DisclosureCounts:
 
 @dataclass(frozen=True)
 class CountedCells:
-    """The cells of some key combinations, which `table.q` numbers from 0.
+    """The cells of some key combinations, numbered from 0 in `table.q`.
 
-    `key_levels_of` takes some of these numbers and returns the level of each key (shape: keys, numbers).
+    `key_levels_of` returns the level of each key for an array of these numbers (shape: keys, numbers).
     """
 
     table: FrequencyTable
@@ -253,7 +259,7 @@ class CountedCells:
 
 
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
-    """Count the keys from the counts of each q; an entry can stand for several `keys` of the same counts."""
+    """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
         count_shared(d_q * keys, s_q * keys),
@@ -263,7 +269,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
 
 
 def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: int) -> TargetCounts:
-    """Count `GT` key combinations of a single GT record each, and `SD` of a single SD record each.
+    """Count `GT` key combinations of a single GT record each, and `SD` ones of a single SD record each.
 
     Nothing is excluded. `keys` is the number of key columns.
     """
@@ -276,7 +282,7 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
         ds=np.zeros(2, np.int64),
         keys=number,
     )
-    nothing, levels = Grouped.empty(), target.occurring_levels(synthesis)
+    nothing, levels = Grouped.empty(), target.count_occurring_levels(synthesis)
     cells = CellTotals(
         guessed=nothing,
         DiSCO_t=nothing,
@@ -298,13 +304,13 @@ def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: i
 
 
 def can_be_summed(target: Target, synthesis: int) -> bool:
-    """Return whether sums over key combinations are enough, so that no single cell has to be looked at."""
-    drawn = target.sizes(synthesis).something_is_drawn
-    return not (target.exclusions or target.certainties or drawn)
+    """Return whether sums over key combinations are enough: no figure depends on a single cell."""
+    is_drawn = target.sizes(synthesis).something_is_drawn
+    return not (target.exclusions or target.certainties or is_drawn)
 
 
 def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:
-    """Return counts of one target in a synthesis, from its cells."""
+    """Count one target in a synthesis from its cells."""
     f, exclusions = counted.table, target.exclusions
     sizes, no_guess = target.sizes(synthesis), target.no_guess
     if not exclusions:
@@ -328,7 +334,7 @@ def count_target(counted: CountedCells, target: Target, synthesis: int) -> Targe
         guesses = guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool))
     return TargetCounts(
         totals,
-        cell_totals(f, d, DiSCO.where, target.occurring_levels(synthesis), guesses.named),
+        cell_totals(f, d, DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
         pairs_in_large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
         excluded,
         baselines,

@@ -1,10 +1,10 @@
-"""The engines by name. Nothing is imported here, so that the command line can list them at once."""
+"""The engines by name. Imports nothing, so that the command line lists them without delay."""
 
 from __future__ import annotations
 
 DATABASE = "://"
 
-# Name -> class. Every URL is that of a database.
+# Name -> class. Every URL means a database.
 ENGINES = {
     "memory": "disclosure_pipeline.counting.memory.engine.MemoryEngine",
     "partitioned": "disclosure_pipeline.counting.partitioned.opened_files.PartitionedEngine",
@@ -13,5 +13,5 @@ ENGINES = {
 
 
 def list_engines() -> list[str]:
-    """Return the names of the engines that are no URLs."""
+    """Return the names of all engines but the databases, which are named by URLs."""
     return [name for name in ENGINES if name != DATABASE]

@@ -1,7 +1,7 @@
 """The one way to open tables: an engine, found by its name, opens whatever holds GT and its syntheses.
 
-Every engine has the protocol `Engine`, and what it opens that of `OpenedTables`. What needs every record at
-once reads the tables into memory, wherever they are.
+Every engine implements `Engine`, and returns `OpenedTables`. Analyses that need every record at once read the
+tables into memory, wherever they are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from disclosure_pipeline.tables.sources import (
     DuckDBSource,
     Location,
     SqlSource,
-    bytes_needed,
+    estimate_bytes,
     is_location,
 )
 
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 class OpenedTables(Protocol):
     """GT (first) and its syntheses, opened by an engine.
 
-    Library, command line and gate measure nothing else, and know no engine.
+    Library, command line and gate measure only these, and know no engine.
     """
 
     @property
     def engine_description(self) -> str:
-        """Return which engine counts, and why that one."""
+        """The engine that counts, and why it was chosen."""
 
     @property
     def columns(self) -> tuple[tuple[Any, ...], ...]:
@@ -64,51 +64,51 @@ class OpenedTables(Protocol):
 
     @property
     def ledger(self) -> tuple[Change, ...]:
-        """Return what was changed to compare the tables."""
+        """The changes made to values so that the tables can be compared."""
 
     @property
     def frames(self) -> tuple[pd.DataFrame, ...] | None:
-        """The tables as frames where an engine has them in memory, else None."""
+        """The tables as frames if the engine has them in memory, else None."""
 
     def code(self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress) -> list[CodedColumn]:
         """Return columns as codes over the levels of all tables, not grouped yet.
 
-        InputError where their values cannot be compared, or not grouped as requested.
+        Raise InputError if their values cannot be compared, or cannot be grouped as `grouping` says.
         """
 
     def count(self, requests: Sequence[CountRequest], on_progress: OnProgress) -> list[DisclosureCounts]:
-        """Count the records by columns that were coded here, grouped or not."""
+        """Count the records by columns coded here, grouped or not."""
 
-    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
         """Return each (synthesis, column) whose values identify records; `columns` are coded, not grouped."""
 
-    def stacked(self) -> OpenedTables:
-        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
+    def stack_syntheses(self) -> OpenedTables:
+        """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
 
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Return columns that were coded here, not grouped, with a code for each of some records.
+    def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
+        """Return columns coded here (not grouped) with codes of single records.
 
-        At most so many of each table, drawn by the seed.
+        At most `limit` records of each table, drawn by the seed.
         """
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return GT records' distances to the nearest ones, for each comparison that is drawn by the seed.
+        """Return the distances of GT records to the nearest records, for each comparison drawn by the seed.
 
-        Of columns that were coded here, not grouped: see `nearest_distances`.
+        `columns` were coded here and are not grouped: see `nearest_distances`.
         """
 
-    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """Return at most so many records of each table by number, invented ones if none can be had."""
+    def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
+        """Draw at most `limit` records of each table; an engine that holds no records makes them up."""
 
     def only(self, tables: Sequence[int]) -> OpenedTables:
-        """Return some tables, by number and in this order; columns that were coded here can be counted."""
+        """Return some of the tables, by number and in this order; columns already coded stay valid."""
 
     def with_columns(self, names: Sequence[Any]) -> OpenedTables:
-        """Return the tables, of the columns that were coded here, with these of GT, empty in SD."""
+        """Return the tables, reduced to the columns coded here, with these GT columns added, empty in SD."""
 
 
 class ReadTable(Protocol):
-    """A table in canonical form, to be opened by the engine that read it."""
+    """A table in canonical form, which the engine that read it can open."""
 
     @property
     def records(self) -> int:
@@ -116,11 +116,11 @@ class ReadTable(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the columns."""
 
     @property
     def ledger(self) -> tuple[Change, ...]:
-        """Return what was changed for the canonical form."""
+        """The changes made to values for the canonical form."""
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -128,21 +128,21 @@ class ReadTable(Protocol):
 
     @property
     def sha256(self) -> str:
-        """The hash of its content, whatever the order of records: of records where these can be had."""
+        """The hash of the content, whatever the order of records; in a database, of each column's values."""
 
     def count_levels(self, name: str) -> IntArray:
-        """Return the number of records with each value of a column, in any order."""
+        """Count the records with each value of a column, in any order."""
 
     def keep_columns(self, names: Collection[str]) -> ReadTable:
-        """Return the table without its other columns."""
+        """Return the table reduced to these columns."""
 
 
 class Engine(Protocol):
-    """A way to count. All engines give the same figures; they differ in where the records are meanwhile.
+    """A way to count. All engines give the same figures; they differ in where they keep the records.
 
-    `name` is what it is found by (of a database the URL), `description` the same without a secret, or why it
-    was chosen. `holds_frames`: opened tables are frames in memory. `gives_records`: records can be had of a
-    table that was read; False where they stay in a database, which reads them again and again.
+    `name` finds it (a database by its URL); `description` is the name without secrets, or with the reason for
+    the choice. `holds_frames`: opened tables are frames in memory. `gives_records`: tables that were read
+    return single records; False if they stay in a database, which reads them again for every query.
     """
 
     name: str
@@ -155,15 +155,14 @@ class Engine(Protocol):
     ) -> AbstractContextManager[OpenedTables]:
         """Open GT, its syntheses and perhaps a holdout: frames, files or tables of a database.
 
-        `names` are the tables' in messages. Files have no types, or other ones than their fellows: what
-        their columns hold is inferred from all of them; those of `numeric` hold numbers. InputError as
-        `disclosure()`.
+        Messages call the tables by `names`. Column types of files are inferred from all tables; columns of
+        `numeric` hold numbers. Raise InputError as `disclosure()` does.
         """
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> ReadTable:
-        """Read a table in canonical form. What is kept of it on disk is gone with the stack.
+        """Read a table in canonical form. Its temporary files are removed when the stack closes.
 
-        ContractError where it breaks its contract, InputError as `read_raw`.
+        Raise ContractError if it breaks its contract, InputError as `read_raw` does.
         """
 
     def open_read(self, tables: Sequence[Any]) -> AbstractContextManager[OpenedTables]:
@@ -171,22 +170,22 @@ class Engine(Protocol):
 
 
 def find_engine(name: str, description: str = "") -> Engine:
-    """Return the engine of a name, described by it unless otherwise; KeyError where there is none."""
+    """Return the engine of this name, or raise KeyError. `description` is the name by default."""
     module, _, kind = ENGINES[DATABASE if DATABASE in name else name].rpartition(".")
     engine: type[Any] = getattr(import_module(module), kind)
     return cast(Engine, engine(name, description or name))
 
 
-_SHARE_OF_FREE = 0.5  # of the memory that is free; the rest is for whoever else needs it
+_SHARE_OF_FREE = 0.5  # of the free memory; other processes need the rest
 
 
 @contextmanager
 def open_tables(
     ground_truth: Any, synthetic: Any, engine: str, numeric: Collection[Any] = (), holdout: Any = None
 ) -> Iterator[OpenedTables]:
-    """Open frames, files or tables of a database by an engine, which is chosen if it is "auto".
+    """Open frames, files or tables of a database by an engine; "auto" chooses one.
 
-    `numeric` and errors as `Engine.open`; a holdout comes last.
+    `numeric` and errors are those of `Engine.open`; a holdout comes last.
     """
     if not isinstance(engine, str) or not (engine in {"auto", *list_engines()} or DATABASE in engine):
         raise InputError(
@@ -195,7 +194,7 @@ def open_tables(
         )
     if not (is_location(synthetic) or is_ibis(synthetic) or is_frame(synthetic)):
         if not isinstance(synthetic, Sequence) or not synthetic:
-            as_frames(ground_truth, synthetic)  # says what is wrong
+            as_frames(ground_truth, synthetic)  # raises the InputError
         syntheses = list(synthetic)
     else:
         syntheses = [synthetic]
@@ -207,13 +206,13 @@ def open_tables(
 
 
 def choose_engine(engine: str, tables: Sequence[Any], names: Sequence[str] = ()) -> Engine:
-    """Return the engine for tables: as requested, or chosen by their size, and described so.
+    """Return the engine requested, or for "auto" the one that suits the tables' sizes, described so.
 
-    `names` are those of the tables in messages, by default of GT and its syntheses.
+    Messages call the tables by `names`, by default GT and its syntheses.
     """
     if any(map(is_ibis, tables)):
         if engine != "auto":
-            raise InputError("Tables of Ibis are counted in their own database: leave the engine to 'auto'.")
+            raise InputError("Ibis tables are counted in their own database: leave engine at 'auto'.")
         return find_engine(DATABASE)
     if engine != "auto":
         return find_engine(engine)
@@ -224,23 +223,23 @@ def choose_engine(engine: str, tables: Sequence[Any], names: Sequence[str] = ())
 
 
 def _estimate_bytes(table: Any, name: str) -> int:
-    """Return bytes that reading and counting a table needs; of a database it is not known beforehand."""
+    """Estimate the bytes needed to read and count a table; 0 for a database, whose size is unknown."""
     if is_frame(table):
         return COUNTING * len(table) if hasattr(table, "__len__") else 0
     if isinstance(table, (SqlSource, DuckDBSource)) or not is_location(table):
         return 0
-    return bytes_needed(table, name)
+    return estimate_bytes(table, name)
 
 
 def is_ibis(table: Any) -> bool:
-    """Return whether it is a table of a database, as Ibis has it."""
+    """Return whether this is an Ibis table."""
     return type(table).__module__.split(".", maxsplit=1)[0] == "ibis"
 
 
 def read_tables(
     ground_truth: Any, synthetic: Any, keys: Sequence[Any], targets: Any, grouping: Grouping
 ) -> Tables:
-    """Read tables as `read_frames` and check them as `check_tables`; there is a target, at least."""
+    """Read tables as `read_frames` does, check them as `check_tables` does, and require a target."""
     frames = read_frames(ground_truth, synthetic, grouping.numeric)
     tables = check_tables(frames[0], frames[1:], keys, targets, grouping)
     if not tables.targets:
@@ -249,12 +248,12 @@ def read_tables(
 
 
 def read_shared_columns(ground_truth: Any, synthetic: Any) -> Tables:
-    """Read tables as `read_frames`; every column that all of them have is a key."""
+    """Read tables as `read_frames` does; every column that all of them have is a key."""
     return share_columns(read_frames(ground_truth, synthetic))
 
 
 def share_columns(frames: Sequence[pd.DataFrame]) -> Tables:
-    """Return tables in which every column that all have is a key. InputError where there is none."""
+    """Return tables whose keys are all the columns they share. Raise InputError if they share none."""
     shared = names_in_all([list(frame.columns) for frame in frames])
     if not shared:
         raise InputError("No column is in all tables: there is nothing to compare.")
@@ -264,14 +263,14 @@ def share_columns(frames: Sequence[pd.DataFrame]) -> Tables:
 def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()) -> tuple[pd.DataFrame, ...]:
     """Return GT and its syntheses as frames; in files the columns of `numeric` hold numbers.
 
-    InputError as `open_tables`.
+    Raise InputError as `open_tables` does.
     """
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, (str, bytes))
     syntheses = [_fetch(table, "the synthetic data") for table in (synthetic if several else [synthetic])]
     ground_truth = _fetch(ground_truth, GROUND_TRUTH)
     with open_tables(ground_truth, syntheses if several else syntheses[0], "memory", numeric) as opened:
         frames = opened.frames
-    assert frames is not None  # as this engine has them
+    assert frames is not None  # the engine `memory` holds them
     if all(map(is_frame, (ground_truth, *syntheses))):
         return frames
     return tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
@@ -280,30 +279,32 @@ def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()
 def link_tables(
     ground_truth: Any, synthetic: Any, unit: Any, events: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
-    """Return GT and its syntheses, of persons, each with what its `events` add: see `events.Joining`.
+    """Join each table of persons with its `events`: see `events.Joining`.
 
-    The unit stays in GT alone. InputError where the tables do not belong together.
+    Only GT keeps the unit. Raise InputError if the tables do not belong together.
     """
-    both, how = {"ground_truth", "synthetic"}, {field.name for field in fields(Joining)} - {"unit"}
+    required, options = {"ground_truth", "synthetic"}, {field.name for field in fields(Joining)} - {"unit"}
     if unit is None:
-        raise InputError("events need unit: the column of every table that says whose a record is.")
-    if not isinstance(events, Mapping) or not both <= events.keys() <= both | how:
-        raise InputError(f"events must have {listed(sorted(both))}, and may have {listed(sorted(how))}.")
+        raise InputError("events need unit: the column, in every table, that says whose record it is.")
+    if not isinstance(events, Mapping) or not required <= events.keys() <= required | options:
+        raise InputError(
+            f"events must have {listed(sorted(required))}, and may have {listed(sorted(options))}."
+        )
     persons = read_frames(ground_truth, synthetic)
-    of_events = read_frames(events["ground_truth"], events["synthetic"])
-    if len(of_events) != len(persons):
+    event_tables = read_frames(events["ground_truth"], events["synthetic"])
+    if len(event_tables) != len(persons):
         raise InputError("events must have as many synthetic tables as there are of persons.")
-    joining = Joining(unit, **{name: events[name] for name in how & events.keys()})
+    joining = Joining(unit, **{name: events[name] for name in options & events.keys()})
     linked = []
-    for name, table, events_of_table in zip(table_names(len(persons)), persons, of_events, strict=True):
+    for name, table, table_events in zip(table_names(len(persons)), persons, event_tables, strict=True):
         names = (name, name_events(name))
-        joining.check(table, events_of_table, names)
-        linked.append(joining.join(table, events_of_table, names)[0])
+        joining.check(table, table_events, names)
+        linked.append(joining.join(table, table_events, names)[0])
     return linked[0], [table.drop(columns=unit) for table in linked[1:]]
 
 
 def _decode(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return plain values where reading a file has numbered them: only frames have categories."""
+    """Return plain values for the dictionaries of a file: only frames have categories."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         levels = pd.Series(column.cat.categories).convert_dtypes().array
         values = levels.take(column.cat.codes.to_numpy(), allow_fill=True)
@@ -317,9 +318,9 @@ def _decode(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _fetch(table: Any, name: str) -> Any:
-    """Return a table of a database as one of Arrow, any other one as it is."""
+    """Return an Ibis table as an Arrow table, any other table unchanged."""
     if not is_ibis(table):
         return table
     from disclosure_pipeline.counting.relational.transfer import run_query
 
-    return run_query(f"The database did not give {name}", table.to_pyarrow)
+    return run_query(f"The database did not return {name}", table.to_pyarrow)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, found_copies
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, select_copies
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
@@ -25,7 +25,7 @@ from disclosure_pipeline.measures.totals import DisclosureTables, disclosure_tab
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
-from disclosure_pipeline.tables.encoding import Change, rounding_changes
+from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
@@ -183,7 +183,7 @@ def counts_for(
         ),
         identifier_warnings=identifier_warnings(opened, columns) if request.targets else [],
         engine_description=opened.engine_description,
-        ledger=(*opened.ledger, *rounding_changes(columns, names)),
+        ledger=(*opened.ledger, *list_rounding_changes(columns, names)),
         certainties=request.targets[0].certainties if request.targets else (),
         bands=tuple(target.band for target in request.targets),
     )
@@ -244,7 +244,7 @@ def count_record_sets(
     of_records = CountRequest(columns, by_level=by_level, without_each=True)
     counted = opened.count([*requests, of_records, *of_sets], on_progress)
     whole, *others = counted[len(requests) :]
-    found = [*whole.without, *(list(map(found_copies, counts.keys)) for counts in others)]
+    found = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
     groups = [columns[k] for k in by_level]
     levels = [
         [

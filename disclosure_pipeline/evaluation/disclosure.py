@@ -259,7 +259,7 @@ def measure(
         whole_records = plan.whole_records and replace(plan.whole_records, group_columns=())
         of_all = replace(plan, together=False, whole_records=whole_records)
         stacked, _ = _measure_tables(
-            opened.stacked(), of_all, lambda *names: widen(*names).stacked(), on_progress
+            opened.stack_syntheses(), of_all, lambda *names: widen(*names).stack_syntheses(), on_progress
         )
         result = replace(result, stacked=stacked)
     if plan.whole_records is not None:
@@ -325,7 +325,7 @@ def _measure_tables(
     per_unit = units.records_per_unit if units else 1
     sizes = [Sizes(result.N_d, N_s).divide(per_unit) for N_s in result.N_s]
     copied = [keys.shared.SD_in_GT for keys in records.whole]
-    grouped = [column for column in request.columns if plan.grouping.grouped(column.name)]
+    grouped = [column for column in request.columns if plan.grouping.groups_column(column.name)]
     of_GT = result.excluded.xs("original", level="table")
     syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
     result = replace(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import TABLES, TargetCounts, guess_is_impossible
+from disclosure_pipeline.counting.counts import TABLES, TargetCounts, mark_unguessable
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
@@ -135,7 +135,7 @@ def _add_baselines(
             GT_t,
             SD_t,
             excluded.original_t.by_position(target.size) if excluded else GT_t,
-            guess_is_impossible(target),
+            mark_unguessable(target),
         )
     )
     for name, figure in figures_by_name.items():

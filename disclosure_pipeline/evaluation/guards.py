@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import found_copies, guess_is_impossible
+from disclosure_pipeline.counting.counts import mark_unguessable, select_copies
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import RecordSets
@@ -169,7 +169,7 @@ def measure_copies(
     partial_copies, near = _measure_partial_copies(records, sizes, by_label, per_unit)
     largest = near.groupby(level="synthesis").max()
     rows = [
-        _name_copies(found_copies(counts), size, of_all, per_unit)
+        _name_copies(select_copies(counts), size, of_all, per_unit)
         | {str(name): figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
@@ -189,7 +189,7 @@ def bound_guesses(
     rows = {}
     for target in targets:
         records = target.counts[0]
-        most_frequent = 100 * int(records[~guess_is_impossible(target)].max(initial=0)) / int(records.sum())
+        most_frequent = 100 * int(records[~mark_unguessable(target)].max(initial=0)) / int(records.sum())
         for synthesis, size in enumerate(sizes, start=1):
             of_target = guesses.loc[(target.name, synthesis)]
             others, beyond = float(of_target["guessed_others"]), float(of_target["guessed_beyond"])

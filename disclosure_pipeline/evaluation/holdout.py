@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import (
     KeyCounts,
     Target,
     TargetCounts,
-    guess_is_impossible,
+    mark_unguessable,
 )
 from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -219,9 +219,9 @@ def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
 def _group_as_measured(prepared: PreparedHoldout, column: CodedColumn) -> CodedColumn:
     """Return a column grouped as without the holdout: it has no say in where groups end."""
     grouping = prepared.plan.grouping
-    if not grouping.grouped(column.name):
+    if not grouping.groups_column(column.name):
         return column
-    edges = grouping.edges_of(prepared.columns[column.name].only(range(prepared.table)))
+    edges = grouping.find_edges(prepared.columns[column.name].only(range(prepared.table)))
     return grouping.group_by(column, edges)
 
 
@@ -253,7 +253,7 @@ def _figures(
     people_t, s_t = target.counts[table], target.counts[synthesis]
     N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t
-    right = count_right_guesses(counts.baselines.guessed, left_t, s_t, guess_is_impossible(target))
+    right = count_right_guesses(counts.baselines.guessed, left_t, s_t, mark_unguessable(target))
     attributed = sum_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
     figures = {
         "iS": percent(records.iS, N),
@@ -331,7 +331,7 @@ def _count_in_stack(
     """Return how many records of GT and of the holdout any synthesis has, by the keys and by all columns."""
     by_keys, by_records = [], []
     for table in (0, prepared.table):
-        pair = prepared.opened.only((table, *prepared.syntheses)).stacked()
+        pair = prepared.opened.only((table, *prepared.syntheses)).stack_syntheses()
         keys = pair.code(prepared.plan.keys, prepared.plan.grouping, on_progress)
         by_keys += _count_found(pair, [_group_as_measured(prepared, key) for key in keys], on_progress)
         by_records += _count_found(pair, pair.code(shared, grouping_of(), on_progress), on_progress)

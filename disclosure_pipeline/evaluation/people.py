@@ -244,7 +244,7 @@ def measure_releases(
     together, of_keys = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
     rows = {}
     for step in steps:
-        tables = opened.only(range(ends[step - 1] + 1)).stacked()
+        tables = opened.only(range(ends[step - 1] + 1)).stack_syntheses()
         rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
         rows[step]["repU_any"] = of_keys[ends[step - 1]]
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
@@ -268,7 +268,11 @@ def _find_shared(
     of_SD = replace(plan, unit=None)  # nobody says whose its records are
     shared = [
         _find_copied(
-            opened.only([table, *tables]).stacked(), of_SD, SHARED_WITH_RELEASES, on_progress, comparisons
+            opened.only([table, *tables]).stack_syntheses(),
+            of_SD,
+            SHARED_WITH_RELEASES,
+            on_progress,
+            comparisons,
         )
         for table in range(start, end)
         for tables in earlier

@@ -60,7 +60,7 @@ from disclosure_pipeline.measures.weighted import (
     weigh_target,
 )
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.alignment import lacks_owners, level_weights
+from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
@@ -114,7 +114,7 @@ def read_units(
     read = _read_records(opened, [*names, plan.unit], plan, on_progress)
     *records, owners = (read[name] for name in (*names, plan.unit))
     if owners.counts[0][owners.missing]:
-        raise lacks_owners(plan.unit)
+        raise missing_owners_error(plan.unit)
     unit = owners.codes[0].astype(np.int64)
     # Engines have their own order of records, and nothing that is drawn may depend on it.
     positions = [

@@ -116,7 +116,7 @@ def _choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task
             f"Column {column.name!r} holds nothing but missing values: there is nothing to learn."
         )
     if task == "regression" and column.kind is not Kind.NUMBER:
-        grouped = tables.grouping.grouped(column.name)
+        grouped = tables.grouping.groups_column(column.name)
         reason = "is grouped" if grouped else f"holds {column.kind.value}"
         raise InputError(f"task='regression' needs numbers, and the target {column.name!r} {reason}.")
     if task is not None:
@@ -344,7 +344,7 @@ def _predict_target(
     options: Options,
     unit: IntArray | None = None,
 ) -> _Prediction:
-    column = tables.coded(target)
+    column = tables.code_column(target)
     chosen_task = _choose_task(column, tables, task)
     model = choose_learner(learner, chosen_task, options.seed)
     N_d, *fitted = (len(frame) for frame in tables.frames)

@@ -83,7 +83,7 @@ class JointTarget:
 
 def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
     """Return every column as codes, those that are continuous in bins. InputError for what cannot be used."""
-    columns = {name: tables.coded(name) for name in (*tables.keys, *tables.targets)}
+    columns = {name: tables.code_column(name) for name in (*tables.keys, *tables.targets)}
     for column in columns.values():
         _check_not_all_missing(column, tables.names)
     for name in continuous:
@@ -223,7 +223,7 @@ def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
     keys = combine_columns(key_columns)
     rows: dict[tuple[Any, int], dict[str, float]] = {}
     for name in tables.targets:
-        column = tables.coded(name)
+        column = tables.code_column(name)
         for used in (*key_columns, column):
             _check_not_all_missing(used, tables.names)
         target = _combine_targets([column])

@@ -209,7 +209,7 @@ def identifier_warnings(opened: OpenedTables, columns: Sequence[CodedColumn]) ->
     """Warnings of columns that GT lacks, and of those that identify every record."""
     columns_GT, *columns_SD = opened.columns
     names = table_names(len(opened.columns))
-    identifiers = opened.identifiers(columns)
+    identifiers = opened.find_identifiers(columns)
     warnings = []
     for synthesis, (columns_of_table, name) in enumerate(zip(columns_SD, names[1:], strict=True), start=1):
         more = [column for column in columns_of_table if column not in columns_GT]
@@ -230,7 +230,7 @@ _PACKAGE = __name__.partition(".")[0]
 def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
     """Return what says of these columns, as they are grouped, that the tables may not be coded alike."""
     doubts = [doubt for column in columns for doubt in compare_column(column, tables.names)[1]]
-    ungrouped = [column for column in columns if not tables.grouping.grouped(column.name)]
+    ungrouped = [column for column in columns if not tables.grouping.groups_column(column.name)]
     return doubts + missing_value_doubts(ungrouped, tables.names)
 
 

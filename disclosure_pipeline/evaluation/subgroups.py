@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import guess_is_impossible
+from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
@@ -108,7 +108,7 @@ def subgroups(
     weight = None if weights is None else _weigh_records(tables, weights, unit)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(target_columns):
-        no_guess = guess_is_impossible(target)
+        no_guess = mark_unguessable(target)
         for synthesis in range(1, len(tables.frames)):
             cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
             if owners is not None:
@@ -172,7 +172,7 @@ def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
 def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple[IntArray, list[str]]:
     """Return each GT record's group, and the labels of the groups; small ones are one, the last."""
     columns = [
-        tables.coded(name)
+        tables.code_column(name)
         if name in (*tables.keys, *tables.targets)
         else code_column(name, [tables.frames[0][name]], [GROUND_TRUTH])
         for name in names

@@ -38,7 +38,7 @@ from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.runtime.files import write_whole
 from disclosure_pipeline.tables.files import is_remote
-from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, source_of
+from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, as_source
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -62,7 +62,7 @@ def folders_of(gate: Gate, waivers: Sequence[Waiver] = ()) -> GateFolders:
 
 def _source(declared: str | Source) -> Source:
     """Return the source of a confidential table; relative local paths start at DAGSTER_HOME."""
-    source = source_of(declared)
+    source = as_source(declared)
     if isinstance(source, FileSource) and not is_remote(source.path) and not source.path.startswith("${"):
         return source.model_copy(update={"path": str(_resolve(source.path))})
     if isinstance(source, DuckDBSource) and not source.duckdb.startswith("${"):

@@ -25,7 +25,7 @@ from disclosure_pipeline.policy.gate_sections import (
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import Column, FrozenModel
-from disclosure_pipeline.tables.grouping import Grouping, Within, explicit_edges, group_labels
+from disclosure_pipeline.tables.grouping import Grouping, Within, check_edges, label_groups
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.sources import (
     ENVIRONMENT,
@@ -325,7 +325,7 @@ class Gate(FrozenModel):
             return level in {"True", "False"}
         declared = [*(column.level_names or ()), *map(level_label, column.special_values)]
         if isinstance(self.edges, Mapping) and name in self.edges:
-            declared += group_labels([*map(level_label, explicit_edges(name, self.edges[name]))])
+            declared += label_groups([*map(level_label, check_edges(name, self.edges[name]))])
         return level in declared
 
     @property

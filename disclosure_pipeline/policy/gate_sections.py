@@ -16,7 +16,7 @@ from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.files import redact_location, refuse_password
-from disclosure_pipeline.tables.grouping import explicit_edges
+from disclosure_pipeline.tables.grouping import check_edges
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, SqlSource
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def _check_edges(gate: Gate) -> None:
     for name, edges in gate.edges.items():
         if gate.columns[name].type not in NUMERIC:
             raise ValueError(f"edges are for numbers: {name} is of type {gate.columns[name].type}")
-        explicit_edges(name, edges)
+        check_edges(name, edges)
 
 
 def _check_bands(gate: Gate) -> None:
@@ -324,7 +324,7 @@ def _check_bands(gate: Gate) -> None:
             continue
         if name not in gate.targets:
             raise ValueError(f"column {name} has within, which is for targets")
-        if gate.grouping.grouped(name):
+        if gate.grouping.groups_column(name):
             raise ValueError(f"column {name} has within, and groups or edges: a band needs none, give one")
         if gate.unit is not None:
             raise ValueError(

@@ -1,1 +1,1 @@
-"""From tables to integer codes that mean the same in every table, or a refusal that says why."""
+"""Turning tables into integer codes that mean the same in every table, or refusing them with a reason."""

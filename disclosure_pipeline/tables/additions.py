@@ -1,6 +1,6 @@
-"""Find what a synthetic table has beyond the ground truth: identifiers, new levels, longer or finer values.
+"""Finding what a synthetic table adds to the ground truth: identifiers, new levels, longer or finer values.
 
-A value that is longer, finer or further out than all of GT's can spell out a record. No message holds one.
+A value that is longer, finer or further out than all of GT's can encode a record. No message shows one.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from disclosure_pipeline.tables.messages import table_names
 GT_IDENTIFIER = "holds identifiers of the ground truth"
 IDENTIFIER = "is a text identifier, which no synthetic table may have: leave the column out"
 
-# An identifier within a longer text counts from so many letters and digits on.
+# Letters and digits of an identifier, from which on it counts within a longer text.
 _LEAST_WITHIN = 6
 
-# An identifier is looked for only in tables in which values that are all different mean something.
+# In smaller tables, values may all be different by chance.
 _FEWEST_RECORDS = 100
 _PROBED_RECORDS = 10_000
 
 
 def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -> bool:
-    """Return whether a text is, or holds, one of the identifiers, however it is written.
+    """Return whether a text is or contains one of the identifiers, in any spelling.
 
-    Case, blanks, signs, zero-width and Unicode forms do not matter. Within a longer text an identifier counts
-    from 6 letters or digits on: shorter ones are there by chance.
+    Case, blanks, punctuation, zero-width characters and Unicode forms do not matter. Within a longer text an
+    identifier counts from 6 letters or digits on: shorter ones occur by chance.
 
     >>> holds_identifiers(["PL-0042-X"], ["person pl0042x"]), holds_identifiers(["17"], ["1789"])
     (True, False)
@@ -66,18 +66,18 @@ def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -
 
 
 def fold(text: str) -> str:
-    r"""Return the letters, without accents, and the digits of a text in one case and one Unicode form.
+    r"""Return the letters and digits of a text without accents, in one case and one Unicode form.
 
     >>> fold(" Pl\u200b-00\uff14\uff12 "), fold("P\u0301l-\u0664\u0662")
     ('pl0042', 'pl42')
     """
-    # Taken apart, accents are neither letters nor digits.
+    # NFKD separates accents, which are neither letters nor digits.
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     return "".join(str(unicodedata.decimal(letter, letter)) for letter in folded if letter.isalnum())
 
 
 def column_identifies(column: CodedColumn, synthesis: int) -> bool:
-    """Return True if GT's values are all different and no measurements, and most of SD's are among them."""
+    """Return whether GT's values are all different and not measurements, and most of SD's are among them."""
     d, s = column.counts[0], column.counts[synthesis]
     whole = column.kind is not Kind.NUMBER or column.levels.dtype.kind in "iu"
     if d.sum() < _FEWEST_RECORDS or not whole or d[-1] or d.max() > 1:
@@ -85,10 +85,10 @@ def column_identifies(column: CodedColumn, synthesis: int) -> bool:
     return bool(2 * int(s[d > 0].sum()) > int(s.sum()))
 
 
-def identifying_columns(
+def find_identifying_columns(
     columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
 ) -> list[tuple[int, Any]]:
-    """Return each (synthesis, column) whose values tell which GT record it is; some `columns` are coded."""
+    """Return each (synthesis, column) whose values identify GT records; `columns` are those already coded."""
     coded = {column.name: column for column in columns}
     names = table_names(len(tables))
     identifying = []
@@ -105,7 +105,7 @@ def identifying_columns(
 
 
 def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
-    """Decide as `column_identifies` does, from the records of a column that is not coded."""
+    """Decide as `column_identifies` does, from the values of a column that is not coded."""
     if len(ground_truth) < _FEWEST_RECORDS:
         return False
     dtype = ground_truth.dtype
@@ -116,7 +116,7 @@ def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> 
     try:
         unique = ground_truth.iloc[:_PROBED_RECORDS].is_unique and ground_truth.is_unique
         return bool(unique and ground_truth.notna().all() and synthetic.isin(ground_truth).mean() > 1 / 2)
-    except TypeError:  # values that cannot be compared, in a column that no caller named
+    except TypeError:  # values that cannot be compared, in a column that nobody asked for
         return False
 
 
@@ -129,10 +129,10 @@ NAMES_PEOPLE = (
 def find_naming_columns(
     dictionary: Dictionary, published: Iterable[str], count_levels: Callable[[str], IntArray], table: str
 ) -> list[Violation]:
-    """Return the published categories and times of GT of which most values belong to one record each.
+    """Return the published categories and times of GT in which most records have a value of their own.
 
-    Categories with declared levels are left out, and columns in which fewer than two records have a value.
-    `count_levels` gives the number of records with each value of a column.
+    Categories with declared levels, and columns in which fewer than two records have a value, are left out.
+    `count_levels` returns the number of records with each value of a column.
     """
     violations = []
     for name in published:
@@ -154,20 +154,20 @@ UNKNOWN_LEVEL = (
 MORE_DECIMALS = (
     "has more decimals than declared, or more decimals and digits than the ground truth: round the numbers"
 )
-FINER_NUMBERS = "has numbers that are less round than all of the ground truth: round them as those are"
+FINER_NUMBERS = "has numbers that are less round than all of the ground truth's: round them likewise"
 FINER_TIMES = "has times in a finer unit than declared, or than the ground truth has: round the times"
 FAR_OUTSIDE = (
     "lies outside the range of the ground truth by more than ten times its width: leave such values out, or "
     "declare the range"
 )
 LONGER_TEXT = "holds a text that is longer than the longest level"
-FORMULA = "holds text that a spreadsheet would run as a formula: write it otherwise, or set formulas: quote"
+FORMULA = "holds text that a spreadsheet would run as a formula: change it, or set formulas: quote"
 
 _STARTS_FORMULA = r"^[=+\-@\t\r]"
 _PLAIN_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 _MOST_DECIMALS = 15
-_WIDTHS = 10  # honest samples of skewed amounts were up to nine times the width outside
-_MOST_ZEROS = 18  # of a whole number of 64 bits
+_WIDTHS = 10  # fresh samples of skewed amounts were outside by up to nine times the width
+_MOST_ZEROS = 18  # of a 64-bit integer
 _EXACT_IN_FLOAT = 2.0**53
 
 
@@ -178,10 +178,10 @@ def find_additions(
     *,
     refuse_formulas: bool,
 ) -> list[Violation]:
-    """Return what the synthetic tables add to GT, each rule once a column.
+    """Return the rules that synthetic tables break by adding to GT, each rule once a column.
 
-    Tables are given as column -> Arrow array of the distinct values that it holds, `syntheses` by the names
-    that messages give them. Columns that GT or the dictionary lacks are not looked at.
+    A table is given as column -> Arrow array of its distinct values, `syntheses` by their names in messages.
+    Columns that GT or the dictionary lacks are ignored.
     """
     violations = [
         violation
@@ -224,9 +224,9 @@ def _find_in_column(
 
 
 def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
-    """Mark the texts of an Arrow array that a spreadsheet would run: by their first sign, no plain numbers.
+    """Mark the texts of an Arrow array that a spreadsheet would run, by their first character.
 
-    Full-width signs are taken for the ones that they stand for, as some spreadsheets do.
+    Plain numbers are not marked. Full-width characters count as their ASCII forms, as in some spreadsheets.
 
     >>> import pyarrow as pa
     >>> starts_formula(pa.array(["=1+1", "-8", "@SUM(A1)", "a=b", None])).tolist()
@@ -244,9 +244,9 @@ def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:
 
 
 def count_digits(values: Any) -> dict[int, int]:
-    """Map the numbers of decimals in an Arrow array to the most digits; 16 stands for more.
+    """Return the largest number of digits by number of decimals in an Arrow array; 16 stands for more.
 
-    Zeros before the first other digit do not count.
+    Leading zeros do not count.
 
     >>> import pyarrow as pa
     >>> count_digits(pa.array([3.0, 0.25, 0.075, 17.5])), count_digits(pa.array([0.1 + 0.2]))
@@ -257,7 +257,7 @@ def count_digits(values: Any) -> dict[int, int]:
     for decimals in range(_MOST_DECIMALS + 1):
         scale = 10.0**decimals
         scaled = np.rint(numbers * scale)
-        # Both are exact below 2^53, so that the quotient is the float that is nearest to such a decimal.
+        # Both are exact below 2^53, so that the quotient is the float nearest to the decimal.
         written = (scaled / scale == numbers) & (np.abs(scaled) < _EXACT_IN_FLOAT)
         if written.any():
             digits[decimals] = len(str(int(np.abs(scaled[written]).max())))
@@ -268,16 +268,16 @@ def count_digits(values: Any) -> dict[int, int]:
 
 
 def _has_more_decimals(column: Column, in_GT: Any, in_SD: Any) -> bool:
-    """Return True if numbers of SD have more decimals than declared, else more decimals and digits than GT's.
+    """Return whether SD has more decimals than declared or, if none are, more decimals and digits than GT.
 
-    So 0.0012 may stand beside 0.012 and 0.12.
+    So SD may have 0.0012 if GT has 0.012 and 0.12.
     """
-    of_SD = count_digits(in_SD)
+    SD_digits = count_digits(in_SD)
     if column.decimals is not None:
-        return max(of_SD, default=0) > column.decimals
-    of_GT = count_digits(in_GT)
-    decimals, digits = max(of_GT, default=0), max(of_GT.values(), default=0)
-    return any(more > decimals and of_number > digits for more, of_number in of_SD.items())
+        return max(SD_digits, default=0) > column.decimals
+    GT_digits = count_digits(in_GT)
+    most_decimals, most_digits = max(GT_digits, default=0), max(GT_digits.values(), default=0)
+    return any(decimals > most_decimals and digits > most_digits for decimals, digits in SD_digits.items())
 
 
 def _leave_out(values: Any, column: Column) -> Any:
@@ -286,7 +286,7 @@ def _leave_out(values: Any, column: Column) -> Any:
 
 
 def count_zeros(values: Any) -> int:
-    """Count the zeros that all whole numbers of an Arrow array end with; none if every number is 0.
+    """Count the zeros that all integers of an Arrow array end with; 0 if every number is 0.
 
     >>> import pyarrow as pa
     >>> count_zeros(pa.array([100, -2500, 0])), count_zeros(pa.array([12, 40]))
@@ -300,7 +300,7 @@ def count_zeros(values: Any) -> int:
 
 
 def find_time_unit(values: Any) -> str:
-    """Return the largest unit of which all times of an Arrow array are multiples.
+    """Return the largest unit that divides all times of an Arrow array.
 
     >>> import datetime
     >>> import pyarrow as pa
@@ -315,9 +315,9 @@ def find_time_unit(values: Any) -> str:
 def _is_far_outside(column: Column, in_GT: Any, in_SD: Any) -> bool:
     known, found = (_as_numbers(column, values) for values in (in_GT, in_SD))
     if not len(known) or not len(found):
-        return bool(len(found))  # nothing says what its values may be
+        return bool(len(found))  # GT has no values to compare with
     low, high = float(known.min()), float(known.max())
-    # A whole number that is the same in all of a small GT may well be its neighbour in another sample.
+    # If an integer is the same in all of a small GT, another sample may well have its neighbour.
     margin = _WIDTHS * max(high - low, column.type == "integer")
     return bool(found.min() < low - margin or found.max() > high + margin)
 
@@ -333,7 +333,7 @@ def _as_numbers(column: Column, values: Any) -> npt.NDArray[np.float64]:
 
 
 def list_new_texts(in_GT: Any, in_SD: Any) -> list[str]:
-    """Return the texts of a column of SD that GT's column lacks; both are Arrow arrays of distinct values.
+    """Return SD's texts that GT lacks, from Arrow arrays of a column's distinct values.
 
     >>> import pyarrow as pa
     >>> list_new_texts(pa.array(["a", "b"]), pa.array(["b", "c", None]))

@@ -1,4 +1,4 @@
-"""Check what is measured, the weights of a survey included: tables as frames, their columns, their values."""
+"""Checks of the tables to measure: their form, columns and values, and the weights of a survey."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.coding import Distinct, code_column, code_distinct, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, common_kind
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
     capitalized,
@@ -31,7 +31,7 @@ _ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
 
 
 def is_frame(table: Any) -> bool:
-    """Return whether it is a table in memory: pandas, or anything with the Arrow interface."""
+    """Return whether this is a table in memory: of pandas, or anything with the Arrow interface."""
     if isinstance(table, (pd.Series, pd.Index)):  # newer ones have the Arrow interface too
         return False
     return isinstance(table, pd.DataFrame) or any(hasattr(table, name) for name in _ARROW_INTERFACE)
@@ -43,9 +43,9 @@ def holds_values(argument: Any) -> bool:
 
 
 def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
-    """Return GT and its syntheses (one table, or a sequence of them) as pandas frames: see `as_frame`.
+    """Return GT and its syntheses (one table, or a sequence of them) as pandas frames.
 
-    InputError where one is no table, has no records, or not every column has a name of its own.
+    Raise InputError as `as_frame` does, and if a table has no records.
     """
     syntheses = [synthetic] if is_frame(synthetic) else synthetic
     if not isinstance(syntheses, Sequence) or isinstance(syntheses, str):
@@ -63,7 +63,7 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
 
 
 def as_frame(table: Any, name: str) -> pd.DataFrame:
-    """Return a table in memory as a pandas frame. InputError where it is none, or columns share a name."""
+    """Return a table in memory as a pandas frame. Raise InputError if it is none, or columns share a name."""
     if not is_frame(table):
         raise InputError(
             f"{capitalized(name)} must be a DataFrame of pandas or Polars, or an Arrow table, not "
@@ -81,7 +81,7 @@ def as_frame(table: Any, name: str) -> pd.DataFrame:
 
 
 def check_not_empty(records: Sequence[int], names: Sequence[str]) -> None:
-    """Raise InputError where a table has no records; `names` are the tables'."""
+    """Raise InputError if a table has no records; `names` are those of the tables."""
     for number, name in zip(records, names, strict=True):
         if not number:
             raise InputError(f"{capitalized(name)} has no records: there is nothing to measure.")
@@ -93,19 +93,19 @@ def _from_arrow(table: Any, name: str) -> pd.DataFrame:
     try:
         arrow = pa.table(table)
     except (pa.ArrowException, TypeError, ValueError):
-        arrow = None  # outside the block: what Arrow says is not carried along
+        arrow = None  # raised below, so that Arrow's message is not the context
     if arrow is None:
         raise InputError(
-            f"{capitalized(name)} must be a DataFrame or a table of Arrow with columns that have names, not "
+            f"{capitalized(name)} must be a DataFrame, or an Arrow table with named columns, not "
             f"{type(table).__name__}."
         )
-    columns = [_known_to_pandas(column) for column in arrow.columns]
+    columns = [_convert_for_pandas(column) for column in arrow.columns]
     frames = pa.table(columns, names=arrow.column_names)
     return frames.to_pandas(types_mapper=pd.ArrowDtype)
 
 
-def _known_to_pandas(column: Any) -> Any:
-    """Return a column in types that pandas handles: views of text become text, also in dictionaries."""
+def _convert_for_pandas(column: Any) -> Any:
+    """Return a column in types that pandas handles: string views become strings, even in dictionaries."""
     import pyarrow as pa
 
     if pa.types.is_string_view(column.type):
@@ -123,14 +123,14 @@ def _known_to_pandas(column: Any) -> Any:
 
 
 def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return all records of several tables as one, of the columns that all of them have."""
+    """Return all records of several tables as one table; only columns that all of them have."""
     shared = names_in_all([list(frame.columns) for frame in frames])
     return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
 
 
 @dataclass(frozen=True)
 class Tables:
-    """GT (first) and its syntheses, checked: every key and target is there, and of one kind in all."""
+    """GT (first) and its syntheses, checked: all have every key and target, each of one kind."""
 
     frames: tuple[pd.DataFrame, ...]
     keys: tuple[Any, ...]
@@ -139,17 +139,17 @@ class Tables:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tables' names in messages."""
+        """The names of the tables in messages."""
         return table_names(len(self.frames))
 
-    def coded(self, column: Any) -> CodedColumn:
-        """Code a column over the levels of all tables, grouped where that was requested."""
+    def code_column(self, column: Any) -> CodedColumn:
+        """Code a column over the levels of all tables, grouped if that is requested."""
         return self.grouping.apply(code_column(column, [frame[column] for frame in self.frames], self.names))
 
     def code(self, columns: Sequence[Any]) -> list[CodedColumn]:
-        """Code several columns, on threads."""
+        """Code several columns, in threads."""
         records = sum(len(frame) for frame in self.frames)
-        return run_in_threads([partial(self.coded, column) for column in columns], threads_for(records))
+        return run_in_threads([partial(self.code_column, column) for column in columns], threads_for(records))
 
 
 def check_tables(
@@ -159,7 +159,7 @@ def check_tables(
     targets: Any,
     grouping: Grouping,
 ) -> Tables:
-    """Refuse what cannot be measured, before any work starts. InputError says what, where and what to do."""
+    """Check everything before work starts. Raise InputError if the tables cannot be measured as requested."""
     frames = as_frames(ground_truth, synthetic)
     key_names, target_names = check_names([list(frame.columns) for frame in frames], keys, targets, grouping)
     for column in (*key_names, *target_names):
@@ -170,7 +170,7 @@ def check_tables(
 def check_names(
     columns: Sequence[Sequence[Any]], keys: Sequence[Any], targets: Any, grouping: Grouping
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the keys and targets of tables (GT first) with these columns. InputError as `check_tables`."""
+    """Return the keys and targets of tables (GT first) with these columns, or raise InputError."""
     key_names = _check_keys(keys)
     shared = names_in_all(columns)
     target_names = _check_targets(targets, key_names, shared)
@@ -181,46 +181,47 @@ def check_names(
 
 
 def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
-    """Raise InputError unless the unit is a column of GT, the first table, and of no other one."""
+    """Raise InputError unless the unit is a column of GT, the first table, and of no other table."""
     in_GT, *in_SD = columns
     if unit not in in_GT:
         raise InputError(
-            f"The unit {describe_argument(unit)} is no column of {GROUND_TRUTH}. {suggest_names(unit, in_GT)}"
+            f"The unit {describe_argument(unit)} is not a column of {GROUND_TRUTH}. "
+            f"{suggest_names(unit, in_GT)}"
         )
-    for name, of_table in zip(table_names(len(columns))[1:], in_SD, strict=True):
-        if unit in of_table:
+    for name, table_columns in zip(table_names(len(columns))[1:], in_SD, strict=True):
+        if unit in table_columns:
             raise InputError(
-                f"The unit {describe_argument(unit)} is a column of {name}, too: it says whose record one of "
-                f"{GROUND_TRUTH} is, and is never synthesized. Take it out of there."
+                f"The unit {describe_argument(unit)} is also a column of {name}: it says whose record each "
+                f"one of {GROUND_TRUTH} is, and is never synthesized. Remove it from {name}."
             )
 
 
-def lacks_owners(unit: Any) -> InputError:
-    """Return the error where GT's records do not all say whose they are."""
+def missing_owners_error(unit: Any) -> InputError:
+    """Return the error for GT records that do not say whose they are."""
     return InputError(
         f"The unit {describe_argument(unit)} has missing values in {GROUND_TRUTH}: give every record an "
-        "owner, be it one of its own."
+        "owner, if need be its own."
     )
 
 
 def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
-    """Return a number for the owner of each GT record. InputError where not every one has one."""
+    """Return a number for the owner of each GT record. Raise InputError if a record has none."""
     require_unit(unit, [list(frame.columns) for frame in frames])
     owners: IntArray = pd.factorize(frames[0][unit])[0]
     if (owners < 0).any():
-        raise lacks_owners(unit)
+        raise missing_owners_error(unit)
     return owners
 
 
 def check_values(
     column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
 ) -> Kind:
-    """Return the kind of a column in all tables. InputError if it has several or cannot be grouped as asked.
+    """Return the kind of a column in all tables. Raise InputError if it has several, or cannot be grouped.
 
-    Each series holds the records of a table, or each of their values; `names` are the tables'.
+    Each series holds a table's records, or its distinct values; `names` are those of the tables.
     """
-    kind = common_kind(column, series, names)
-    if grouping.grouped(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
+    kind = find_common_kind(column, series, names)
+    if grouping.groups_column(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
     if column in grouping.within and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers have a band.")
@@ -258,15 +259,15 @@ def _check_targets(targets: Any, keys: tuple[Any, ...], shared: list[Any]) -> tu
     if keys_as_targets:
         raise InputError(
             f"{listed(keys_as_targets)} cannot be a key and a target at once: whoever knows it learns "
-            "nothing."
+            "nothing new."
         )
     return names
 
 
 def _check_present(column: Any, columns: Sequence[Sequence[Any]]) -> None:
-    for of_table, name in zip(columns, table_names(len(columns)), strict=True):
-        if not isinstance(column, Hashable) or column not in of_table:
-            raise InputError(f"Column {column!r} is not in {name}. {suggest_names(column, of_table)}")
+    for table_columns, name in zip(columns, table_names(len(columns)), strict=True):
+        if not isinstance(column, Hashable) or column not in table_columns:
+            raise InputError(f"Column {column!r} is not in {name}. {suggest_names(column, table_columns)}")
 
 
 def _check_grouping(
@@ -281,13 +282,13 @@ def _check_grouping(
         _check_present(column, known)
     for column in grouping.within:
         if column not in targets:
-            raise InputError(f"within names column {column!r}, which is no target.")
+            raise InputError(f"within names column {column!r}, which is not a target.")
 
 
 def _check_finite(
     column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]], names: Sequence[str]
 ) -> None:
-    """Refuse infinite values, which have no quantile and no width; as special values they are levels."""
+    """Refuse infinite values, which cannot be grouped, unless they are special values."""
     if column not in grouping.groups:
         return
     special = {float(value) for value in grouping.special_values.get(column, ())}
@@ -306,7 +307,7 @@ def _check_finite(
 def code_distinct_columns(
     distinct: Mapping[Any, Sequence[Distinct]], grouping: Grouping, names: Sequence[str]
 ) -> list[CodedColumn]:
-    """Code columns over their values, not grouped yet. InputError as `check_tables`."""
+    """Code columns by their distinct values, not grouped yet. Raise InputError as `check_tables` does."""
     if not distinct:
         return []
     check_not_empty([table.records for table in next(iter(distinct.values()))], names)
@@ -315,26 +316,26 @@ def code_distinct_columns(
     return [code_distinct(name, tables, names) for name, tables in distinct.items()]
 
 
-WEIGHTS = "weights must say of each record how many people it stands for"
+WEIGHTS = "weights must say how many people each record stands for"
 
 
 def require_weights(weights: Any, in_GT: Sequence[Any], measured: Collection[Any], unit: Any) -> None:
     """Raise InputError unless the weights are a column of GT that is neither measured nor the unit."""
     if weights not in in_GT:
         raise InputError(
-            f"The weights {describe_argument(weights)} are no column of {GROUND_TRUTH}. "
+            f"The weights {describe_argument(weights)} are not a column of {GROUND_TRUTH}. "
             f"{suggest_names(weights, in_GT)}"
         )
     if weights in measured or weights == unit:
         role = "unit" if weights == unit else "key or target"
         raise InputError(
-            f"The weights {describe_argument(weights)} are a {role}, too: they say how many people a record "
-            "stands for, and nothing else."
+            f"The weights {describe_argument(weights)} are also a {role}: a column of weights can be nothing "
+            "else."
         )
 
 
 def require_sampling_fraction(fraction: Any) -> float:
-    """Return the fraction as a float. InputError unless it is above 0 and at most 1."""
+    """Return the fraction as a float. Raise InputError unless it is above 0 and at most 1."""
     is_number = isinstance(fraction, (int, float)) and not isinstance(fraction, bool)
     if not is_number or not 0 < fraction <= 1:
         raise InputError(
@@ -344,7 +345,7 @@ def require_sampling_fraction(fraction: Any) -> float:
 
 
 def find_weight_problem(column: CodedColumn) -> str:
-    """Return what is wrong with the values of a column of weights in GT; empty where they can be used."""
+    """Return the problem with GT's values of a column of weights; empty if there is none."""
     counts = column.counts[0]
     if counts[column.missing]:
         return "lacks a value in some records"
@@ -362,13 +363,13 @@ def find_weight_problem(column: CodedColumn) -> str:
 
 
 def refuse_weights(column: CodedColumn) -> None:
-    """Raise InputError where the weights of GT cannot be used; no value of them is told."""
+    """Raise InputError, without showing a value, if GT's weights cannot be used."""
     problem = find_weight_problem(column)
     if problem:
         raise InputError(f"Column {describe_argument(column.name)} of {GROUND_TRUTH} {problem}: {WEIGHTS}.")
 
 
 def level_weights(column: CodedColumn) -> npt.NDArray[np.float64]:
-    """Return the weight of each code; that of missing is not a number."""
+    """Return the weight of each code, NaN for missing."""
     levels = [math.nan if level is None else float(level) for level in column.levels]
     return np.array([*levels, math.nan])

@@ -1,6 +1,6 @@
-"""Bring the raw levels of a column into the one form that the data dictionary declares, never by guessing.
+"""Bringing the raw levels of a column to the one form that the data dictionary declares, without guessing.
 
-Everything works on whole Arrow arrays of distinct levels: no step is taken record by record.
+All functions work on Arrow arrays of distinct levels, not on records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTEGER = r"^[+-]?[0-9]{1,18}(\.0*)?$"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WHOLE = r"^[+-]?[0-9]+$"
 _NOT_ZERO = r"^[^eE]*[1-9]"
-# Every whole number below has a float of its own.
+# Whole numbers below this are distinct floats.
 _EXACT_IN_FLOAT = 2.0**53
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -36,13 +36,13 @@ _ZONED = (
 _DAYS_IN_MONTH = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _FEBRUARY = 2
 
-# A format other than ISO 8601 is read by pandas; what pandas cannot hold as nanoseconds (the year 9999) is
-# read one by one, but not endlessly: a column in which more fails is not in that format.
+# Formats other than ISO 8601 are read by pandas. Dates that it cannot hold in nanoseconds (the year 9999) are
+# read one by one, up to this number: a column in which more fail is not in that format.
 _MOST_ONE_BY_ONE = 200_000
 
 _SECONDS, _MICROSECONDS = pa.timestamp("s"), pa.timestamp("us")
 
-# The rules of the ledger: what is done to bring a value into its canonical form.
+# The rules of the ledger: the changes that bring a value to its canonical form.
 BLANKS = "outer blanks removed"
 UNICODE = "brought to Unicode form NFC"
 ALIAS = "alias replaced by its level"
@@ -51,7 +51,7 @@ EMPTY_TEXT = "empty text read as missing"
 NUMBER_FORM = "number in another form, read by its value"
 WHOLE_FLOAT = "whole number stored as a float, read as an integer"
 SPELLING = "other spelling of true or false"
-DATE_FORM = "date in another form than ISO 8601"
+DATE_FORM = "date in a form other than ISO 8601"
 TIME_ZONE = "time brought to UTC"
 UNKNOWN_KEPT = "unknown level kept"
 UNKNOWN_MAPPED = "unknown level mapped"
@@ -59,10 +59,10 @@ UNKNOWN_MAPPED = "unknown level mapped"
 
 @dataclass(frozen=True)
 class Levels:
-    """Raw levels, read: one entry per raw level in every array.
+    """Raw levels in canonical form: every array has an entry for each raw level.
 
-    `values` are null where a level is `missing` or `unreadable` (not of the column's type). `unknown`: none
-    of the declared levels. `outside`: outside the range. `changed`: rule of the ledger -> levels it changed.
+    `values` are null for levels that are `missing` or `unreadable` (not of the column's type). `unknown`: not
+    among the declared levels. `outside`: outside the range. `changed`: rule of the ledger -> changed levels.
     """
 
     values: Any
@@ -74,7 +74,7 @@ class Levels:
 
 
 def read_levels(column: Column, raw: Any) -> Levels:
-    """Return the raw levels (an Arrow array of any type) of a column in its canonical form."""
+    """Read the raw levels of a column, an Arrow array of any type, in its canonical form."""
     changed: dict[str, Mask] = {}
     absent = to_mask(raw.is_null(nan_is_null=pa.types.is_floating(raw.type)))
     text = _convert_to_text(raw, column, changed)
@@ -108,7 +108,7 @@ def read_levels(column: Column, raw: Any) -> Levels:
 def _convert_to_text(raw: Any, column: Column, changed: dict[str, Mask]) -> Any:
     """Return raw levels as text without outer blanks, in NFC; None for types not compared as text.
 
-    18 and 18.0 in a typed file are both "18". What is changed of text is noted in `changed`.
+    18 and 18.0 in a typed file are both "18". Changes of text are noted in `changed`.
     """
     if is_text(raw.type):
         text = raw.cast(pa.string()) if raw.type != pa.string() else raw
@@ -131,7 +131,7 @@ def _convert_to_text(raw: Any, column: Column, changed: dict[str, Mask]) -> Any:
 
 
 def _compose(text: Any) -> Any:
-    """Return the text in Unicode form NFC, by Python: some releases of Arrow do not compose."""
+    """Return the text in Unicode form NFC. Python composes it, as some releases of Arrow do not."""
     beyond_ascii = pc.fill_null(pc.invert(pc.string_is_ascii(text)), False)
     if not pc.any(beyond_ascii).as_py():
         return text
@@ -147,7 +147,7 @@ def is_text(arrow: Any) -> bool:
 
 
 def _find_missing(column: Column, text: Any, values: Any, changed: dict[str, Mask]) -> Mask:
-    """Mark the levels that stand for a missing value: empty text, and declared codes (numbers by value)."""
+    """Mark the levels that mean missing: empty text, and declared codes (numbers are compared by value)."""
     codes = np.zeros(len(values), dtype=bool)
     empty = np.zeros(len(values), dtype=bool)
     if text is not None:
@@ -175,7 +175,7 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
     return beyond & ~to_mask(pc.is_in(numbers, value_set=special))
 
 
-# Each reader returns null for what the column cannot hold.
+# Each reader returns null for values that are not of the column's type.
 
 
 def _read_text(_column: Column, raw: Any, text: Any, _changed: dict[str, Mask]) -> Any:
@@ -225,8 +225,8 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
         return pa.nulls(len(raw), pa.float64())
     readable = keep_where(pc.match_substring_regex(text, _NUMBER), text)
     values = _parse_floats(pc.replace_substring_regex(readable, pattern=r"^\+", replacement=""))
-    # Two whole numbers from 2^53 on can share one float: such a column has to be declared as integer. What
-    # is too small for a float is not zero.
+    # Whole numbers from 2^53 on can share a float: such a column must be declared as integer. A number too
+    # small for a float is not 0.
     blurred = pc.and_(
         pc.match_substring_regex(text, _WHOLE), pc.greater_equal(pc.abs(values), _EXACT_IN_FLOAT)
     )
@@ -240,10 +240,10 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
 
 
 def _parse_floats(text: Any) -> Any:
-    """Return texts of one of the number forms as floats; infinite where a number is too large."""
+    """Parse texts that are numbers as floats; a number that is too large becomes infinite."""
     try:
         return text.cast(pa.float64())
-    except pa.ArrowInvalid:  # a form that Arrow does not read, or a number beyond all floats
+    except pa.ArrowInvalid:  # a form that Arrow does not read, or a number too large for a float
         return pa.array(
             [None if number is None else float(number) for number in text.to_pylist()], pa.float64()
         )
@@ -266,13 +266,13 @@ def _read_booleans(column: Column, raw: Any, text: Any, changed: dict[str, Mask]
 
 
 def _read_dates(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
-    """Return days as timestamps. A time of day, or a time zone, is not cut off: it is not read."""
+    """Return days as timestamps. Values with a time of day or a time zone are not cut off, but unreadable."""
     if not is_text(raw.type):
         days, exact = _convert_typed(raw)
     elif column.date_format is None:
         return keep_where(_is_day(text, _DAY), text).cast(_SECONDS)
     else:
-        parsed, zoned = _by_format(text, column.date_format)
+        parsed, zoned = _parse_times(text, column.date_format)
         days, exact = pa.array(parsed, _MICROSECONDS), not zoned
         changed[DATE_FORM] = np.ones(len(raw), dtype=bool)
     whole = pc.equal(pc.floor_temporal(days, unit="day"), days)
@@ -280,10 +280,10 @@ def _read_dates(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -
 
 
 def _read_datetimes(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
-    """Return times, with a time zone all in UTC.
+    """Return times, in UTC if the column has a time zone.
 
-    Those without an offset are local times of that zone, and one that the zone has twice or never is not
-    read. Without a time zone, no time with an offset is read.
+    Times without an offset are local times of that zone; one that occurs there twice or never is not read.
+    Without a time zone, no time with an offset is read.
     """
     nothing = pa.nulls(len(raw), _MICROSECONDS)
     if not is_text(raw.type):
@@ -294,7 +294,7 @@ def _read_datetimes(column: Column, raw: Any, text: Any, changed: dict[str, Mask
         return keep_where(exact, values)
     if column.date_format is not None:
         changed[DATE_FORM] = np.ones(len(raw), dtype=bool)
-        parsed, zoned = _by_format(text, column.date_format)
+        parsed, zoned = _parse_times(text, column.date_format)
         times = pa.array(parsed, _MICROSECONDS)
         if zoned:
             changed[TIME_ZONE] = np.asarray(times.is_valid())
@@ -312,19 +312,19 @@ def _read_datetimes(column: Column, raw: Any, text: Any, changed: dict[str, Mask
 
 
 def _convert_typed(raw: Any) -> tuple[Any, Any]:
-    """Return dates of a typed file at microseconds, and mark those that lost nothing by it."""
+    """Return dates of a typed file in microseconds, and mark those that are exact."""
     if pa.types.is_date(raw.type):
         return raw.cast(pa.timestamp("ms")).cast(_MICROSECONDS), raw.is_valid()
     if not pa.types.is_timestamp(raw.type):
         nothing = pa.nulls(len(raw), _MICROSECONDS)
         return nothing, nothing.is_valid()
-    naive = raw.cast(pa.int64()).cast(pa.timestamp(raw.type.unit))  # instants in UTC, where there is a zone
+    naive = raw.cast(pa.int64()).cast(pa.timestamp(raw.type.unit))  # with a zone, in UTC
     times = naive.cast(_MICROSECONDS, safe=False)
     return times, pc.equal(times.cast(naive.type, safe=False), naive)
 
 
 def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
-    """Return local times of a zone in UTC, and mark those that moved; without a zone they stay."""
+    """Convert local times of a zone to UTC, and mark those that changed; without a zone they stay."""
     if time_zone is None:
         return times, np.zeros(len(times), dtype=bool)
     local = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False))
@@ -336,7 +336,7 @@ def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
 
 
 def _is_day(text: Any, pattern: str) -> Any:
-    """Return which texts have the form, and begin with a day that exists."""
+    """Mark the texts that match the pattern and begin with a day that exists."""
     formed = keep_where(pc.match_substring_regex(text, pattern), text)
     year, month, day = (
         pc.fill_null(pc.utf8_slice_codeunits(formed, start, stop).cast(pa.int64()), 0).to_numpy()
@@ -348,8 +348,8 @@ def _is_day(text: Any, pattern: str) -> Any:
     return pa.array(possible & (day > 0) & (day <= longest))
 
 
-def _by_format(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64], bool]:
-    """Parse times, NaT where a text is not in the format; True where that holds an offset: then in UTC."""
+def _parse_times(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64], bool]:
+    """Parse times, NaT for texts in another format; True, and times in UTC, if the format has an offset."""
     zoned = "%z" in date_format
     strings = pd.Series(text.to_pylist(), dtype=object)
     parsed = pd.to_datetime(strings, format=date_format, errors="coerce", utc=zoned)
@@ -372,7 +372,7 @@ def _parse_one(text: str, date_format: str) -> np.datetime64:
 
 
 def keep_where(where: Any, values: Any) -> Any:
-    """Return the values where the condition holds, else null."""
+    """Return the values, replaced by null unless the condition is true."""
     return pc.if_else(pc.fill_null(where, False), values, pa.scalar(None, values.type))
 
 

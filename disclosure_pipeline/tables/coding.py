@@ -1,4 +1,4 @@
-"""Code a column of several tables over the levels of all of them, matched by value, or over bins of these."""
+"""Coding a column of several tables over the levels of all of them, matched by value, or over bins."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from disclosure_pipeline.tables.levels import (
     Mask,
     StoredColumn,
     Values,
-    common_kind,
     count_codes,
-    nan_as_missing,
+    find_common_kind,
+    replace_nan,
 )
 
 ROUNDING_NOISE = 1e-9
-"""Relative to the smaller of two floats, in the order of numbers: closer ones are the same level."""
+"""The distance, relative to the smaller of two floats, within which they are the same level."""
 
 ROUNDING = "number that differs by rounding noise only, read as the same"
-"""The rule of the ledger."""
+"""The rule in the ledger."""
 
 
-def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
+def mark_run_starts(levels: npt.NDArray[np.float64]) -> Mask | None:
     """Mark the levels (distinct floats, ascending) that begin a run of equal ones; None if all do.
 
-    A run holds the floats within `ROUNDING_NOISE` of its first, so that no chain of neighbours grows beyond
-    that. No run holds two whole numbers: 1000000001.0 and 1000000002.0 are two identifiers, not noise.
+    A run holds the floats within `ROUNDING_NOISE` of its first, so that neighbours do not form long chains.
+    No run holds two whole numbers: 1000000001.0 and 1000000002.0 are two identifiers, not noise.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         reach = levels + np.abs(levels) * ROUNDING_NOISE
@@ -50,10 +50,11 @@ def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
     chained = np.flatnonzero(close)  # the neighbour after each is close to it
     whole = levels == np.floor(levels)
     ends = np.minimum(
-        np.searchsorted(levels, reach[chained], side="right"), _second_whole(whole, chained, len(levels))
+        np.searchsorted(levels, reach[chained], side="right"),
+        _find_second_whole(whole, chained, len(levels)),
     )
     begins = np.zeros(len(chained), dtype=bool)
-    following = np.searchsorted(chained, ends)  # the first chained level behind the run of each
+    following = np.searchsorted(chained, ends)  # the first chained level after the run of each
     run = 0
     while run < len(chained):
         begins[run] = True
@@ -65,31 +66,31 @@ def first_of_runs(levels: npt.NDArray[np.float64]) -> Mask | None:
     return None if first.all() else first
 
 
-def _second_whole(whole: Mask, chained: npt.NDArray[np.intp], none: int) -> npt.NDArray[np.intp]:
-    """Return for each chained level the position of the second whole number from it on, or `none`."""
+def _find_second_whole(whole: Mask, chained: npt.NDArray[np.intp], none: int) -> npt.NDArray[np.intp]:
+    """Return, for each chained level, the position of the second whole number from it on, or `none`."""
     positions = np.append(np.flatnonzero(whole), [none, none])
     return positions[np.searchsorted(positions[:-2], chained, side="left") + 1]
 
 
-# Every integer up to here is a float of its own; beyond it two integers can share one.
+# Beyond this, two integers can be the same float.
 _EXACT_IN_FLOAT = 2**53
 
 
-def comparable_levels(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
+def _make_comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
     """Return the levels of each table in one representation, in which equal means the same value."""
     if kind is Kind.NUMBER:
-        return _numbers([_number_array(of_table) for of_table in levels])
+        return _unify_numbers([_as_number_array(table) for table in levels])
     if kind in {Kind.DATE, Kind.ZONED_DATE}:
-        instants = [_instants(of_table, kind is Kind.ZONED_DATE) for of_table in levels]
-        return _in_one_unit(column, [index.tz_localize(None) for index in instants])
+        instants = [_as_instants(table, kind is Kind.ZONED_DATE) for table in levels]
+        return _unify_resolution(column, [index.tz_localize(None) for index in instants])
     if kind is Kind.DURATION:
-        return _in_one_unit(column, [pd.TimedeltaIndex(of_table) for of_table in levels])
+        return _unify_resolution(column, [pd.TimedeltaIndex(table) for table in levels])
     if kind is Kind.BOOLEAN:
-        return [np.asarray(of_table, dtype=bool) for of_table in levels]
-    return [np.asarray(of_table, dtype=object) for of_table in levels]
+        return [np.asarray(table, dtype=bool) for table in levels]
+    return [np.asarray(table, dtype=object) for table in levels]
 
 
-def _number_array(levels: Any) -> Values:
+def _as_number_array(levels: Any) -> Values:
     array = np.asarray(levels)
     if array.dtype.kind in "iuf":
         return array
@@ -99,56 +100,56 @@ def _number_array(levels: Any) -> Values:
     return array.astype(np.float64 if inferred == "floating" else object)
 
 
-def _numbers(levels: list[Values]) -> list[Values]:
-    """Return 64-bit integers, else floats, else (where a float could not tell two apart) objects."""
-    kinds = {of_table.dtype.kind for of_table in levels if len(of_table)}
-    if kinds <= {"i", "u"} and all(int(of_table.max()) < 2**63 for of_table in levels if len(of_table)):
-        return [of_table.astype(np.int64) for of_table in levels]
+def _unify_numbers(levels: list[Values]) -> list[Values]:
+    """Return 64-bit integers, else floats, else (if floats could not distinguish two numbers) objects."""
+    kinds = {table.dtype.kind for table in levels if len(table)}
+    if kinds <= {"i", "u"} and all(int(table.max()) < 2**63 for table in levels if len(table)):
+        return [table.astype(np.int64) for table in levels]
     exact = all(
-        int(of_table.min()) >= -_EXACT_IN_FLOAT and int(of_table.max()) <= _EXACT_IN_FLOAT
-        for of_table in levels
-        if len(of_table) and of_table.dtype.kind in "iu"
+        int(table.min()) >= -_EXACT_IN_FLOAT and int(table.max()) <= _EXACT_IN_FLOAT
+        for table in levels
+        if len(table) and table.dtype.kind in "iu"
     )
     if "O" not in kinds and exact:
-        return [of_table.astype(np.float64) for of_table in levels]
-    # Numbers of Python compare and hash by their exact value, whether integer, float or decimal.
+        return [table.astype(np.float64) for table in levels]
+    # Python's numbers compare and hash by their exact value, whether integer, float or decimal.
     return [
         np.array(
-            [value.item() if isinstance(value, np.generic) else value for value in of_table.tolist()],
+            [value.item() if isinstance(value, np.generic) else value for value in table.tolist()],
             dtype=object,
         )
-        for of_table in levels
+        for table in levels
     ]
 
 
-def _instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
+def _as_instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
     opaque = levels.dtype.kind == "O" or isinstance(levels.dtype, pd.ArrowDtype)
     times = pd.Index(levels, dtype=object if opaque else None)
     try:
         return pd.DatetimeIndex(pd.to_datetime(times, utc=utc))
     except pd.errors.OutOfBoundsDatetime:
         pass
-    # Python's dates reach further than nanoseconds, and are no finer than microseconds.
+    # Python's dates have a wider range than nanoseconds allow, and no finer resolution than microseconds.
     if utc:
         times = pd.Index([time.astimezone(datetime.timezone.utc).replace(tzinfo=None) for time in times])
     index = pd.DatetimeIndex(np.array(times, dtype="datetime64[us]"))
     return index.tz_localize("UTC") if utc else index
 
 
-def _in_one_unit(column: Any, indexes: Sequence[Any]) -> list[Values]:
+def _unify_resolution(column: Any, indexes: Sequence[Any]) -> list[Values]:
     unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
     try:
         return [index.as_unit(unit).to_numpy() for index in indexes]
     except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
         pass
     raise InputError(
-        f"Column {column!r} holds dates that do not fit the resolution of the other table ({unit}): "
+        f"Column {column!r} holds dates that do not fit the resolution of another table ({unit}): "
         "give it one resolution in all tables."
     )
 
 
 def unite_levels(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
-    """Return the sorted union of the levels, and for each table the positions of its own levels in it."""
+    """Return the sorted union of the levels, and for each table the positions of its levels in it."""
     codes, distinct = pd.factorize(np.concatenate(levels))
     distinct = np.asarray(distinct)
     order = np.argsort(distinct, kind="stable")
@@ -160,18 +161,18 @@ def unite_levels(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
 
 _BEYOND_INT64 = 2**63
 
-# The types whose levels pandas leaves as they are: objects, truth values, whole numbers and most floats.
+# The types whose levels pandas returns unchanged: objects, booleans, integers and most floats.
 _PLAIN = frozenset("O?bBhHiIlLqQfd")
 
 
 def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
-    """Code one column of GT (first) and of the syntheses over all levels. InputError as `common_kind`."""
-    return code_column_of_kind(column, common_kind(column, columns, tables), columns)
+    """Code a column of GT (first) and its syntheses over all levels; errors as `find_common_kind`."""
+    return code_column_of_kind(column, find_common_kind(column, columns, tables), columns)
 
 
 def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]) -> CodedColumn:
-    """Code a column as `code_column` does; it is of this kind in all tables."""
-    coded, differs = code_and_mark(column, kind, columns)
+    """Code a column that holds this kind of values in all tables: see `code_column`."""
+    coded, differs = _code_and_mark(column, kind, columns)
     if differs is None:
         return coded
     marked = tuple(
@@ -181,19 +182,19 @@ def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any
     return replace(coded, tables=marked)
 
 
-def code_and_mark(
+def _code_and_mark(
     column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]
 ) -> tuple[CodedColumn, list[Mask] | None]:
-    """Code as `code_column_of_kind`, and mark the entries of `position` that differ from their level.
+    """Code a column, and mark the entries of `position` whose value differs from its level by rounding noise.
 
-    None where nothing does: see `first_of_runs`. `rounded` is not set.
+    The marks are None if no value does: see `mark_run_starts`. `rounded` is not set.
     """
     stored = [_store(series) for series in columns]
-    comparable = comparable_levels(column, kind, [own_levels for _, own_levels in stored])
+    comparable = _make_comparable(column, kind, [own_levels for _, own_levels in stored])
     levels, positions = unite_levels(comparable)
-    first = first_of_runs(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
+    first = mark_run_starts(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
     dtype = np.min_scalar_type(-len(levels) - 1)
-    over_union = [  # a table's own -1, missing, picks the last entry
+    over_union = [  # -1, missing, takes the last entry
         np.append(position, len(levels)).astype(dtype)[table.position]
         for position, (table, _) in zip(positions, stored, strict=True)
     ]
@@ -210,11 +211,11 @@ def code_and_mark(
 
 
 def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
-    """Return a table's own codes (`position` of what is stored; missing is -1) and its levels."""
+    """Return a column of one table with `position` over its own levels (-1: missing), and these levels."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         own_codes = cast(pd.Categorical, series.array).codes
         counts = count_codes(own_codes, 0, len(series.dtype.categories) + 1)
-        return _without_unused(own_codes, 0, counts, series.dtype.categories)
+        return _drop_unused(own_codes, 0, counts, series.dtype.categories)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy()
         lowest, highest = int(values.min()), int(values.max())
@@ -222,18 +223,18 @@ def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
             counts = count_codes(values, lowest, highest - lowest + 2)
             dtype = np.uint64 if highest >= _BEYOND_INT64 else np.int64
             levels = np.arange(highest - lowest + 1, dtype=dtype) + dtype(lowest)
-            return _without_unused(values, lowest, counts, levels)
-    # pandas makes an index of the levels of a series, which takes a while.
+            return _drop_unused(values, lowest, counts, levels)
+    # For a series, pandas would build an index of the levels, which is slow.
     is_plain = isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN
-    codes, levels = pd.factorize(series.to_numpy() if is_plain else nan_as_missing(series))
-    if pd.isna(levels).all():  # Arrow's type of nothing but nulls takes null for a level
+    codes, levels = pd.factorize(series.to_numpy() if is_plain else replace_nan(series))
+    if pd.isna(levels).all():  # Arrow's null type takes null for a level
         codes, levels = np.full(len(series), -1), levels[:0]
     codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
-    return _without_unused(codes, 0, count_codes(codes, 0, len(levels) + 1), levels)
+    return _drop_unused(codes, 0, count_codes(codes, 0, len(levels) + 1), levels)
 
 
-def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
-    """Leave out the levels that no record has. `counts` has an entry for each level, and one for missing."""
+def _drop_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
+    """Leave out the levels that no record has. `counts` has an entry for each level and, last, missing."""
     used = counts[:-1] > 0
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
     return StoredColumn(stored, lowest, position, counts), levels[used]
@@ -243,8 +244,8 @@ def _without_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any
 class Distinct:
     """The values of one column of one table, and the number of records with each.
 
-    `values` may repeat, as where one is an alias of another, and may hold a missing one. `counts` has an
-    entry for each, and last the number of records without a value.
+    `values` may repeat, for example after aliases were replaced, and may include missing. `counts` has an
+    entry for each, then the number of records without a value.
     """
 
     values: pd.Series[Any]
@@ -270,13 +271,13 @@ def stack_distinct(tables: Sequence[Distinct]) -> Distinct:
 
 
 def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str]) -> CodedColumn:
-    """Code a column of GT (first) and of the syntheses as `code_column` does, from its values alone.
+    """Code a column of GT (first) and its syntheses as `code_column` does, from its values alone.
 
-    `codes[i]` are the codes of the values of table i instead of its records, and last that of missing;
-    `counts` are the numbers of records. `names` are the tables' in messages.
+    `codes[i]` are the codes of the values, not the records, of table i, then the code of missing; `counts`
+    are the numbers of records. Messages call the tables by `names`.
     """
     values = [table.values for table in tables]
-    coded, differs = code_and_mark(column, common_kind(column, values, names), values)
+    coded, differs = _code_and_mark(column, find_common_kind(column, values, names), values)
     weighted = [
         _weight_by_counts(codes, table.counts, coded.size)
         for codes, table in zip(coded.codes, tables, strict=True)
@@ -300,17 +301,17 @@ def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredCol
 
 
 def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
-    """Return all values of several columns as one column; categories stay what they are."""
+    """Return all values of several columns as one column; categories stay categories."""
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
-        if any(dtype != types[0] for dtype in types):  # one that fits both loses digits, or what is missing
+        if any(dtype != types[0] for dtype in types):  # a common type may lose digits or missing values
             columns = [column.astype(object) for column in columns]
         dtype = columns[0].dtype
-        if isinstance(dtype, np.dtype):  # as pandas does it, without its search for a common type
+        if isinstance(dtype, np.dtype):  # faster than pandas, which searches for a common type
             return pd.Series(np.concatenate([column.to_numpy() for column in columns]), dtype=dtype)
         return pd.concat(columns, ignore_index=True)
     levels = [column.cat.categories for column in columns]
-    if any(part.dtype != levels[0].dtype for part in levels):  # as above
+    if any(part.dtype != levels[0].dtype for part in levels):  # see above
         levels = [part.astype(object) for part in levels]
     categories = levels[0].append(levels[1:]).unique()
     ordered = all(column.cat.ordered for column in columns)
@@ -324,7 +325,7 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
 def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:
     """Group a column into bins of equal width over GT's range; missing stays a level of its own.
 
-    InputError where its values have no width, or are infinite.
+    Raise InputError if its values have no order, or are infinite.
     """
     if column.kind not in ORDERED_KINDS:
         raise InputError(
@@ -335,15 +336,15 @@ def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> 
     levels_in_GT = np.flatnonzero(column.counts[0][:-1] > 0)
     bin_of_level = _bin_levels(column.levels, levels_in_GT[0], levels_in_GT[-1], bins)
     occupied, position = np.unique(bin_of_level, return_inverse=True)
-    return column.recoded(occupied, np.append(position, len(occupied)), Kind.NUMBER)
+    return column.recode(occupied, np.append(position, len(occupied)), Kind.NUMBER)
 
 
 def _bin_levels(levels: Values, lowest: int, highest: int, bins: int) -> IntArray:
     """Return the bin of each level, closed on the right; GT's range is levels[lowest] to levels[highest].
 
-    For floats the edges are floats, those of pandas.cut, which SDMetrics calls. Whole numbers and dates are
-    held against the edges exactly, so that neither 2^53 nor a rounded edge puts one into a wrong bin. Where
-    GT has one value only, its range is that value plus and minus a thousandth of it, or of 1, as there.
+    Floats have the float edges of pandas.cut, which SDMetrics calls. Integers and dates are compared with the
+    edges exactly, so that no large number or rounded edge leads to a wrong bin. If GT has a single value, its
+    range is that value plus and minus a thousandth of it (of 1 if it is 0), as in pandas.cut.
     """
     if levels.dtype.kind == "f":
         low, high = float(levels[lowest]), float(levels[highest])
@@ -373,6 +374,6 @@ def _check_finite(column: CodedColumn, table_names: Sequence[str]) -> None:
     for counts, name in zip(column.counts, table_names, strict=True):
         if counts[infinite].any():
             raise InputError(
-                f"Column {column.name!r} of {name} holds infinite values, which have no bin of equal width: "
-                "make them missing, or leave the column out of continuous."
+                f"Column {column.name!r} of {name} holds infinite values, which no bin of equal width can "
+                "hold: make them missing, or leave the column out of continuous."
             )

@@ -1,7 +1,7 @@
-"""Tables in canonical form, if they keep their contract: violations are counts, never a value.
+"""Tables in canonical form, if they keep their contract: violations are counts, never values.
 
-pandera checks positions in the list of a column's levels, not the levels: its errors, whose text, failure
-cases and pickle tell what they were given, hold no value. They do not leave this module all the same.
+pandera checks positions in a column's list of levels, not the levels, so that the text, failure cases and
+pickle of its errors hold no value. Even so, its errors do not leave this module.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from disclosure_pipeline.tables.encoding import (
     Change,
     RawColumn,
     canonical_records,
-    changes_of_column,
     count_levels,
     encode,
+    list_changes,
     read_columns,
 )
 from disclosure_pipeline.tables.levels import IntArray, Mask
 from disclosure_pipeline.tables.record_hashes import content_sha256, values_sha256
-from disclosure_pipeline.tables.sources import Location, columns_of, read_raw
+from disclosure_pipeline.tables.sources import Location, read_column_names, read_raw
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,9 +51,9 @@ ALL_MISSING = "holds nothing but missing values"
 NOT_THERE = "the column is not in the table"
 NOT_DESCRIBED = "the column is not in the data dictionary"
 NO_COLUMN = "no column of the data dictionary is in the table"
-CONTROL_CHARACTER = "holds a control character, such as a line break within a level: write it without"
-WITHOUT_OWNER = "lacks a value in some records: it must say of each whose it is"
-NO_HEADER = f"{NO_COLUMN}: is its first line the header, is the delimiter right?"
+CONTROL_CHARACTER = "holds a control character, such as a line break within a level: remove it"
+WITHOUT_OWNER = "lacks a value in some records: it must say whose each record is"
+NO_HEADER = f"{NO_COLUMN}: check that the first line is the header, and the delimiter"
 
 
 _SET_BY_PANDERA = ("PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP")
@@ -67,19 +67,19 @@ def find_violations(
 ) -> list[Violation]:
     """Return the rules of its contract that a table breaks.
 
-    `columns` names all its columns, `read` has those that the dictionary describes. Every needed column is
-    there and holds a value at all; values are of the column's type, among its levels, within its range.
-    Checks run whatever the environment says of pandera.
+    `columns` names all its columns, `read` has those that the dictionary describes. Every needed column must
+    exist and hold a value; values must have the column's type, be among its levels and within its range.
+    Checks run even if the environment disables pandera.
     """
     table, dictionary = contract.table, contract.dictionary
     if not records:
         return [Violation(table, "(all)", "the table has no records", 0, 1.0)]
     if not read and len(dictionary):
-        # A record may stand in the place of the names: it is not shown.
+        # The first line may be a record: it is not shown.
         separator = name_separator(list(columns))
         rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
         return [Violation(table, "(all)", rule, records, 1.0)]
-    rules = {name: _rules(dictionary[name], column.levels) for name, column in read.items()}
+    rules = {name: _list_rules(dictionary[name], column.levels) for name, column in read.items()}
     broken_records: dict[tuple[str, str], int] = {}
     checked: set[tuple[str, str]] = set()
     counts: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def find_violations(
 
     def check(name: str, rule: str) -> Any:
         def passes(positions: pd.Series[Any]) -> bool:
-            if name not in counts:  # once per column, whatever the number of its rules
+            if name not in counts:  # once per column, not for each rule
                 counts[name] = read[name].count_records(positions.cat.codes.to_numpy())
             breaking = int(counts[name][rules[name][rule]].sum())
             checked.add((name, rule))
@@ -109,25 +109,25 @@ def find_violations(
         },
         strict=contract.only_known,
     )
-    violations_of_columns = [
+    column_violations = [
         Violation(table, name, rule, records, 1.0)
         for name, rule in _run_schema(schema, _positions_of_levels(columns, read))
     ]
-    if checked != {(name, rule) for name, rules_of_column in rules.items() for rule in rules_of_column}:
+    if checked != {(name, rule) for name, column_rules in rules.items() for rule in column_rules}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
-    return violations_of_columns + [
+    return column_violations + [
         Violation(table, name, rule, broken, broken / records)
         for (name, rule), broken in broken_records.items()
     ]
 
 
-def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
-    """Return for each rule which levels, and last whether a missing value, break it."""
-    rules = {f"is no {column.type}": np.append(levels.unreadable, False)}
+def _list_rules(column: Column, levels: Levels) -> dict[str, Mask]:
+    """Return, for each rule, a mark of the levels that break it, and last of a missing value."""
+    rules = {f"is not of type {column.type}": np.append(levels.unreadable, False)}
     if column.levels is not None:
-        rules["is none of the declared levels"] = np.append(levels.unknown, False)
+        rules["is not among the declared levels"] = np.append(levels.unknown, False)
     if column.type in CATEGORIES:
-        # They are unseen on a page and a terminal, and what draws charts ends the process at one.
+        # Control characters are invisible on pages and terminals, and crash the renderer of charts.
         controls = pc.match_substring_regex(levels.values.cast(pa.string()), r"\p{Cc}")
         rules[CONTROL_CHARACTER] = np.append(to_mask(controls), False)
     if column.range is not None:
@@ -136,19 +136,19 @@ def _rules(column: Column, levels: Levels) -> dict[str, Mask]:
 
 
 def _positions_of_levels(columns: Sequence[str], read: Mapping[str, RawColumn]) -> pd.DataFrame:
-    """Return what pandera checks instead of the table: positions in the columns' lists of levels."""
+    """Return the frame for pandera to check: positions in the columns' lists of levels."""
     entries = max(len(column.encoded.codes) for column in read.values())
     positions: dict[str, Any] = dict.fromkeys(columns, np.zeros(entries, dtype=np.int8))
     for name, column in read.items():
         codes, levels = column.encoded.codes, pd.RangeIndex(len(column.encoded.levels))
-        if len(codes) < entries:  # filled up with missing, which they end with
+        if len(codes) < entries:  # filled up with missing, their last entry
             codes = np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
         positions[name] = pd.Categorical.from_codes(codes, categories=levels)
     return pd.DataFrame(positions, copy=False)
 
 
 def _import_pandera() -> Any:
-    """Import pandera without what that does to the environment: see `encoding.arrow_array`."""
+    """Import pandera, and undo its changes to the environment: see `encoding.arrow_array`."""
     before = {name: os.environ.get(name) for name in _SET_BY_PANDERA}
     import pandera.pandas as pandera
 
@@ -159,7 +159,7 @@ def _import_pandera() -> Any:
 
 
 def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
-    """Run the schema; return the missing and the undescribed columns. Each rule notes its own findings."""
+    """Run the schema, whose checks count violations themselves; return missing and undescribed columns."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaErrors
 
@@ -173,14 +173,14 @@ def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
     else:
         return []
     finally:
-        # The frame and pandera's accessor hold each other: the records would stay until garbage is collected.
+        # The frame and pandera's accessor refer to each other: this frees the records without a collection.
         vars(positions).pop("pandera", None)
     return [(name, rule_of_reason.get(reason, reason)) for reason, name in reasons if reason not in by_rule]
 
 
 @dataclass(frozen=True)
 class CanonicalTable:
-    """A table in canonical form, and the ledger of what was changed for it."""
+    """A table in canonical form, and the ledger of the changes made for it."""
 
     frame: pd.DataFrame
     ledger: tuple[Change, ...]
@@ -192,7 +192,7 @@ class CanonicalTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the columns."""
         return tuple(map(str, self.frame.columns))
 
     @property
@@ -202,15 +202,15 @@ class CanonicalTable:
 
     @property
     def sha256(self) -> str:
-        """The hash of its records: see `content_sha256`."""
+        """The hash of the records: see `content_sha256`."""
         return content_sha256(self.frame)
 
     def count_levels(self, name: str) -> IntArray:
-        """Return the number of records with each value of a column, in any order."""
+        """Count the records with each value of a column, in any order."""
         return count_levels(self.frame[name])
 
     def keep_columns(self, names: Collection[str]) -> CanonicalTable:
-        """Return the table without its other columns."""
+        """Return the table reduced to these columns."""
         kept = [name for name in self.columns if name in names]
         if len(kept) == len(self.columns):
             return self
@@ -219,27 +219,27 @@ class CanonicalTable:
         )
 
     def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
-        """Yield the records in the order of these positions, so many at once."""
+        """Yield the records at these positions, in their order, `at_once` in a frame."""
         return (
             self.frame.iloc[positions[start : start + at_once]] for start in range(0, len(positions), at_once)
         )
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """Return the records from a position to before another one, or to the last."""
+        """Return the records from `start` to before `stop`, or to the last."""
         return self.frame.iloc[start:stop]
 
 
 PREFIX = "events."
-"""The prefix of columns of events, and of what is derived from them."""
+"""The prefix of the events' columns, and of columns derived from events."""
 MULTISET = f"{PREFIX}multiset"
-"""All of a person's events: it is another one as soon as a single value differs."""
+"""The column with all of a person's events: a single different value makes a different multiset."""
 
 
 @dataclass(frozen=True)
 class LinkedTable(CanonicalTable):
-    """Persons in canonical form with what is derived of their events, which are here as they are, too.
+    """Persons in canonical form with columns derived from their events, and the `events` themselves.
 
-    `unit`: the column of the events that says whose each is; `owners`: the position of that person.
+    `unit`: the column of the events that says whose each is; `owners`: the position of each event's person.
     """
 
     events: CanonicalTable
@@ -253,42 +253,39 @@ class LinkedTable(CanonicalTable):
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """The distinct values of the persons' columns, and of the events', named `events.…`: none derived."""
-        of_persons = [name for name in self.columns if not name.startswith(PREFIX)]
-        of_events = self.events.keep_columns(self.events_columns).values
-        return {name: encode(self.frame[name]).levels for name in of_persons} | {
-            f"{PREFIX}{name}": levels for name, levels in of_events.items()
+        """The distinct values of the persons' columns, and of the events' as `events.…`; none derived."""
+        person_columns = [name for name in self.columns if not name.startswith(PREFIX)]
+        event_values = self.events.keep_columns(self.events_columns).values
+        return {name: encode(self.frame[name]).levels for name in person_columns} | {
+            f"{PREFIX}{name}": levels for name, levels in event_values.items()
         }
 
     @property
     def sha256(self) -> str:
-        """The hash of both tables: see `content_sha256`. Without the unit its values do not matter."""
-        named = self.events.columns if self.unit in self.columns else self.events_columns
-        of_both = content_sha256(self.frame) + self.events.keep_columns(named).sha256
-        return hashlib.sha256(of_both.encode()).hexdigest()
+        """The hash of both tables: see `content_sha256`. The unit counts only if the persons have it."""
+        hashed_columns = self.events.columns if self.unit in self.columns else self.events_columns
+        both = content_sha256(self.frame) + self.events.keep_columns(hashed_columns).sha256
+        return hashlib.sha256(both.encode()).hexdigest()
 
     def count_levels(self, name: str) -> IntArray:
-        """Return the number of persons with each value of a column of `values`, in any order."""
-        of_events = name.removeprefix(PREFIX)
-        if of_events == name:
+        """Count the persons with each value of a column of `values`, in any order."""
+        event_column = name.removeprefix(PREFIX)
+        if event_column == name:
             return count_levels(self.frame[name])
-        codes = encode(self.events.frame[of_events]).codes.astype(np.int64)
+        codes = encode(self.events.frame[event_column]).codes.astype(np.int64)
         levels = int(codes.max(initial=0)) + 1
         pairs = pd.unique(self.owners[codes >= 0] * levels + codes[codes >= 0])
         counts = np.bincount(pairs % levels)
         return counts[counts > 0]
 
     def keep_columns(self, names: Collection[str]) -> LinkedTable:
-        """Return the table without its other columns; all of the events."""
+        """Return the persons reduced to these columns, with all events."""
         return replace(self, frame=self.frame[[name for name in self.columns if name in names]])
 
 
 @dataclass(frozen=True)
 class TableOfValues:
-    """A table of which only the values of each column are here, as they are or in canonical form.
-
-    The `ledger` says what was changed for it.
-    """
+    """A table as the values of its columns alone; the `ledger` lists the changes made to them."""
 
     records: int
     distinct: Mapping[str, Distinct]
@@ -296,7 +293,7 @@ class TableOfValues:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the columns."""
         return tuple(self.distinct)
 
     @property
@@ -306,15 +303,15 @@ class TableOfValues:
 
     @property
     def sha256(self) -> str:
-        """The hash of its values: see `values_sha256`."""
+        """The hash of the values: see `values_sha256`."""
         return values_sha256(self.distinct)
 
     def count_levels(self, name: str) -> IntArray:
-        """Return the number of records with each value of a column, in any order."""
+        """Count the records with each value of a column, in any order."""
         return count_levels(self.distinct[name].values, self.distinct[name].counts)
 
     def keep_columns(self, names: Collection[str]) -> Self:
-        """Return the table without its other columns."""
+        """Return the table reduced to these columns."""
         return replace(
             self,
             distinct={name: self.distinct[name] for name in self.distinct if name in names},
@@ -323,10 +320,9 @@ class TableOfValues:
 
 
 def canonical_table(raw: pd.DataFrame, contract: Contract, names: Sequence[str] = ()) -> CanonicalTable:
-    """Check a raw table and bring it into canonical form. ContractError where it breaks the contract.
+    """Check a raw table and bring it to canonical form. Raise ContractError if it breaks the contract.
 
-    The frame has the columns that the dictionary describes. `names`: those of all columns, described or not,
-    where `raw` has only some of them.
+    `names` are those of all its columns, if `raw` has only those that the dictionary describes.
     """
     read = read_columns(raw, contract.dictionary)
     columns, ledger = _to_canonical(names or list(raw.columns), len(raw), read, contract)
@@ -344,18 +340,18 @@ def _to_canonical(
         threads_for(max(len(column.encoded.codes) for column in read.values())),
     )
     ledger = [
-        change for name, column in read.items() for change in changes_of_column(column, contract.table, name)
+        change for name, column in read.items() for change in list_changes(column, contract.table, name)
     ]
     return dict(zip(read, values, strict=True)), tuple(ledger)
 
 
 def read_canonical(location: Location, contract: Contract) -> CanonicalTable:
-    """Read what the dictionary describes, in canonical form. ContractError as `canonical_table`."""
+    """Read the columns that the dictionary describes in canonical form: see `canonical_table`."""
     table, dictionary = contract.table, contract.dictionary
-    names = columns_of(location, table, dictionary) if contract.only_known else ()
+    names = read_column_names(location, table, dictionary) if contract.only_known else ()
     raw = read_raw(location, table, dictionary)
-    if not len(raw.columns):  # without a header: any column tells how many records there are
-        names = columns_of(location, table, dictionary)
+    if not len(raw.columns):  # perhaps no header: read one column to count the records
+        names = read_column_names(location, table, dictionary)
         raw = read_raw(location, table, names[:1])
     return canonical_table(raw, contract, names)
 
@@ -363,10 +359,10 @@ def read_canonical(location: Location, contract: Contract) -> CanonicalTable:
 def canonical_values(
     columns: Sequence[str], records: int, raw: Mapping[str, Distinct], contract: Contract
 ) -> tuple[Mapping[str, Distinct], tuple[Change, ...]]:
-    """Return the values of a table's columns in canonical form, each where it was, and the ledger.
+    """Return the values of a table's columns in canonical form, in their order, and the ledger.
 
     `columns` are the names of all its columns, `raw` the values of those that the dictionary describes.
-    ContractError where the table of so many `records` breaks its contract.
+    Raise ContractError if the table, which has `records` records, breaks its contract.
     """
     read = {
         name: RawColumn.from_values(distinct.values, distinct.counts, contract.dictionary[name])

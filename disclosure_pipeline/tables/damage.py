@@ -1,7 +1,7 @@
-"""Say why a file cannot be read: empty, damaged, another encoding, another separator.
+"""Saying why a file cannot be read: it is empty, damaged, or has another encoding or separator.
 
-It looks at the first and last bytes and, of text, at the bytes up to the first wrong one. No sentence holds
-a value: a record may stand in the place of the column names.
+The first and last bytes are examined, and text up to the first wrong byte. No message holds a value, nor
+column names, which may be a record.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAGIC = {
     b"PK\x03\x04": "a ZIP archive, or a workbook of a spreadsheet",
 }
 _CODECS = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd"}
-# Those of UTF-32 first: that of little ends begins as the one of UTF-16 does.
+# UTF-32 first: its little-endian mark begins like that of UTF-16.
 _MARKS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -40,7 +40,7 @@ _SAVE_AS_UTF8 = "save it as UTF-8"
 
 
 def name_separator(names: Sequence[str]) -> str | None:
-    """Name the likely separator of a table of one column, such as "semicolons"; None if nothing suggests one.
+    """Return the likely separator of a table read as one column, such as "semicolons", or None.
 
     >>> name_separator(["sex;age;income"])
     'semicolons'
@@ -53,25 +53,24 @@ def name_separator(names: Sequence[str]) -> str | None:
 
 
 def describe_separator(separator: str) -> str:
-    """Return a sentence on a separator other than expected, and what to do.
+    """Return a sentence on an unexpected separator, and what to do.
 
-    >>> describe_separator("semicolons").partition(".")[0]
-    'its separator is another one: the first line has semicolons'
+    >>> describe_separator("semicolons").partition(":")[0]
+    'its first line has semicolons instead of the expected separator'
     """
     return (
-        f"its separator is another one: the first line has {separator}. Expected are commas in .csv, tabs in "
-        ".tsv: write it so, or give the source's delimiter"
+        f"its first line has {separator} instead of the expected separator: use commas in .csv and tabs "
+        "in .tsv, or give the source's delimiter"
     )
 
 
 def describe_unreadable_file(
     table: str, location: str, find_file: Callable[[], tuple[StoragePath, FileFormat | None]], reason: str
 ) -> str:
-    """Say why a file cannot be read, and what to do. `location`: where it is, without secrets.
+    """Say why a file cannot be read, and what to do; `location` has no secrets.
 
-    `find_file` gives its path and its format. Where the file cannot be examined, the sentence lists what
-    may be wrong, and the `reason` why it could not be read. A store names files by their hash, which
-    nobody knows: then `table` names the file as it was delivered.
+    `find_file` returns its path and its format. If the file cannot be examined, the sentence lists likely
+    problems and the `reason`. If a store named the file by its hash, `table` is the delivered name.
     """
     name = location.rstrip("/").rpartition("/")[2]
     file = table if _HASH.match(name) else f"{table}: {name!r}"
@@ -82,13 +81,13 @@ def describe_unreadable_file(
             problems = (_find_problem(path, file.path, file.size, file_format) for file in path.files())
             problem = next(
                 (problem for problem in problems if problem is not None),
-                "damaged: its content cannot be read as what its name tells; write it again",
+                "damaged: its content does not have the format that its name says; write it again",
             )
-    except Exception:  # of whatever file system
+    except Exception:  # of any file system
         pass
     if problem is None:
         problem = (
-            "damaged, cut off, not UTF-8, not in the format that its name tells, or its records differ in "
+            "damaged, cut off, not UTF-8, not in the format that its name says, or its records differ in "
             f"their number of fields ({reason})"
         )
     return f"{file} cannot be read: it is {problem}."
@@ -103,15 +102,15 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
         tail = opened.read()
         opened.seek(0)
         if file_format.format == "parquet":
-            return _look_at_ends(head, tail, b"PAR1", "Parquet")
+            return _examine_ends(head, tail, b"PAR1", "Parquet")
         if file_format.format == "arrow":
-            return _look_at_ends(head, tail, b"ARROW1", "Arrow")
+            return _examine_ends(head, tail, b"ARROW1", "Arrow")
         delimiter = file_format.delimiter or DELIMITERS[file_format.format]
-        return _look_at_text(opened, head, file_format.codec, delimiter)
+        return _examine_text(opened, head, file_format.codec, delimiter)
 
 
-def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
-    """Compare both ends: files of these formats begin and end with the same bytes, Arrow streams do not."""
+def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
+    """Compare both ends: files of these formats begin and end with the same bytes."""
     if head.startswith(magic):
         return None if tail.endswith(magic) else "damaged: it is cut off, its last bytes are missing"
     kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
@@ -123,39 +122,39 @@ def _look_at_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | No
     return f"of another format: its name says {name}, its content is {kind}; give it the right name"
 
 
-def _look_at_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -> str | None:
+def _examine_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -> str | None:
     kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
     if codec is None and kind is not None:
         return f"of another format: its name says text, its content is {kind}; give it the right name"
     if codec is not None and kind != _CODECS[codec]:
-        return f"of another format: its name says {_CODECS[codec]}, but it is not compressed so"
+        return f"of another format: its name says {_CODECS[codec]}, but it is not compressed that way"
     stream = opened if codec is None else pa.CompressedInputStream(pa.PythonFile(opened), codec)
     try:
-        return _look_at_lines(_decode(stream), delimiter)
+        return _examine_lines(_decode(stream), delimiter)
     except UnicodeError as error:
         return str(error.args[-1])
     except (OSError, pa.ArrowException):
-        return f"damaged: it cannot be unpacked ({_CODECS.get(codec or '', 'compressed')}), or is cut off"
+        return f"damaged or cut off: it cannot be decompressed ({_CODECS.get(codec or '', 'compressed')})"
 
 
 def _decode(stream: Any) -> Iterator[str]:
-    """Return the text of a stream, in lines. UnicodeError, with a sentence, where it is no UTF-8."""
+    """Yield the lines of a stream. Raise UnicodeError, with a sentence, if it is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     rest, line, is_first = "", 1, True
     while True:
         chunk = stream.read(_CHUNK)
         mark = next((name for start, name in _MARKS.items() if is_first and chunk.startswith(start)), None)
         if mark or b"\x00" in chunk:
-            encoding = f"{mark}" if mark else "UTF-16, or no text: it holds zero bytes"
-            raise UnicodeError(f"of another encoding: it is {encoding}, expected is UTF-8: {_SAVE_AS_UTF8}")
+            encoding = f"{mark}" if mark else "UTF-16, or not text, as it holds zero bytes"
+            raise UnicodeError(f"of another encoding: it is {encoding}; {_SAVE_AS_UTF8}")
         is_first = False
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].count(b"\n")
             raise UnicodeError(
-                f"of another encoding: line {line} is not UTF-8 (it may be Latin-1 or Windows-1252, or be "
-                f"damaged): {_SAVE_AS_UTF8}"
+                f"of another encoding: line {line} is not UTF-8 (it may be Latin-1, Windows-1252 or "
+                f"damaged); {_SAVE_AS_UTF8}"
             ) from None
         line += text.count("\n")
         *lines, rest = (rest + text).splitlines(keepends=True) or [""]
@@ -166,7 +165,7 @@ def _decode(stream: Any) -> Iterator[str]:
             return
 
 
-def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
+def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
     records = csv.reader(lines, delimiter=delimiter)
     problem: str | None = None
     fields: int | None = None
@@ -182,11 +181,11 @@ def _look_at_lines(lines: Iterator[str], delimiter: str) -> str | None:
             elif len(record) != fields and problem is None:
                 problem = (
                     f"damaged: the record that ends in line {records.line_num} has {len(record)} "
-                    f"field{'' if len(record) == 1 else 's'}, expected are {fields} as in the first line; "
-                    "it may be cut off, or miss a quotation mark"
+                    f"field{'' if len(record) == 1 else 's'}, but the first line has {fields}; it may be cut "
+                    "off, or lack a quotation mark"
                 )
     except csv.Error:
-        return problem or "damaged: a field is too long; it may miss a quotation mark"
+        return problem or "damaged: a field is too long; it may lack a quotation mark"
     if fields is None:
-        return "empty: it has blank lines only"
+        return "empty: it has only blank lines"
     return problem

@@ -1,4 +1,4 @@
-"""The data dictionary: what each column holds and how its values are written, and violations of that."""
+"""The data dictionary: what each column holds and how its values are written, and violations of it."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
 def normalize_text(text: str) -> str:
-    """Return the text as it is compared: in Unicode form NFC, without outer blanks."""
+    """Return the text in the form that is compared: in Unicode form NFC, without outer blanks."""
     return unicodedata.normalize("NFC", text.strip())
 
 
 def _refuse_outer_blanks(text: str) -> str:
     if text != text.strip():
-        raise ValueError("it begins or ends with a blank, which no value does once it is read")
+        raise ValueError("it begins or ends with a blank, which is removed from values when they are read")
     return normalize_text(text)
 
 
 ValueText = Annotated[str, AfterValidator(_refuse_outer_blanks)]
-"""A value as it stands in a table: outer blanks never matter, nor does its Unicode form."""
+"""A value of a table; neither outer blanks nor its Unicode form matter."""
 
 
 class FrozenModel(BaseModel):
@@ -67,59 +67,60 @@ class Level(FrozenModel):
     """One level of a category."""
 
     level: Annotated[
-        ValueText, Field(description="The value that every spelling of it becomes", min_length=1)
+        ValueText, Field(description="The value that replaces every spelling of it", min_length=1)
     ]
-    label: Annotated[str, Field(description="What it means, for a reader")] = ""
+    label: Annotated[str, Field(description="Its meaning, for readers")] = ""
     aliases: Annotated[tuple[ValueText, ...], Field(description="Other spellings of the same level")] = ()
 
 
 class MapTo(FrozenModel):
-    """Every value that is none of the levels becomes this one."""
+    """Every value that is not among the levels becomes this one."""
 
     map_to: Annotated[ValueText, Field(description="One of the levels")]
 
 
-# Strict, so that `within: yes` is no band of 1.
+# Strict, so that `within: yes` is not a band of 1.
 Size = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
 
 class Column(FrozenModel):
-    """One column of the data dictionary. An empty field is always missing; `missing_codes` are too."""
+    """One column of the data dictionary. Empty fields are always missing, and so are `missing_codes`."""
 
     type: Annotated[
         Type,
         Field(
-            description="How values are read and compared. A text identifier points at one record: it is "
-            "neither key nor target, and no value of it may be in both tables"
+            description="How values are read and compared. A text identifier identifies a record: it is "
+            "neither key nor target, and no value may be in both tables"
         ),
     ]
     description: str = ""
     published: Annotated[
         bool,
         Field(
-            description="Whether a column that is neither key nor target is part of a release too. What is "
-            "not published is left out of the synthetic tables, and out of what is measured of them"
+            description="Whether a column that is neither key nor target is part of a release, too. Columns "
+            "that are not published are left out of the synthetic tables and are not measured"
         ),
     ] = False
     unit: Annotated[
         str,
         Field(
-            description="Of the numbers, such as EUR or years. Of times the finest that a synthetic table "
-            "may have: day, hour, minute, second, millisecond or microsecond; without it, that of GT"
+            description="The unit of numbers, such as EUR or years. For times, the finest unit that a "
+            "synthetic table may have (day, hour, minute, second, millisecond or microsecond); by default "
+            "that of the ground truth"
         ),
     ] = ""
     levels: Annotated[
         tuple[ValueText | Level, ...] | None,
         Field(
-            description="Every level that a category may have; of an ordered one, in their order",
+            description="Every level that a category may have; for an ordered category, in their order",
             min_length=1,
         ),
     ] = None
     unknown_levels: Annotated[
         Literal["refuse", "keep"] | MapTo,
         Field(
-            description="What becomes of a value that is none of the levels; where none are declared, of one "
-            "that a synthetic table has and the ground truth lacks"
+            description="What to do with a value that is not among the levels or, if none are declared, with "
+            "a value of a synthetic table that the ground truth lacks"
         ),
     ] = "refuse"
     range: Annotated[
@@ -131,44 +132,40 @@ class Column(FrozenModel):
         ),
     ] = None
     missing_codes: Annotated[
-        tuple[str | int | float, ...], Field(description="Values that stand for a missing one")
+        tuple[str | int | float, ...], Field(description="Values that mean missing")
     ] = ()
     special_values: Annotated[
         tuple[int | float, ...],
-        Field(
-            description="Codes such as -8 (not applicable): no part of range and groups, levels of their own"
-        ),
+        Field(description="Codes such as -8 (not applicable): levels of their own, outside range and groups"),
     ] = ()
     decimals: Annotated[
         int | None,
         Field(
-            description="Number of decimals that a number may have; without it, as many as those of GT",
+            description="The most decimals that a number may have; by default as many as in the ground truth",
             ge=0,
             le=15,
         ),
     ] = None
-    groups: Annotated[
-        int | None, Field(description="Number of groups that the numbers are put into", ge=2)
-    ] = None
+    groups: Annotated[int | None, Field(description="The number of groups for the numbers", ge=2)] = None
     within: Annotated[
         Size | Mapping[Literal["share", "amount"], Size] | None,
         Field(
-            description="Of a target: how near to its value counts as told, instead of groups. Below 1 a "
-            "share of the value (0.02), from 1 on an amount (100); {amount: 0.5} says which"
+            description="For a target, instead of groups: how near to its value counts as disclosed. Below 1 "
+            "a share of the value (0.02), from 1 on an amount (100); {amount: 0.5} says which"
         ),
     ] = None
     date_format: Annotated[
         str | None,
         Field(
-            description="How dates are written, such as %d.%m.%Y; without it ISO 8601: 2024-12-31, or "
+            description="The form of dates, such as %d.%m.%Y; by default ISO 8601: 2024-12-31, or "
             "2024-12-31T23:59:59"
         ),
     ] = None
     time_zone: Annotated[
         str | None,
         Field(
-            description="The zone of times that are written without an offset, such as Europe/Warsaw. "
-            "Without it no time may have an offset or a zone"
+            description="The zone of times without an offset, such as Europe/Warsaw. Without it, no time may "
+            "have an offset or a zone"
         ),
     ] = None
     true_values: Annotated[
@@ -185,7 +182,7 @@ class Column(FrozenModel):
 
     @property
     def described_levels(self) -> tuple[Level, ...]:
-        """The levels, each with its label and aliases; none where the levels are not declared."""
+        """The levels with their labels and aliases; none if no levels are declared."""
         return tuple(level if isinstance(level, Level) else Level(level=level) for level in self.levels or ())
 
     @property
@@ -194,8 +191,8 @@ class Column(FrozenModel):
         return {alias: level.level for level in self.described_levels for alias in level.aliases}
 
     @model_validator(mode="after")
-    def _only_what_the_type_has(self) -> Column:
-        of_types: tuple[tuple[str, tuple[Type, ...], str], ...] = (
+    def _check_fields(self) -> Column:
+        fields: tuple[tuple[str, tuple[Type, ...], str], ...] = (
             ("groups", NUMERIC, "numbers"),
             ("within", NUMERIC, "numbers"),
             ("special_values", NUMERIC, "numbers"),
@@ -208,7 +205,7 @@ class Column(FrozenModel):
             ("true_values", ("boolean",), "a boolean"),
             ("false_values", ("boolean",), "a boolean"),
         )
-        for name, types, what in of_types:
+        for name, types, what in fields:
             declared = getattr(self, name) != type(self).model_fields[name].default
             if declared and self.type not in types:
                 verb = "is" if name in {"unit", "range", "within", "date_format", "time_zone"} else "are"
@@ -233,7 +230,7 @@ class Column(FrozenModel):
         if self.range is None:
             return
         low, high = self.range
-        if isinstance(low, float) is not (self.type in NUMERIC):  # two of one type
+        if isinstance(low, float) is not (self.type in NUMERIC):
             expected = "numbers" if self.type in NUMERIC else "days such as 2024-12-31"
             raise ValueError(f"range of a column of type {self.type} must be two {expected}")
         if not low <= high:  # type: ignore[operator]
@@ -255,19 +252,21 @@ class Column(FrozenModel):
         if codes:
             raise ValueError(f"{listed(codes)} cannot be a level and a missing code at once")
         if isinstance(self.unknown_levels, MapTo) and self.unknown_levels.map_to not in names:
-            raise ValueError(f"unknown_levels maps to {self.unknown_levels.map_to!r}, which is no level")
+            raise ValueError(f"unknown_levels maps to {self.unknown_levels.map_to!r}, which is not a level")
 
     def _check_spellings(self) -> None:
         if self.date_format is not None and ("%" not in self.date_format or "%Z" in self.date_format):
-            raise ValueError(f"date_format {self.date_format!r} is no format: use %Y, %m, %d, %H, %M, %S, %z")
+            raise ValueError(
+                f"date_format {self.date_format!r} is not a format: use %Y, %m, %d, %H, %M, %S, %z"
+            )
         if self.time_zone is not None:
             try:
                 zoneinfo.ZoneInfo(self.time_zone)
             except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-                raise ValueError(f"time_zone {self.time_zone!r} is no time zone") from None
+                raise ValueError(f"time_zone {self.time_zone!r} is not a time zone") from None
         true, false = set(map(str, self.true_values)), set(map(str, self.false_values))
         if not true or not false:
-            raise ValueError("true_values and false_values need a spelling each")
+            raise ValueError("true_values and false_values need at least one spelling each")
         if true & false:
             raise ValueError(f"{listed(sorted(true & false))} cannot be true and false at once")
 
@@ -277,9 +276,9 @@ Dictionary = Mapping[str, Column]
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that a table breaks: by how many of its records, and what share of them (0 to 1).
+    """A rule that a table breaks, with the number and the share (0 to 1) of the records that break it.
 
-    None where the number is withheld, since it would answer a question about GT.
+    Both are None if they are withheld, since they would disclose something about GT.
     """
 
     table: str
@@ -295,7 +294,7 @@ class Violation:
 
     @property
     def without_numbers(self) -> str:
-        """Return the violation without a number of records, for those who may not see numbers of GT."""
+        """The violation without the number of records, for readers who may not see numbers of GT."""
         return f"{self.table}, column {self.column!r}: {self.rule}"
 
 
@@ -312,9 +311,9 @@ class ContractError(InputError):
 
 @dataclass(frozen=True)
 class Contract:
-    """The demands on a table: values as the dictionary describes them, and every needed column.
+    """The requirements for a table: values as the dictionary describes them, and every needed column.
 
-    `table` is its name in messages. With `only_known` it has no column that the dictionary lacks.
+    `table` is its name in messages. With `only_known`, it must not have columns that the dictionary lacks.
     """
 
     dictionary: Dictionary

@@ -1,6 +1,6 @@
 """The columns of a raw table as codes over distinct levels, and their canonical form.
 
-Every later step works on the levels alone: no value is looked at twice.
+All later steps work on the levels alone, so that no value is read twice.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True)
 class Encoded:
-    """One column: `codes` (an entry per record, -1 is missing) are positions in `levels`, an Arrow array.
+    """One column: `codes` (an entry per record, -1: missing) are positions in `levels`, an Arrow array.
 
-    A level may occur in `levels` without occurring in a record; two levels may be equal.
+    Some levels may occur in no record, and levels may be equal.
     """
 
     codes: IntArray
@@ -44,14 +44,14 @@ class Encoded:
 
     @cached_property
     def counts(self) -> IntArray:
-        """The number of records with each level, and last of those that are missing."""
+        """The number of records with each level, and last with missing."""
         return count_codes(self.codes, 0, len(self.levels) + 1)
 
 
 def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntArray:
-    """Return the number of records with each value that occurs, those without one left out, in any order.
+    """Count the records with each value that occurs, without missing, in any order.
 
-    `counts` are the records of each entry of `values`, of which several may be equal; None for one each.
+    `counts` are the numbers of records for the entries of `values`, which may repeat; None for one each.
 
     >>> count_levels(pd.Series(["a", "b", "a", None])).tolist()
     [2, 1]
@@ -59,7 +59,7 @@ def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntA
     encoded = encode(values)
     records = np.ones(len(values), dtype=np.int64) if counts is None else counts[: len(values)]
     codes, levels = pd.factorize(encoded.levels.to_pandas(types_mapper=pd.ArrowDtype))
-    sums = np.zeros(len(levels) + 1, dtype=np.int64)  # the last one for missing, which -1 finds
+    sums = np.zeros(len(levels) + 1, dtype=np.int64)  # the last one is for missing, -1
     np.add.at(sums, np.append(codes, -1)[encoded.codes], records)
     return sums[:-1][sums[:-1] > 0]
 
@@ -75,7 +75,7 @@ def encode(column: pd.Series[Any]) -> Encoded:
 
 
 def encode_arrow(column: Any) -> Encoded:
-    """Encode an Arrow array in chunks; each chunk may have a dictionary of its own."""
+    """Encode a chunked Arrow array, whose chunks may have different dictionaries."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries()
@@ -86,7 +86,7 @@ def encode_arrow(column: Any) -> Encoded:
         return Encoded(
             column.chunk(0).indices.to_numpy().astype(smallest_code_type(len(levels)), copy=False), levels
         )
-    # Codes become as small as they can be, chunk by chunk, so that they are never all there twice.
+    # Codes are converted to the smallest type chunk by chunk, so that memory never holds all of them twice.
     codes = np.empty(len(column), dtype=smallest_code_type(len(levels)))
     start = 0
     for chunk in column.chunks:
@@ -96,9 +96,9 @@ def encode_arrow(column: Any) -> Encoded:
 
 
 def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:
-    """Encode whole numbers from the lowest on, which is faster than looking them up.
+    """Encode integers by their distance from the lowest, which is faster than looking them up.
 
-    None where they lie too far apart. Levels that no record has are among them.
+    Return None if they lie too far apart. Some levels may occur in no record.
     """
     if not pa.types.is_integer(array.type) or len(array) == array.null_count:
         return None
@@ -114,12 +114,12 @@ def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:
 
 
 def smallest_code_type(levels: int) -> np.dtype[Any]:
-    """Return the smallest integer type for codes below `levels`, and -1."""
+    """Return the smallest integer type that holds codes below `levels`, and -1."""
     return np.dtype(np.min_scalar_type(-levels - 1))
 
 
 def arrow_codes(codes: IntArray) -> Any:
-    """Return codes as an Arrow array, in which -1 is missing.
+    """Return codes as an Arrow array with null for -1.
 
     >>> arrow_codes(np.array([1, -1])).to_pylist()
     [1, None]
@@ -128,10 +128,10 @@ def arrow_codes(codes: IntArray) -> Any:
 
 
 def arrow_array(values: Any) -> Any:
-    """Return the values as an Arrow array of one type; times with an offset become UTC, to the instant.
+    """Return the values as an Arrow array of one type; times with an offset are converted to UTC.
 
-    pyarrow drops offsets while the environment has PYARROW_IGNORE_TIMEZONE, which importing pandera or
-    pyspark sets: it is not left to pyarrow. Raises what pyarrow raises where there is no one type.
+    pyarrow would drop offsets if the environment has PYARROW_IGNORE_TIMEZONE, which importing pandera or
+    pyspark sets. Raise pyarrow's errors if the values have no common type.
     """
     array = pa.array(values, from_pandas=True)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -155,7 +155,7 @@ def _to_levels(values: Any) -> Any:
     try:
         levels = arrow_array(values)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        # Values of several kinds in one column: each is compared by how it is written.
+        # Values of several kinds are compared as text.
         labels = [None if is_missing(value) else level_label(value) for value in values]
         return pa.array(labels, pa.string())
     return levels.dictionary_decode() if pa.types.is_dictionary(levels.type) else levels
@@ -164,7 +164,7 @@ def _to_levels(values: Any) -> Any:
 def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.DataFrame:
     """Collect record batches (or tables) into one frame of dictionary-encoded Arrow columns.
 
-    InputError where a column holds values of several kinds, or of one that cannot be compared.
+    Raise InputError if a column holds values of several kinds, or of one that cannot be compared.
     """
     chunks: dict[str, list[Any]] = {name: [] for name in names}
 
@@ -175,12 +175,12 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
             for column in [batch.column(name)]
         ]
 
-    for chunks_of_batch in map_in_threads(batches, encode, 1):  # while the next batch is read
-        for name, parts in zip(names, chunks_of_batch, strict=True):
+    for batch_chunks in map_in_threads(batches, encode, 1):  # while the next batch is read
+        for name, parts in zip(names, batch_chunks, strict=True):
             chunks[name] += parts
     records = sum(map(len, next(iter(chunks.values()), [])))
     columns = run_in_threads(
-        [partial(_join_chunks, chunks_of_column, name, table) for name, chunks_of_column in chunks.items()],
+        [partial(_join_chunks, column_chunks, name, table) for name, column_chunks in chunks.items()],
         threads_for(records),
     )
     return pd.DataFrame(dict(zip(chunks, columns, strict=True)), copy=False)
@@ -195,7 +195,7 @@ def _encode_part(part: Any, name: str, table: str) -> Any:
 
 
 def dictionary_encode(array: Any, name: str, table: str) -> Any:
-    """Return an Arrow array with its values in a dictionary. InputError where they cannot be compared."""
+    """Return an Arrow array with its values in a dictionary. Raise InputError if they cannot be compared."""
     try:
         return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     except pa.ArrowException:
@@ -215,8 +215,8 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
     elif any(kind != kinds[0] for kind in kinds):
         levels = cast_to_one_type([chunk.dictionary for chunk in chunks], name, table)
         chunks = [
-            pa.DictionaryArray.from_arrays(chunk.indices, of_chunk)
-            for chunk, of_chunk in zip(chunks, levels, strict=True)
+            pa.DictionaryArray.from_arrays(chunk.indices, chunk_levels)
+            for chunk, chunk_levels in zip(chunks, levels, strict=True)
         ]
     index = pa.int32()
     encoded = encode_arrow(
@@ -224,7 +224,7 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
     )
     chunks.clear()
     absent = encoded.codes < 0
-    if pa.types.is_floating(encoded.levels.type):  # not a number is no number
+    if pa.types.is_floating(encoded.levels.type):  # NaN is missing
         nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
         absent |= np.append(nan, True)[encoded.codes]
     indices = pa.array(encoded.codes, mask=absent) if absent.any() else pa.array(encoded.codes)
@@ -232,7 +232,7 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
 
 
 def cast_to_one_type(arrays: Sequence[Any], name: str, table: str) -> list[Any]:
-    """Return Arrow arrays in one type that holds all values exactly. InputError where there is none."""
+    """Return Arrow arrays in one type that holds all values exactly. Raise InputError if there is none."""
     try:
         [common] = pa.unify_schemas(
             [pa.schema([("values", array.type)]) for array in arrays], promote_options="permissive"
@@ -245,7 +245,7 @@ def cast_to_one_type(arrays: Sequence[Any], name: str, table: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Change:
-    """A rule that brought values of a column into canonical form, and the number of records it changed."""
+    """A rule that brought values of a column to canonical form, and the number of records it changed."""
 
     table: str
     column: str
@@ -257,8 +257,8 @@ class Change:
 class RawColumn:
     """A column of a raw table: its codes, and its levels as the dictionary reads them.
 
-    A table that is read in batches has a code for each level, and `counts` of the records with each; without
-    `counts` the codes are those of the records.
+    With `counts` there is a code for each level, and the number of records with it; without, a code for each
+    record.
     """
 
     encoded: Encoded
@@ -267,27 +267,27 @@ class RawColumn:
 
     @classmethod
     def from_values(cls, values: Any, counts: IntArray, column: Column) -> RawColumn:
-        """Return a column of these values; `counts` are the records with each, and last those without."""
+        """Return a column of these values; `counts` are the records with each, and last with missing."""
         levels = arrow_array(values)
         codes = np.append(np.arange(len(levels)), -1)
         return cls(Encoded(codes, levels), read_levels(column, levels), counts)
 
     def count_records(self, codes: IntArray) -> IntArray:
-        """Count the records with each level, and last those missing, from the codes as pandera has them."""
+        """Count the records with each level, and last with missing, from the codes that pandera checks."""
         if self.counts is None:
             known = np.may_share_memory(codes, self.encoded.codes)
             return (self.encoded if known else Encoded(codes, self.encoded.levels)).counts
         occurs = np.zeros(len(self.counts), dtype=bool)
-        occurs[codes] = True  # -1, missing, is the last
+        occurs[codes] = True  # the last entry is for missing, -1
         return np.where(occurs, self.counts, 0)
 
 
 def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColumn]:
-    """Return the columns of a raw table that the dictionary describes, on threads."""
+    """Read the columns of a raw table that the dictionary describes, in threads."""
 
     def read(name: str) -> RawColumn:
         encoded = encode(raw[name])
-        _ = encoded.counts  # kept, while this is a thread of its own
+        _ = encoded.counts  # computed here, in a thread, and cached
         return RawColumn(encoded, read_levels(dictionary[name], encoded.levels))
 
     names = [name for name in dictionary if name in raw.columns]
@@ -296,16 +296,16 @@ def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColu
 
 
 def canonical_records(column: RawColumn, declared: Column) -> Any:
-    """Return the column's records in canonical form: categories, or plain text for identifiers."""
+    """Return the column's records in canonical form: categories, or Arrow text for identifiers."""
     encoded = column.levels.values.dictionary_encode()
     position = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     levels = encoded.dictionary
     occurs = np.zeros(len(levels) + 1, dtype=bool)
-    occurs[position[column.encoded.counts[:-1] > 0]] = True  # -1, missing, is the last
+    occurs[position[column.encoded.counts[:-1] > 0]] = True  # the last entry is for missing, -1
     used = np.flatnonzero(occurs[:-1])
     if declared.type == "ordered category" and declared.level_names is not None:
         order = {name: i for i, name in enumerate(declared.level_names)}
-        kept = len(order)  # unknown levels that are kept come last
+        kept = len(order)  # unknown levels, if kept, come last
         used = np.array(
             sorted(used, key=lambda code: order.get(levels[int(code)].as_py(), kept)), dtype=np.int64
         )
@@ -315,7 +315,7 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
     new_codes = np.append(renumber[position], -1).astype(smallest_code_type(len(used)))
     if new_codes.dtype != codes.dtype or not np.array_equal(new_codes[:-1], np.arange(len(new_codes) - 1)):
         codes = new_codes[codes]
-    if declared.type == "text identifier":  # nearly as many levels as records: they stay in Arrow
+    if declared.type == "text identifier":  # with nearly as many levels as records, Arrow is faster
         return pd.arrays.ArrowExtensionArray(
             pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
         )
@@ -323,8 +323,8 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
 
 
-def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:
-    """Count each table's records whose number became another that differs by rounding noise only."""
+def list_rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:
+    """Return an entry for each column and table with numbers changed by rounding noise alone."""
     return [
         Change(table, column.name, ROUNDING, stored.rounded)
         for column in columns
@@ -333,7 +333,7 @@ def rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> l
     ]
 
 
-def changes_of_column(column: RawColumn, table: str, name: str) -> list[Change]:
+def list_changes(column: RawColumn, table: str, name: str) -> list[Change]:
     """Return an entry for each rule that changed records of a column."""
     counts = column.encoded.counts if column.counts is None else column.counts
     counted = {

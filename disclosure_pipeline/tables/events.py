@@ -1,14 +1,13 @@
 """Persons and their events: two tables joined into one, with a record for each person.
 
-A person's events become a few columns: how many there are, the first and the last value of a column, the most
-frequent one, and all of them as a multiset. What stands in them follows from the values alone, in whatever
-order the events are:
+A person's events become a few columns: their number, the first, last and most frequent value of a column, and
+all events as a multiset. These depend only on the values, not on the order of the records:
 
-- An event is before another if its value of the column `order` is smaller. Of events with the same one the
-  smallest value is first, and the largest last.
-- Of several values that are most frequent it is the smallest one.
-- A missing value, and an event without a value in `order`, count only where a person has nothing else.
-- Numbers are smaller by size, times by moment, texts by their letters' numbers in Unicode.
+- Events are ordered by their value of the column `order`. Among events with the same one, the smallest value
+  is first and the largest last.
+- Among several most frequent values, the smallest is taken.
+- Missing values, and events without a value in `order`, count only if a person has nothing else.
+- Numbers are ordered by size, times by moment, and texts by Unicode code points.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ SUMMARIES: tuple[Summary, ...] = get_args(Summary)
 
 COUNT = f"{PREFIX}count"
 
-PERSON_TWICE = "names a person in several records: every person has one"
-OF_NOBODY = "names somebody whom the table of persons lacks"
+PERSON_TWICE = "names a person in several records: every person must have one"
+OF_NOBODY = "names somebody who is not in the table of persons"
 
 Values = npt.NDArray[Any]
 
 
 def name_summary(column: str, summary: Summary) -> str:
-    """Return the name of the column that a summary of an events' column becomes.
+    """Return the name of the column for a summary of an events' column.
 
     >>> name_summary("diagnosis", "first")
     'events.diagnosis.first'
@@ -57,10 +56,10 @@ def name_summary(column: str, summary: Summary) -> str:
 def describe_summaries(
     columns: Dictionary, summaries: Mapping[str, Sequence[Summary]], multiset: Sequence[str]
 ) -> dict[str, Column]:
-    """Return the data dictionary of what `Joining` adds to the persons."""
+    """Return the data dictionary of the columns that `Joining` adds to the persons."""
     described = {COUNT: Column(type="integer", published=True, description="Number of events")}
-    for name, of_column in summaries.items():
-        for summary in of_column:
+    for name, column_summaries in summaries.items():
+        for summary in column_summaries:
             described[name_summary(name, summary)] = columns[name].model_copy(
                 update={"published": True, "description": f"{summary.replace('_', ' ').capitalize()} {name}"}
             )
@@ -90,12 +89,11 @@ class Events(_BothEvents, total=False):
 
 @dataclass(frozen=True)
 class Joining:
-    """The columns, named `events.…`, by which each person's events are joined to the person's record.
+    """The columns, named `events.…`, that join each person's events to the person's record.
 
     `unit`: the column of both tables that says whose a record is. `order`: the column of the events, such as
-    a date, that says which is first and which last. `summaries`: of a column of the events, which of a
-    person's values are added. `multiset`: columns of which all values are added, as one text in a fixed
-    order, of at most `length` events.
+    a date, that orders them. `summaries`: column of the events -> which of a person's values to add.
+    `multiset`: columns whose values are all added, as one text in a fixed order, of at most `length` events.
 
     >>> people = pd.DataFrame({"id": [1, 2, 3], "sex": ["f", "m", "f"]})
     >>> stays = pd.DataFrame({"id": [1, 2, 1], "day": [9, 4, 2], "why": ["flu", "fall", "birth"]})
@@ -114,11 +112,11 @@ class Joining:
     length: int | None = None
 
     def check(self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]) -> None:
-        """Raise InputError unless this fits the columns of two tables of these `names`, and itself."""
+        """Raise InputError if this contradicts itself, or the columns of two tables with these `names`."""
         problem = self.find_problem(events.columns, names[1])
         for name, table in zip(names, (persons, events), strict=True):
             if self.unit not in table.columns:
-                problem = f"unit names {describe_argument(self.unit)}, which is no column of {name}"
+                problem = f"unit names {describe_argument(self.unit)}, which is not a column of {name}"
         taken = [name for name in map(str, persons.columns) if name.startswith(PREFIX)]
         if taken:
             problem = f"Column {taken[0]!r} of {names[0]} begins with {PREFIX!r}: rename it"
@@ -126,59 +124,61 @@ class Joining:
             raise InputError(f"{problem}.")
 
     def find_problem(self, columns: Collection[str], table: str) -> str:
-        """Return what contradicts itself, or the `columns` of a `table` of events; empty if nothing does."""
+        """Return a contradiction within this, or with the `columns` of a `table` of events; empty if none."""
         order = [] if self.order is None else [self.order]
         named = {"order": order, "summaries": self.summaries, "multiset": self.multiset}
         for argument, names in named.items():
             for name in names:
                 if name not in columns:
                     shown = describe_argument(name)
-                    return f"{argument} names {shown}, no column of {table}, which have {listed(columns)}"
-        for name, of_column in self.summaries.items():
-            if isinstance(of_column, str) or not of_column or not set(of_column) <= set(SUMMARIES):
+                    return f"{argument} names {shown}, not a column of {table}, which have {listed(columns)}"
+        for name, chosen in self.summaries.items():
+            if isinstance(chosen, str) or not chosen or not set(chosen) <= set(SUMMARIES):
                 return f"summaries of {name!r} must be some of {listed(SUMMARIES)}"
-            if order == [] and {"first", "last"} & set(of_column):
-                return f"summaries asks for the first or last {name!r}: name the column that tells, as order"
-            if len(set(of_column)) < len(of_column):
+            if self.order is None and {"first", "last"} & set(chosen):
+                return (
+                    f"summaries asks for the first or last {name!r}: name the column that orders the events"
+                )
+            if len(set(chosen)) < len(chosen):
                 return f"summaries of {name!r} names one more than once"
         if len(set(self.multiset)) < len(self.multiset):
             return "multiset names a column more than once"
         if self.length is not None and (not self.multiset or self.length < 1):
-            return "length is of the multiset, and at least 1"
+            return "length needs a multiset, and must be at least 1"
         return ""
 
     def join(
         self, persons: pd.DataFrame, events: pd.DataFrame, names: tuple[str, str]
     ) -> tuple[pd.DataFrame, IntArray]:
-        """Return the persons with what their events add, and of each event the position of its person.
+        """Return the persons with the columns from their events, and the position of each event's person.
 
-        `names`: of the two tables in messages. ContractError where an event is of nobody, or a person is in
-        several records.
+        `names` are those of the two tables in messages. Raise ContractError if an event belongs to nobody, or
+        a person has several records.
         """
         owners = _find_owners(persons[self.unit], events[self.unit], self.unit, names)
-        grouped = _Grouped.of(owners, len(persons))
+        grouped = _Grouped.from_owners(owners, len(persons))
         joined = persons.assign(**{COUNT: grouped.counts})
         ordered = [] if self.order is None else [self.order]
         named = dict.fromkeys([*self.summaries, *self.multiset, *ordered])
-        ranks = {name: _Ranks.of(events[name]) for name in named}
-        for name, of_column in self.summaries.items():
-            for summary in of_column:
+        ranks = {name: _Ranks.from_column(events[name]) for name in named}
+        for name, chosen in self.summaries.items():
+            for summary in chosen:
                 if summary == "most_frequent":
-                    found = grouped.find_most_frequent(ranks[name])
+                    summarized = grouped.find_most_frequent(ranks[name])
                 else:
                     when = ranks[self.order or ""]
-                    found = grouped.find_extreme(when, ranks[name], last=summary == "last")
-                joined[name_summary(name, summary)] = ranks[name].values_of(found)
+                    summarized = grouped.find_extreme(when, ranks[name], last=summary == "last")
+                joined[name_summary(name, summary)] = ranks[name].values_of(summarized)
         if self.multiset:
             joined[MULTISET] = grouped.list_all([ranks[name] for name in self.multiset], self.length)
         return joined, owners
 
 
 def _find_owners(
-    of_persons: pd.Series[Any], of_events: pd.Series[Any], unit: str, names: tuple[str, str]
+    person_units: pd.Series[Any], event_units: pd.Series[Any], unit: str, names: tuple[str, str]
 ) -> IntArray:
-    """Return of each event the position of its person; ContractError where that cannot be told."""
-    persons, events = encode(of_persons), encode(of_events)
+    """Return the position of each event's person. Raise ContractError if there is not exactly one."""
+    persons, events = encode(person_units), encode(event_units)
     for name, encoded in zip(names, (persons, events), strict=True):
         if len(encoded.codes) and encoded.codes.min() < 0:
             raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
@@ -200,8 +200,8 @@ def _to_index(levels: Any) -> pd.Index[Any]:
 class _Ranks:
     """A column of the events: the `ranks` of their values by size, and the distinct values in that order.
 
-    A missing value has the rank after the last. `places`: where each value stands among the column's levels,
-    which is their order if they are `ordered`.
+    Missing has the rank after the last. `places`: the position of each value among the column's levels, which
+    is kept if they are `ordered`.
     """
 
     ranks: Values
@@ -210,25 +210,25 @@ class _Ranks:
     ordered: bool
 
     @classmethod
-    def of(cls, column: pd.Series[Any]) -> _Ranks:
+    def from_column(cls, column: pd.Series[Any]) -> _Ranks:
         encoded = encode(column)
         distinct = encoded.levels.dictionary_encode()
         values = distinct.dictionary
         order = pc.array_sort_indices(values).to_numpy() if len(values) else np.empty(0, dtype=np.int64)
         rank = np.empty(len(values) + 1, dtype=np.int64)
         rank[order], rank[-1] = np.arange(len(values)), len(values)
-        of_level = np.append(
+        position = np.append(
             distinct.indices.fill_null(len(values)).to_numpy(zero_copy_only=False), len(values)
         )
         ordered = isinstance(column.dtype, pd.CategoricalDtype) and bool(column.dtype.ordered)
-        return cls(rank[of_level[encoded.codes]], values.take(pa.array(order)), order, ordered)
+        return cls(rank[position[encoded.codes]], values.take(pa.array(order)), order, ordered)
 
     @property
     def missing(self) -> int:
         return len(self.values)
 
     def values_of(self, ranks: Values) -> Any:
-        """Return a column with the values of some ranks; that of missing, and -1, are missing."""
+        """Return a column with the values of some ranks; the rank of missing, and -1, become missing."""
         occurs = np.zeros(self.missing + 2, dtype=bool)
         occurs[ranks] = True
         used = np.flatnonzero(occurs[: self.missing])
@@ -241,7 +241,7 @@ class _Ranks:
 
     @cached_property
     def texts(self) -> Any:
-        """The text of each rank in a multiset, as JSON writes it; numbers without rounding noise."""
+        """The text of each rank in a multiset, as in JSON; numbers without rounding noise."""
         values, kind = self.values, self.values.type
         if pa.types.is_floating(kind):
             written = [
@@ -259,9 +259,9 @@ class _Ranks:
 
 @dataclass(frozen=True)
 class _Grouped:
-    """Events by person: `order` of the events so that those of a person stand together; `counts` of each.
+    """Events by person: their `order` by person, and the `counts` of each person.
 
-    `owners` are in that order. `some`: the persons with an event, and where their first one stands.
+    `owners` are in that order. `some`: the persons with events; `starts`: the position of their first one.
     """
 
     order: IntArray
@@ -271,47 +271,47 @@ class _Grouped:
     starts: Values
 
     @classmethod
-    def of(cls, owners: Values, persons: int) -> _Grouped:
+    def from_owners(cls, owners: Values, persons: int) -> _Grouped:
         order = np.argsort(owners, kind="stable")
         counts = np.bincount(owners, minlength=persons)
         some = np.flatnonzero(counts)
         return cls(order, owners[order], counts, some, (np.cumsum(counts) - counts)[some])
 
     def find_extreme(self, when: _Ranks, column: _Ranks, *, last: bool) -> Values:
-        """Return the rank of each person's first value, or of the last one."""
-        found = np.full(len(self.counts), -1, dtype=np.int64)
+        """Return the rank of each person's first or last value, -1 without events."""
+        extreme = np.full(len(self.counts), -1, dtype=np.int64)
         if not len(self.some):
-            return found
-        size, (moment, value) = column.missing + 1, (of.ranks[self.order] for of in (when, column))
-        if last:  # what is missing is not after all others, but before them
+            return extreme
+        size, moment, value = column.missing + 1, when.ranks[self.order], column.ranks[self.order]
+        if last:  # missing comes first, so that it is taken only if there is nothing else
             moment = np.where(moment == when.missing, 0, moment + 1)
             value = np.where(value == column.missing, 0, value + 1)
-            found[self.some] = np.maximum.reduceat(moment * size + value, self.starts) % size - 1
+            extreme[self.some] = np.maximum.reduceat(moment * size + value, self.starts) % size - 1
         else:
-            found[self.some] = np.minimum.reduceat(moment * size + value, self.starts) % size
-        return found
+            extreme[self.some] = np.minimum.reduceat(moment * size + value, self.starts) % size
+        return extreme
 
     def find_most_frequent(self, column: _Ranks) -> Values:
-        """Return the rank of each person's most frequent value."""
-        found = np.full(len(self.counts), -1, dtype=np.int64)
+        """Return the rank of each person's most frequent value, -1 without one."""
+        most_frequent = np.full(len(self.counts), -1, dtype=np.int64)
         ranks, size = column.ranks[self.order], column.missing
-        there = ranks < size
-        keys = self.owners[there] * size + ranks[there]
+        present = ranks < size
+        keys = self.owners[present] * size + ranks[present]
         if not len(keys):
-            return found
+            return most_frequent
         keys.sort()
         first = _starts_of_runs(keys)
         times = np.diff(np.append(first, len(keys)))
         owners, ranks = np.divmod(keys[first], size)
         starts = _starts_of_runs(owners)
         best = np.maximum.reduceat(times * size + (size - 1 - ranks), starts)
-        found[owners[starts]] = size - 1 - best % size
-        return found
+        most_frequent[owners[starts]] = size - 1 - best % size
+        return most_frequent
 
     def list_all(self, columns: Sequence[_Ranks], length: int | None) -> Any:
-        """Return each person's events as one text, in order of their own."""
+        """Return each person's events as one text, ordered by their own texts."""
         numbers = np.zeros(len(self.order), dtype=np.int64)
-        for column in columns:  # as small as they can be before the next column, so that none overflows
+        for column in columns:  # renumbered for each column, so that none overflows
             numbers = pd.factorize(numbers * (column.missing + 1) + column.ranks)[0].astype(np.int64)
         first = np.empty(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
         first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # an event with each number

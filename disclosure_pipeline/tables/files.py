@@ -1,4 +1,4 @@
-"""Files and database tables as batches of Arrow columns: only those that are wanted, never a whole table."""
+"""Files and database tables as batches of selected Arrow columns, never as whole tables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXTRAS = {
 
 
 def fill_in_variables(text: str, what: str) -> str:
-    """Replace each ${NAME} by that environment variable. InputError where one is not set."""
+    """Replace each ${NAME} by that environment variable. Raise InputError if one is not set."""
     missing = sorted({name for name in _VARIABLE.findall(text) if name not in os.environ})
     if missing:
         raise InputError(f"{what} needs the environment variable {', '.join(missing)}, which is not set.")
@@ -41,7 +41,7 @@ def fill_in_variables(text: str, what: str) -> str:
 
 
 def redact_location(location: str) -> str:
-    """Return the location without user, password and whatever follows a question mark."""
+    """Return the location without user, password and query string."""
     scheme, mark, rest = location.partition("://")
     if not mark:
         return location
@@ -50,7 +50,7 @@ def redact_location(location: str) -> str:
 
 
 def refuse_password(location: str) -> None:
-    """Raise ValueError where a password is written out: it would be in a file's history for ever."""
+    """Raise ValueError if a password is written out: it would stay in the file's history forever."""
     user, at, _ = location.partition("://")[2].rpartition("@")
     password = user.partition(":")[2]
     if at and password and not re.fullmatch(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}", password):
@@ -58,13 +58,13 @@ def refuse_password(location: str) -> None:
 
 
 def is_remote(location: str) -> bool:
-    """Return whether a location is for fsspec, not a path of this machine."""
+    """Return whether a location is remote, for fsspec, instead of a path on this machine."""
     return "://" in location
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file: its path within its file system, its size, and what else changes when it is written again."""
+    """A file: its path within its file system, its size, and a mark that changes when it is written again."""
 
     path: str
     size: int
@@ -73,7 +73,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StoragePath:
-    """A local or remote file or folder. `redacted_location` is its name in messages."""
+    """A local or remote file or folder, which messages call `redacted_location`."""
 
     fs: Any
     path: str
@@ -93,7 +93,7 @@ class StoragePath:
         return bool(self.fs.isdir(self.path))
 
     def files(self) -> list[Entry]:
-        """Return the file itself, or a folder's files in order of path, without hidden and _ files."""
+        """Return the file itself, or a folder's files in order of path, except hidden ones (. or _)."""
         if self.is_file():
             return [_entry(self.path, self.fs.info(self.path))]
         information_by_path = self.fs.find(self.path, detail=True)
@@ -109,7 +109,7 @@ class StoragePath:
         return self.fs.open(path, "rb")
 
     def sha256(self) -> str:
-        """Return the hash of a file's bytes; of a folder, that of the names and hashes of its files."""
+        """Return the hash of a file's bytes, or of the names and hashes of a folder's files."""
         if self.is_file():
             return self._sha256(self.path)
         inside = len(self.path.rstrip("/")) + 1
@@ -129,9 +129,9 @@ def _entry(path: str, details: dict[str, Any]) -> Entry:
 
 
 def locate(location: str | Path | Any, what: str) -> StoragePath:
-    """Return the storage path of a path, a UPath or the text of either. Environment variables are filled in.
+    """Return the storage path of a path, a UPath or the text of either, with environment variables filled in.
 
-    InputError where the package that reads such locations is not installed, or refuses the location.
+    Raise InputError if the package that reads such locations is not installed, or refuses the location.
     """
     text = str(location)
     redacted_location = redact_location(text)
@@ -144,14 +144,14 @@ def locate(location: str | Path | Any, what: str) -> StoragePath:
 
         if not is_remote(text):
             return StoragePath(fsspec.filesystem("file"), str(Path(text)), redacted_location)
-        # No instance is taken from a cache: neither listings nor credentials outlive this one.
+        # No cached instance, so that neither listings nor credentials outlive this one.
         fs, path = fsspec.core.url_to_fs(text, skip_instance_cache=True, use_listings_cache=False)
         return StoragePath(fs, path, redacted_location)
     except ImportError:
         extra = _EXTRAS.get(text.partition("://")[0])
-        install = f"install disclosure-pipeline[{extra}]" if extra else "install what fsspec names for it"
+        install = f"install disclosure-pipeline[{extra}]" if extra else "install the one that fsspec requires"
         reason = f"the package that reads it is not installed: {install}"
-    except Exception as error:  # of whatever the file system raises; its message may tell credentials
+    except Exception as error:  # of any file system; its message may contain credentials
         reason = type(error).__name__
     raise InputError(f"{what}: {redacted_location!r} cannot be opened ({reason}).")
 
@@ -167,10 +167,10 @@ _BY_SUFFIX: dict[str, Format] = {
 }
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-"""The separator of the fields of a text, by its format."""
+"""The separator of a text file's fields, by its format."""
 
 FORMATS = (*_BY_SUFFIX, *(f"{text}{packed}" for text in (".csv", ".tsv") for packed in _CODECS))
-"""The suffixes of a table's file."""
+"""The suffixes of files that hold tables."""
 
 _BLOCK = 1 << 23
 _ROWS = 1 << 20
@@ -178,21 +178,21 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The format of a file, its compression, and the separator of its fields."""
+    """The format of a file, its compression, and its separator of fields, if declared."""
 
     format: Format
     codec: str | None = None
     delimiter: str | None = None
 
 
-def suffix_of(name: str) -> str | None:
-    """Return the ending of a file's name that tells its format, such as ".csv.gz"; None if it is unknown."""
+def find_suffix(name: str) -> str | None:
+    """Return the suffix of a file's name that shows its format, such as ".csv.gz", or None."""
     return max((suffix for suffix in FORMATS if name.endswith(suffix)), key=len, default=None)
 
 
-def format_of(name: str) -> FileFormat | None:
-    """Return the format that the name of a file tells; None if it tells none."""
-    suffix = suffix_of(name)
+def find_format(name: str) -> FileFormat | None:
+    """Return the format that the name of a file shows, or None."""
+    suffix = find_suffix(name)
     if suffix is None:
         return None
     packed = next((codec for codec in _CODECS if suffix.endswith(codec)), "")
@@ -201,9 +201,9 @@ def format_of(name: str) -> FileFormat | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """An open table: the names of its columns, and a function from the wanted ones to its batches.
+    """An open table: the names of its columns, and a function from selected names to batches.
 
-    `is_text`: fields stand between separators, which may differ from the expected ones.
+    `is_text`: it is a text file, whose separator may not be the expected one.
     """
 
     names: tuple[str, ...]
@@ -212,9 +212,9 @@ class OpenTable:
 
 
 def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
-    """Return the table of a file, or of a folder of Parquet files, open until the stack is closed.
+    """Open a file, or a folder of Parquet files, until the stack closes.
 
-    Errors of the readers come through as they are: they may quote a record.
+    Errors of the readers pass through; they may quote a record.
     """
     if file_format.format in DELIMITERS:
         return _open_text(path, file_format, stack)
@@ -318,10 +318,10 @@ _DATABASE_ROWS = 1 << 16
 def open_sql(
     url: str, table: str | None, schema: str | None, query: str | None, stack: ExitStack
 ) -> OpenTable:
-    """Open a table or query of an SQL database. The driver's errors come through and may tell credentials."""
+    """Open a table or query of an SQL database. The driver's errors, which may hold secrets, pass through."""
     import sqlalchemy as sa
 
-    # One connection, closed with the stack: no pool keeps the credentials.
+    # A single connection, closed with the stack, so that no pool keeps the credentials.
     engine = sa.create_engine(url, poolclass=sa.pool.NullPool, hide_parameters=True)
     connection = stack.enter_context(engine.connect())
     source: Any = (
@@ -351,7 +351,7 @@ def open_duckdb(path: str, table: str | None, query: str | None, stack: ExitStac
     def batches(columns: list[str]) -> Iterator[Any]:
         chosen = ", ".join(map(_quote, columns))
         relation: Any = connection.sql(f"SELECT {chosen} FROM {source}")
-        # Its name up to DuckDB 1.4, and since.
+        # fetch_arrow_reader up to DuckDB 1.4.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         yield from reader(_DATABASE_ROWS)
 

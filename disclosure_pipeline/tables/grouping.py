@@ -1,4 +1,4 @@
-"""Group numeric columns: the request, break points, levels that are intervals, and bands around amounts."""
+"""Grouping numeric columns: the request, edges, levels that are intervals, and bands around amounts."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from disclosure_pipeline.tables.levels import (
 )
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
-_LARGEST = 2**62  # below, sums of two products fit into 64 bits
+_LARGEST = 2**62  # below this, sums of two products fit 64 bits
 
 
 @dataclass(frozen=True)
 class Within:
-    """The distance from a value within which it counts as told: a share of it, below 1, or an amount."""
+    """The distance from a value within which it counts as disclosed: a share of it, below 1, or an amount."""
 
     size: Fraction
     is_share: bool
 
     @classmethod
     def from_argument(cls, column: Any, size: Any) -> Within:
-        """Return what a number means: a share below 1, from 1 on an amount; {"amount": 0.5} says which.
+        """Read a number, below 1 as a share and from 1 on as an amount; {"amount": 0.5} says which.
 
-        InputError where it is neither.
+        Raise InputError if it is neither.
 
         >>> Within.from_argument("income", 0.02).is_share
         True
@@ -59,7 +59,7 @@ class Within:
                 "an amount from 1 on, such as 100, or one of {'share': 0.02} and {'amount': 0.5}, not "
                 f"{describe_argument(size)}."
             )
-        return cls(_as_written(number), kind == "share" or (kind is None and number < 1))
+        return cls(_as_fraction(number), kind == "share" or (kind is None and number < 1))
 
     def __str__(self) -> str:
         """Return the band in words: "2 %" or "100".
@@ -75,9 +75,9 @@ def _is_number(value: Any) -> bool:
 
 
 def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Band:
-    """Return whose band each level of numbers lies in; special values and missing are in none but their own.
+    """Return the bands of numbers; special values and missing lie in no band but their own.
 
-    InputError where it holds no numbers, or infinite ones.
+    Raise InputError if the column holds no numbers, or infinite ones.
     """
     if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers have a band.")
@@ -88,21 +88,21 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
         raise InputError(
             f"Column {column.name!r} holds infinite values, which have no band: make them special values."
         )
-    codes_of_special = np.flatnonzero(is_special)
-    # Where they are in order no record has to be sorted again.
-    below = codes_of_special[codes_of_special < (codes[0] if len(codes) else 0)]
-    order = np.concatenate((below, codes, codes_of_special[len(below) :], [column.missing]))
+    special_codes = np.flatnonzero(is_special)
+    # If special values are at the ends, codes stay in order, and no record has to be sorted again.
+    below = special_codes[special_codes < (codes[0] if len(codes) else 0)]
+    order = np.concatenate((below, codes, special_codes[len(below) :], [column.missing]))
     amounts = range(len(below), len(below) + len(codes))
     low = np.arange(len(order))
     high, reach = low + 1, low + 1
-    for ends, of_amounts in zip((low, high, reach), _find_ends(levels, within), strict=True):
-        ends[amounts.start : amounts.stop] = amounts.start + of_amounts
+    for ends, amount_ends in zip((low, high, reach), _find_ends(levels, within), strict=True):
+        ends[amounts.start : amounts.stop] = amounts.start + amount_ends
     return Band(order, low, high, reach, amounts)
 
 
 def _find_ends(levels: Values, within: Within) -> tuple[IntArray, IntArray, IntArray]:
-    """Return `low`, `high` and `reach` of `Band`, of ascending numbers."""
-    values, unit = _in_whole_numbers(levels)
+    """Return the `low`, `high` and `reach` of `Band` for ascending numbers."""
+    values, unit = _scale_to_integers(levels)
     a, b = within.size.numerator, within.size.denominator
     largest = max((abs(int(value)) for value in values[[0, -1]]), default=0) if len(values) else 0
     if largest * (a + b) >= _LARGEST or (not within.is_share and largest + 2 * a * unit // b >= _LARGEST):
@@ -122,28 +122,28 @@ def _find_ends(levels: Values, within: Within) -> tuple[IntArray, IntArray, IntA
     )
 
 
-def _in_whole_numbers(levels: Values) -> tuple[Values, int]:
-    """Return numbers exactly as they are written, in so many parts of 1, as integers."""
+def _scale_to_integers(levels: Values) -> tuple[Values, int]:
+    """Return numbers, exactly as written, as integers in units of 1 / n, and n."""
     if levels.dtype.kind in "iu" and (not len(levels) or int(levels[-1]) < _LARGEST):
         return levels.astype(np.int64), 1
     if levels.dtype.kind == "f" and len(levels):
         is_single = bool((levels.astype(np.float32) == levels).all())
         floats = levels.astype(np.float32 if is_single else np.float64)
-        most = np.finfo(floats.dtype).precision  # so many decimal digits every float keeps
+        most = np.finfo(floats.dtype).precision  # decimal digits that every float keeps
         largest = float(np.abs(levels[[0, -1]]).max())
         for digits in range(most):
             if largest * 10**digits >= 10**most:
                 break
             scaled = np.rint(levels * 10.0**digits)
-            if ((scaled / 10.0**digits).astype(floats.dtype) == floats).all():  # as it is written shortest
+            if ((scaled / 10.0**digits).astype(floats.dtype) == floats).all():  # their shortest form
                 return scaled.astype(np.int64), 10**digits
-    written = [_as_written(level) for level in levels.tolist()]
+    written = [_as_fraction(level) for level in levels.tolist()]
     unit = math.lcm(*(level.denominator for level in written))
     return np.array([int(level * unit) for level in written], dtype=object), unit
 
 
-def _as_written(number: Any) -> Fraction:
-    """Return a number as it is written: 0.1 is one tenth."""
+def _as_fraction(number: Any) -> Fraction:
+    """Return a number exactly as written: 0.1 is one tenth."""
     if isinstance(number, (Rational, Decimal)):
         return Fraction(number)
     return Fraction(repr(float(number)))
@@ -161,9 +161,9 @@ _FEWEST_QUANTILE_GROUPS = 3
 class Grouping:
     """A request to group numeric columns: see `disclosure()` for the meaning of the first three.
 
-    `hides_edges`: edges that a rule finds in the tables are shown rounded, since each may be the value of a
-    record; records are grouped by them as they are. Edges that were given are shown as they are. `within`:
-    how far from a value a number of a target is still told; such a column is not grouped.
+    `hides_edges`: round edges that a rule finds in the tables for display, since each may be the value of a
+    record; records are grouped by the exact edges, and given edges are shown unchanged. `within`: how near to
+    a target's value counts as disclosed; such a column is not grouped.
     """
 
     groups: Mapping[Any, int]
@@ -174,32 +174,32 @@ class Grouping:
 
     @property
     def explicit(self) -> Mapping[Any, Sequence[float]]:
-        """Column -> edges that were given as they are."""
+        """Column -> the edges given for it."""
         return self.edges if isinstance(self.edges, Mapping) else {}
 
     @property
     def numeric(self) -> frozenset[Any]:
-        """The columns that it treats as numbers."""
+        """The columns that must hold numbers."""
         return frozenset((*self.groups, *self.special_values, *self.explicit, *self.within))
 
-    def grouped(self, column: Any) -> bool:
+    def groups_column(self, column: Any) -> bool:
         """Return whether grouping of the column is requested."""
         return column in self.groups or column in self.explicit
 
     def apply(self, column: CodedColumn) -> CodedColumn:
-        """Return the column, grouped where that was requested."""
-        if not self.grouped(column.name):
+        """Return the column, grouped if that is requested."""
+        if not self.groups_column(column.name):
             return column
-        return self.group_by(column, self.edges_of(column))
+        return self.group_by(column, self.find_edges(column))
 
     def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
         """Group a column into intervals closed on the left; special values and missing stay levels.
 
         `edges` are interior: values below the first belong to the first group, those from the last on to the
-        last group. The levels are the groups as they are shown, then the special values.
+        last group. The levels are the labels of the groups, then the special values.
         """
         hidden = self.hides_edges and column.name not in self.explicit
-        labels = group_labels(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
+        labels = label_groups(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
         ordinary = ~self._mark_special(column)
         special_levels = column.levels[~ordinary]
         new_code = np.empty(column.size, dtype=np.int64)
@@ -208,18 +208,18 @@ class Grouping:
         new_code[:-1][~ordinary] = len(labels) + np.arange(len(special_levels))
         new_code[-1] = len(labels) + len(special_levels)
         levels = np.array([*labels, *map(level_label, special_levels)], dtype=object)
-        return column.recoded(levels, new_code, Kind.TEXT)
+        return column.recode(levels, new_code, Kind.TEXT)
 
-    def edges_of(self, column: CodedColumn) -> Floats:
+    def find_edges(self, column: CodedColumn) -> Floats:
         """Return the edges between the groups of a numeric column, ascending, without the infinite ones.
 
-        "pooled": quantiles of all non-missing, non-special values of GT and of every synthesis, by linear
-        interpolation between order statistics (R's type 7), duplicates removed; where fewer than 3 groups
-        result, equal widths over the same range. "ground_truth": the same from GT alone. "equal_width":
-        equal widths over the pooled range. [R 3.3; synthpop]
+        "pooled": quantiles of all non-missing, non-special values of GT and all syntheses, by linear
+        interpolation between order statistics (R's type 7), duplicates removed; equal widths over the same
+        range if fewer than 3 groups result. "ground_truth": the same from GT alone. "equal_width": equal
+        widths over the pooled range. [R 3.3; synthpop]
         """
         if column.name in self.explicit:
-            return explicit_edges(column.name, self.explicit[column.name])
+            return check_edges(column.name, self.explicit[column.name])
         ordinary = ~self._mark_special(column)
         tables = column.counts[:1] if self.edges == "ground_truth" else column.counts
         counts = np.sum(tables, axis=0)[:-1][ordinary]
@@ -241,13 +241,13 @@ class Grouping:
         return np.unique([values[0] + width * k / groups for k in range(groups + 1)])[1:-1]
 
     def band_of(self, column: CodedColumn) -> Band | None:
-        """Return whose band each level of a column lies in; None where no band was requested."""
+        """Return the bands of a column, or None if none were requested."""
         if column.name not in self.within:
             return None
         return band_of(column, self.within[column.name], self.special_values.get(column.name, ()))
 
     def _mark_special(self, column: CodedColumn) -> Mask:
-        """Mark the levels that are special values. InputError where the column holds no numbers."""
+        """Mark the levels that are special values. Raise InputError if the column holds no numbers."""
         if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
             raise InputError(
                 f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped."
@@ -260,40 +260,42 @@ def grouping_of(
 ) -> Grouping:
     """Return the grouping that the arguments of a public function request: see `disclosure()`.
 
-    InputError where one is not what it must be; whether the columns exist is not checked.
+    Raise InputError if one is invalid; whether the columns exist is not checked.
     """
     if not isinstance(edges, Mapping) and not (isinstance(edges, str) and edges in _EDGE_RULES):
         raise InputError(
             f"edges must be one of {listed(_EDGE_RULES)} or a mapping from column to edges, "
             f"not {describe_argument(edges)}."
         )
-    sizes = _items("within", within, "a share or an amount, such as {'income': 0.02}")
+    sizes = _list_items("within", within, "a share or an amount, such as {'income': 0.02}")
     bands = {column: Within.from_argument(column, size) for column, size in sizes}
-    grouping = Grouping(_groups(groups), _special_values(special_values), cast("Edges", edges), within=bands)
-    for column, of_column in grouping.explicit.items():
+    grouping = Grouping(
+        _check_groups(groups), _check_special_values(special_values), cast("Edges", edges), within=bands
+    )
+    for column, column_edges in grouping.explicit.items():
         if column in grouping.groups:
             raise InputError(
                 f"Column {column!r} is in groups and in edges: give it a number of groups or explicit edges."
             )
-        explicit_edges(column, of_column)
+        check_edges(column, column_edges)
     for column in grouping.within:
-        if grouping.grouped(column):
+        if grouping.groups_column(column):
             raise InputError(
-                f"Column {column!r} is in within and in groups or edges: a band needs no groups. Give one."
+                f"Column {column!r} is in within and in groups or edges: a band needs no groups. Remove one."
             )
     return grouping
 
 
-def _items(argument: str, mapping: Any, of_columns: str) -> Iterable[tuple[Any, Any]]:
+def _list_items(argument: str, mapping: Any, expected: str) -> Iterable[tuple[Any, Any]]:
     if not isinstance(mapping, Mapping | None):
         raise InputError(
-            f"{argument} must be a mapping from column to {of_columns}, not {describe_argument(mapping)}."
+            f"{argument} must be a mapping from column to {expected}, not {describe_argument(mapping)}."
         )
     return (mapping or {}).items()
 
 
-def _groups(groups: Any) -> dict[Any, int]:
-    numbers = _items("groups", groups, "number of groups, such as {'income': 20}")
+def _check_groups(groups: Any) -> dict[Any, int]:
+    numbers = _list_items("groups", groups, "number of groups, such as {'income': 20}")
     for column, number in numbers:
         whole = isinstance(number, Integral) and not isinstance(number, bool)
         if not whole or number < _FEWEST_GROUPS:
@@ -304,9 +306,9 @@ def _groups(groups: Any) -> dict[Any, int]:
     return dict(numbers)
 
 
-def _special_values(special_values: Any) -> dict[Any, tuple[float, ...]]:
+def _check_special_values(special_values: Any) -> dict[Any, tuple[float, ...]]:
     checked = {}
-    lists = _items("special_values", special_values, "a list of numbers, such as {'income': [-8]}")
+    lists = _list_items("special_values", special_values, "a list of numbers, such as {'income': [-8]}")
     for column, values in lists:
         sequence = isinstance(values, Iterable) and not isinstance(values, (str, bytes, Mapping))
         checked[column] = tuple(values) if sequence else ()
@@ -331,8 +333,11 @@ def _quantiles(values: Floats, counts: IntArray, groups: int) -> list[float]:
     return quantiles
 
 
-def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
-    """Return the interior of edges that the user gave; the outermost are opened, so nothing falls outside."""
+def check_edges(column: Any, edges: Sequence[float]) -> Floats:
+    """Check the edges that a user gave, and return the interior ones: the outer groups are open.
+
+    Raise InputError if they are invalid.
+    """
     try:
         array = np.asarray(edges, dtype=np.float64)
     except (TypeError, ValueError):
@@ -344,15 +349,16 @@ def explicit_edges(column: Any, edges: Sequence[float]) -> Floats:
         or (np.diff(array) <= 0).any()
     ):
         raise InputError(
-            f"The edges of column {column!r} must be at least three finite numbers, ascending (two groups)."
+            f"The edges of column {column!r} must be three or more finite numbers, ascending (two groups or "
+            "more)."
         )
     return array[1:-1]
 
 
-def group_labels(edges: Sequence[str]) -> list[str]:
-    """Return the intervals between edges, closed on the left: no smallest or largest value.
+def label_groups(edges: Sequence[str]) -> list[str]:
+    """Return labels for the intervals between edges, closed on the left, without smallest and largest value.
 
-    >>> group_labels(["500", "1000"])
+    >>> label_groups(["500", "1000"])
     ['(-inf, 500)', '[500, 1000)', '[1000, inf)']
     """
     bounds = ["-inf", *edges, "inf"]
@@ -360,9 +366,9 @@ def group_labels(edges: Sequence[str]) -> list[str]:
 
 
 def round_edges(edges: Iterable[float]) -> list[str]:
-    """Round edges for display to about two significant digits, numbered where several look the same.
+    """Round edges for display to two significant digits, and number those that look the same.
 
-    An edge that a rule finds is a value of a record, or lies between two; rounded it is neither.
+    An edge that a rule finds may be the value of a record; rounded, it is not.
 
     >>> round_edges([1210.0, 1234.5, 20000.0])
     ['~1200 (1)', '~1200 (2)', '~20000']

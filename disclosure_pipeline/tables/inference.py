@@ -1,4 +1,4 @@
-"""Infer what the columns of a table hold without a data dictionary, and draft one."""
+"""Inferring the types of columns without a data dictionary, and drafting one."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from disclosure_pipeline.tables.encoding import (
     RawColumn,
     arrow_array,
     canonical_records,
-    changes_of_column,
     encode,
+    list_changes,
 )
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.messages import names_in_all
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
 _BOOLEAN = Column(type="boolean")
-# Times with an offset are compared as instants, where every time has one.
+# Times are compared as instants if all of them have an offset.
 _DATES = (Column(type="date"), Column(type="datetime"), Column(type="datetime", time_zone="UTC"))
 _CATEGORY = Column(type="category")
 
@@ -49,18 +49,18 @@ _PROBE = 1000
 def canonical_distinct(
     raw: Sequence[Mapping[str, Distinct]], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[dict[str, Distinct]], tuple[Change, ...]]:
-    """Return the values of tables' columns (GT first) in canonical form, each where it was, and the ledger.
+    """Return the values of columns (GT's table first) in canonical form, in their order, and the ledger.
 
-    `tables` are the tables' names in the ledger, `numeric` the columns that are numbers whatever zeros they
-    begin with. A column that is not in all tables stays as it is.
+    `tables` are the tables' names in the ledger; columns of `numeric` are numbers even with leading zeros.
+    Columns that some table lacks are returned unchanged.
     """
     canonical = [dict(columns) for columns in raw]
     ledger: list[Change] = []
     for name in names_in_all(raw):
-        levels = [arrow_array(of_table[name].values) for of_table in raw]
-        codes = [np.append(np.arange(len(of_table)), -1) for of_table in levels]
+        levels = [arrow_array(table[name].values) for table in raw]
+        codes = [np.append(np.arange(len(table_levels)), -1) for table_levels in levels]
         encoded = list(map(Encoded, codes, levels))
-        counts = [of_table[name].counts for of_table in raw]
+        counts = [table[name].counts for table in raw]
         column = infer_column(levels, name in numeric)
         changed, changes = _to_canonical(name, column, encoded, counts, tables)
         ledger += changes
@@ -72,12 +72,12 @@ def canonical_distinct(
 def canonical_frames(
     raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
-    """Read as `canonical_distinct`, from tables in memory (`sources.read_raw`, or any data frame)."""
+    """Read as `canonical_distinct` does, from tables in memory (`sources.read_raw`, or any data frame)."""
     names = [name for name in names_in_all(raw) if any(_holds_text(frame[name]) for frame in raw)]
 
     def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
-        occurring = [of_table.levels.filter(pa.array(of_table.counts[:-1] > 0)) for of_table in encoded]
+        occurring = [table.levels.filter(pa.array(table.counts[:-1] > 0)) for table in encoded]
         uncounted = [None] * len(encoded)
         return _to_canonical(name, infer_column(occurring, name in numeric), encoded, uncounted, tables)
 
@@ -92,42 +92,42 @@ def canonical_frames(
 
 
 def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | None:
-    """Return the column of a dictionary that describes the levels (Arrow arrays) of all tables.
+    """Return the dictionary's column that describes the levels (Arrow arrays) of all tables.
 
-    The first type as which all levels of all tables can be read: numbers (unless one begins with a zero too
-    many), true and false, dates; else a category. None where nothing needs to be read, for no level is text,
-    and where text and other values have no type in common: they are not compared at all.
+    Its type is the first that can read all levels of all tables: number (unless one has a leading zero),
+    boolean, date, else category. None if no level is text, so that nothing needs to be read, or if text and
+    other values have no type in common, so that they are not compared.
     """
-    with_values = [of_table for of_table in levels if len(of_table) > of_table.null_count]
-    texts = [of_table for of_table in with_values if is_text(of_table.type)]
+    with_values = [table for table in levels if len(table) > table.null_count]
+    texts = [table for table in with_values if is_text(table.type)]
     if not texts:
         return None
-    for candidate in _candidates(with_values, texts, as_number):
-        if all(_readable(candidate, of_table) for of_table in with_values):
+    for candidate in _list_candidates(with_values, texts, as_number):
+        if all(_can_read(candidate, table) for table in with_values):
             return candidate
     return _CATEGORY if len(texts) == len(with_values) else None
 
 
-def _candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: bool) -> list[Column]:
+def _list_candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: bool) -> list[Column]:
     candidates: list[Column] = []
     if as_number or not any(
-        pc.any(pc.match_substring_regex(of_table, _LEADING_ZERO)).as_py() for of_table in texts
+        pc.any(pc.match_substring_regex(table, _LEADING_ZERO)).as_py() for table in texts
     ):
         candidates += _NUMBERS
-    # One level written in several ways; other spellings of true and false stay text.
-    spellings = {text.strip() for of_table in texts for text in of_table[:_PROBE].to_pylist() if text}
+    # Only if a level is written in several ways; otherwise spellings of true and false stay text.
+    spellings = {text.strip() for table in texts for text in table[:_PROBE].to_pylist() if text}
     if len(texts) < len(with_values) or len({text.casefold() for text in spellings}) < len(spellings):
         candidates.append(_BOOLEAN)
     candidates += _DATES[:2]
-    typed = [of_table.type for of_table in with_values if not is_text(of_table.type)]
+    typed = [table.type for table in with_values if not is_text(table.type)]
     zoned = all(pa.types.is_timestamp(kind) and kind.tz is not None for kind in typed)
-    if zoned and all(pc.all(pc.match_substring_regex(of_table, _OFFSET)).as_py() for of_table in texts):
+    if zoned and all(pc.all(pc.match_substring_regex(table, _OFFSET)).as_py() for table in texts):
         candidates.append(_DATES[2])
     return candidates
 
 
-def _readable(candidate: Column, levels: Any) -> bool:
-    """Return whether every level can be read; the first ones mostly tell that not."""
+def _can_read(candidate: Column, levels: Any) -> bool:
+    """Return whether every level can be read; the first ones are usually enough to see that they cannot."""
     parts = (levels[:_PROBE], levels) if len(levels) > _PROBE else (levels,)
     return not any(read_levels(candidate, part).unreadable.any() for part in parts)
 
@@ -139,16 +139,16 @@ def _to_canonical(
     counts: Sequence[IntArray | None],
     tables: Sequence[str],
 ) -> tuple[dict[int, Any], list[Change]]:
-    """Return the canonical records of a column by the number of the table, without tables that have them."""
+    """Return a column's canonical records by number of the table, without tables that already have them."""
     records: dict[int, Any] = {}
     ledger: list[Change] = []
     if column is None:
         return records, ledger
-    for i, (of_table, counted) in enumerate(zip(encoded, counts, strict=True)):
-        read = RawColumn(of_table, read_levels(column, of_table.levels), counted)
+    for i, (table, table_counts) in enumerate(zip(encoded, counts, strict=True)):
+        read = RawColumn(table, read_levels(column, table.levels), table_counts)
         if column != _CATEGORY or any(changed.any() for changed in read.levels.changed.values()):
             records[i] = canonical_records(read, column)
-            ledger += changes_of_column(read, tables[i], name)
+            ledger += list_changes(read, tables[i], name)
     return records, ledger
 
 
@@ -168,22 +168,22 @@ def _in_order_of_tables(ledger: Sequence[Change], tables: Sequence[str]) -> tupl
 
 SMALLEST_COUNT = 10
 
-# A category with more levels than this is left without them: they would be many lines to check.
+# The levels of larger categories are not drafted: they would be too many lines to check.
 _MOST_LEVELS = 50
 
-# A column is taken for the first of these types as which all its levels can be read.
+# A column gets the first of these types that can read all its levels.
 _CANDIDATES: tuple[Type, ...] = ("boolean", "integer", "number", "date", "datetime")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The columns as far as they may be shown, with notes on what a person has to add or to check."""
+    """The columns, as far as they may be shown, with notes on what a person must add or check."""
 
     columns: Mapping[str, Column]
     notes: Mapping[str, str]
 
     def to_yaml(self) -> str:
-        """Return the `columns:` of a gate's file, with the notes as comments."""
+        """Return the `columns:` section of a gate's file, with the notes as comments."""
         lines = ["columns:"]
         for name, column in self.columns.items():
             if name in self.notes:
@@ -195,11 +195,11 @@ class Draft:
 
 
 def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
-    """Return a first dictionary of a raw table (`sources.read_raw`, or any data frame).
+    """Draft a dictionary for a raw table (`sources.read_raw`, or any data frame).
 
-    Types are suggestions. No level is given that fewer than `smallest_count` records have, and a range ends
-    at a round number, or year, to which the last round step holds as many records.
-    InputError where the column names look like a record.
+    Types are suggestions. Levels with fewer than `smallest_count` records are left out. A range ends at a
+    round number or year, such that at least `smallest_count` records lie in the last round step before it.
+    Raise InputError if the column names look like a record.
     """
     if smallest_count < 1:
         raise InputError(f"smallest_count must be 1 or more, not {smallest_count!r}.")
@@ -218,7 +218,7 @@ def _check_names(raw: pd.DataFrame) -> None:
     if len(values.drop_null()) or len(set(names.to_pylist())) < len(names) or "" in names.to_pylist():
         raise InputError(
             "The first line of the table does not look like column names: some are numbers, empty or the "
-            "same. It may be a record, and is not written: give the table a header."
+            "same. As it may be a record, it is not shown: give the table a header."
         )
 
 
@@ -233,11 +233,11 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         if not (read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing).any():
             kind = candidate
             break
-    # Amounts and times are often unique without naming anybody by a number of their own.
+    # Amounts and times are often unique without being identifiers.
     may_identify = kind in {"category", "integer"} and records >= smallest_count
     if may_identify and (encoded.counts[:-1][~text.missing] <= 1).all():
         return Column(type="text identifier"), (
-            "every record has a value of its own: an identifier? If not, set its type"
+            "every record has its own value, as an identifier does: if it is none, set its type"
         )
     if kind in {"integer", "number", "date", "datetime"}:
         values = read_levels(Column(type=kind), encoded.levels).values
@@ -254,12 +254,12 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
 def _draft_range(
     kind: Type, values: Any, counts: Any, smallest_count: int
 ) -> tuple[float, ...] | tuple[datetime.date, ...] | None:
-    """Return round ends around all values; the last step to each holds at least so many records."""
-    of_levels = np.asarray(values.is_valid().to_numpy(zero_copy_only=False)) & (counts > 0)
-    records = counts[of_levels]
+    """Return round ends around all values, each with `smallest_count` records in the last step before it."""
+    occurring = np.asarray(values.is_valid().to_numpy(zero_copy_only=False)) & (counts > 0)
+    records = counts[occurring]
     if records.sum() < smallest_count:
         return None
-    present = values.filter(pa.array(of_levels))
+    present = values.filter(pa.array(occurring))
     is_date = kind in {"date", "datetime"}
     numbers = pc.year(present) if is_date else present
     numbers = np.asarray(numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
@@ -272,13 +272,13 @@ def _draft_range(
 
 
 def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | None) -> float:
-    """Return a round upper end: no number lies above it, and several lie in the last step below it."""
+    """Return a round upper end: no number is above it, and enough records are in the last step below it."""
     largest = float(numbers.max())
     step = finest or 10.0 ** math.floor(math.log10(abs(largest) or 1.0))
     while True:
         end = math.ceil(largest / step) * step
         if end == largest and records[numbers == largest].sum() < smallest_count:
-            end += step  # few have the largest number itself
+            end += step  # too few records have the largest number
         if records[numbers > end - step].sum() >= smallest_count or step > 10 * np.abs(numbers).max():
             return float(end)
         step *= 10
@@ -290,7 +290,7 @@ def _draft_category(
     levels = np.asarray(values.to_pandas())[not_missing]
     counts = pd.Series(encoded.counts[:-1][not_missing]).groupby(levels).sum()
     if len(counts) > _MOST_LEVELS:
-        return Column(type="category"), f"more than {_MOST_LEVELS} levels: add them if they are known"
+        return Column(type="category"), f"has more than {_MOST_LEVELS} levels: add them if they are known"
     frequent_levels = sorted(counts.index[counts >= smallest_count])
     rare = len(counts) - len(frequent_levels)
     note = f"levels with fewer than {smallest_count} records are not written: add them" if rare else ""
@@ -299,24 +299,25 @@ def _draft_category(
 
 _FEWEST_OF_UNIT, _MOST_OF_UNIT = 1.3, 100  # records on average
 _REPEATED = 0.2  # share of the records
-_LASTING = 0.95  # share of the units of several records
+_LASTING = 0.95  # share of the units that have several records
 
 
 def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
-    """Return the column that seems to say whose record each is, where people have several.
+    """Return the column that seems to say whose each record is, in a table with several records a person.
 
-    In at least a fifth of the records all other columns but one, or those that hardly ever change within this
-    column if they are half of the others, are as in another record, and this one is as in that, too. Of
-    several such columns it is the one with the most values; None if that is `known` to be something else.
+    More than a fifth of the records agree with others in the other columns, and always in this one, too. The
+    other columns are all but at most one, or those that hardly ever change within this column, if they are at
+    least half. Among several such columns it is the one with the most values; None if that one is `known` to
+    be something else.
     """
-    # Equal for equal values of a column, and they can be added up over columns.
+    # Hashes are equal for equal values of a column, and can be added up over columns.
     hashes: dict[str, Any] = {
         name: pd.util.hash_pandas_object(
             raw[name].astype(str), index=False, hash_key=f"{place:016}"
         ).to_numpy()
         for place, name in enumerate(raw.columns)
     }
-    of_all = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
+    total = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
     best: tuple[int, str] | None = None
     for name in raw.columns:
         values = raw[name].nunique()
@@ -326,22 +327,23 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
             continue
         others = [hashes[other] for other in raw.columns if other != name]
         lasting = [other for other in others if _lasts_within(other, hashes[name])]
-        alike = [of_all - hashes[name] - left_out for left_out in (0, *others)]
+        alike = [total - hashes[name] - left_out for left_out in (0, *others)]
         if lasting and 2 * len(lasting) >= len(others):
             alike.append(np.sum(lasting, axis=0, dtype=np.uint64))
-        if any(_share_told(columns, hashes[name]) > _REPEATED for columns in alike):
+        if any(_share_determined(columns, hashes[name]) > _REPEATED for columns in alike):
             best = (values, name)
     return best[1] if best and best[1] not in known else None
 
 
 def _lasts_within(column: Any, unit: Any) -> bool:
-    """Return whether nearly all units of several records have one value of a column in all of these."""
-    of_units = pd.Series(column).groupby(unit).agg(["min", "max", "size"])
-    several = of_units[of_units["size"] > 1]
+    """Return whether nearly all units with several records have the same value of a column in all of them."""
+    by_unit = pd.Series(column).groupby(unit).agg(["min", "max", "size"])
+    several = by_unit[by_unit["size"] > 1]
     return float((several["min"] == several["max"]).mean()) >= _LASTING
 
 
-def _share_told(alike: Any, unit: Any) -> float:
+def _share_determined(alike: Any, unit: Any) -> float:
+    """Return the share of records that agree with another one in `alike`, all of these with one unit."""
     records = pd.DataFrame({"alike": alike, "unit": unit}).groupby("alike")["unit"]
-    told = (records.transform("size") > 1) & (records.transform("nunique") == 1)
-    return float(told.mean())
+    determined = (records.transform("size") > 1) & (records.transform("nunique") == 1)
+    return float(determined.mean())

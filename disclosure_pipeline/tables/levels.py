@@ -1,4 +1,4 @@
-"""Kinds of values; columns of several tables as integer codes over one list of levels, matched by value."""
+"""The kinds of values, and columns of several tables as integer codes over one list of levels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Kind(Enum):
 
 
 ORDERED_KINDS = frozenset({Kind.NUMBER, Kind.DATE, Kind.ZONED_DATE, Kind.DURATION})
-"""Values that can be near to one another without being the same."""
+"""The kinds with an order, whose different values can be near each other."""
 
 _KIND_OF_OBJECTS = {
     "string": Kind.TEXT,
@@ -48,14 +48,14 @@ _KIND_OF_OBJECTS = {
 }
 
 
-def kind_of(series: pd.Series[Any], table: str) -> Kind:
-    """Return what the values of a column are, whatever its dtype. InputError if they are of several kinds."""
+def find_kind(series: pd.Series[Any], table: str) -> Kind:
+    """Return the kind of a column's values, whatever its dtype. Raise InputError if there are several."""
     dtype = series.dtype
     if isinstance(series.array, pd.Categorical):
         codes = series.array.codes
         if (codes[:_PROBE] < 0).all() and (codes < 0).all():
             return Kind.EMPTY
-        return kind_of(pd.Series(series.array.categories, name=series.name), table)
+        return find_kind(pd.Series(series.array.categories, name=series.name), table)
     if _is_all_missing(series):
         return Kind.EMPTY
     if not isinstance(dtype, pd.ArrowDtype) and pd.api.types.is_object_dtype(dtype):
@@ -68,7 +68,7 @@ def kind_of(series: pd.Series[Any], table: str) -> Kind:
 
 @cache
 def _kind_of_type(dtype: Any) -> Kind | None:
-    """Return what a type other than categories and objects holds; None for what cannot be used."""
+    """Return the kind of a type other than categories and objects; None if it cannot be used."""
     if isinstance(dtype, pd.ArrowDtype):
         return _kind_of_arrow(dtype)
     if pd.api.types.is_bool_dtype(dtype):
@@ -89,9 +89,9 @@ def _is_all_missing(series: pd.Series[Any]) -> bool:
         return not len(series)
     if len(series) and pd.api.types.is_scalar(series.array[0]) and not pd.isna(series.array[0]):
         return False
-    # Whoever holds a value mostly holds one among its first records.
+    # If there is a value, there usually is one among the first records.
     parts = (series.iloc[:_PROBE], series) if len(series) > _PROBE else (series,)
-    return all(bool(pd.isna(nan_as_missing(part)).all()) for part in parts)
+    return all(bool(pd.isna(replace_nan(part)).all()) for part in parts)
 
 
 def _kind_of_arrow(dtype: pd.ArrowDtype) -> Kind | None:
@@ -117,7 +117,7 @@ def _kind_of_arrow(dtype: pd.ArrowDtype) -> Kind | None:
 
 def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
     values = series.to_numpy()
-    values = values[~pd.isna(values)]  # every form of missing
+    values = values[~pd.isna(values)]
     inferred = pd.api.types.infer_dtype(values)
     if inferred in {"datetime", "datetime64"}:
         with_zone = {value.tzinfo is not None for value in values if isinstance(value, datetime.datetime)}
@@ -138,11 +138,11 @@ def _unusable(column: Any, table: str, problem: str) -> InputError:
     )
 
 
-def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> Kind:
-    """Return the kind of a column in all tables. InputError if it has several: those are never compared."""
+def find_common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> Kind:
+    """Return the kind of a column in all tables. Raise InputError if it has several, which share no level."""
     table_with: dict[Kind, str] = {}
     for series, table in zip(columns, tables, strict=True):
-        kind = kind_of(series, table)
+        kind = find_kind(series, table)
         if kind is not Kind.EMPTY:
             table_with.setdefault(kind, table)
     if len(table_with) > 1:
@@ -154,8 +154,8 @@ def common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
     return next(iter(table_with), Kind.EMPTY)
 
 
-def nan_as_missing(series: pd.Series[Any]) -> Any:
-    """Replace NaN by missing: nullable and Arrow floats can hold both, and take NaN for a number."""
+def replace_nan(series: pd.Series[Any]) -> Any:
+    """Replace NaN by missing in nullable and Arrow floats, which can hold both."""
     if not isinstance(series.dtype, np.dtype) and pd.api.types.is_float_dtype(series.dtype):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     return series
@@ -165,20 +165,20 @@ IntArray = npt.NDArray[np.integer]
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 
-_BYTES = 1 << 8  # values of one
-_MANY = 1 << 16  # records from which on bytes are counted two at a time
-_CHUNK_OF_BYTES = 1 << 20  # an even number of records at a time
+_BYTES = 1 << 8  # values of a byte
+_MANY = 1 << 16  # records, from which on bytes are counted two at a time
+_CHUNK_OF_BYTES = 1 << 20  # records at a time, an even number
 _LARGEST = 8  # bytes of the largest integers
 _CHUNK = 1 << 16  # records at a time: they fit the cache
 
 
 @dataclass(frozen=True)
 class StoredColumn:
-    """One column of one table as the table itself holds it, so that no record is copied.
+    """One column of one table as the table itself stores it, so that no record is copied.
 
     `position[stored - lowest]` are the codes over the levels of all tables; its last entry is for missing,
-    which is stored as -1. `counts` are the numbers of records with each entry of `position`; `rounded` is
-    the number of records whose value differs from its level by rounding noise.
+    which is stored as -1. `counts` are the records with each entry of `position`; `rounded` is the number of
+    records whose value differs from its level by rounding noise.
     """
 
     stored: IntArray
@@ -188,18 +188,18 @@ class StoredColumn:
     rounded: int = 0
 
     def codes(self, records: slice | IntArray) -> IntArray:
-        """Return the codes of some of the records."""
+        """Return the codes of these records."""
         return self.look_up(self.position, records)
 
     def draw(self, positions: IntArray) -> StoredColumn:
-        """Return the records at these positions; how many of them are rounded is not counted."""
+        """Return the column of the records at these positions; `rounded` is not counted."""
         stored = self.stored[positions]
         return replace(
             self, stored=stored, counts=count_codes(stored, self.lowest, len(self.position)), rounded=0
         )
 
     def look_up(self, values: Values, records: slice | IntArray = slice(None)) -> Values:
-        """Return for some records their entry of `values`, which has one for each entry of `position`."""
+        """Return the records' entries of `values`, which has one for each entry of `position`."""
         return look_up(values, _offsets(self.stored[records], self.lowest))
 
 
@@ -208,8 +208,7 @@ class CodedColumn:
     """One column of all tables: `codes[0]` of GT, `codes[i]` of synthesis i, one entry per record.
 
     A code is the position in `levels`, which are sorted and hold no missing value; missing is the code
-    len(levels). `size` is one more than the largest possible code. `tables` holds GT and the syntheses as
-    they are stored; the codes are made of them when they are asked for.
+    len(levels). `tables` holds GT and the syntheses as stored; `codes` are computed from them on first use.
     """
 
     name: Any
@@ -233,7 +232,7 @@ class CodedColumn:
 
     @property
     def size(self) -> int:
-        """Number of codes, the one for missing included."""
+        """The number of codes, missing included."""
         return len(self.levels) + 1
 
     @property
@@ -242,7 +241,7 @@ class CodedColumn:
         return len(self.levels)
 
     def reader(self, table: int, values: Values) -> Callable[[slice | IntArray], Values]:
-        """Return a function from some records of a table to their entry of `values` (one for each code)."""
+        """Return a function from records of a table to their entries of `values`, one for each code."""
         stored = self.tables[table]
         values_by_position = values[stored.position]
         return lambda records: stored.look_up(values_by_position, records)
@@ -252,18 +251,18 @@ class CodedColumn:
         return None if code == self.missing else level_label(self.levels[code])
 
     def find(self, level: Any) -> int | None:
-        """Return the code of a level given by value or label (None, NaN: missing); None if there is none."""
+        """Return the code of a level given by value or label (None, NaN: missing); None if it is unknown."""
         if is_missing(level):
             return self.missing
         wanted = level_label(level)
         return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
 
     def only(self, tables: Sequence[int]) -> CodedColumn:
-        """Return the column of some of the tables, in this order, over the same levels."""
+        """Return the column of these tables, in this order, over the same levels."""
         return replace(self, tables=tuple(self.tables[i] for i in tables))
 
     def draw(self, positions: Sequence[IntArray | None]) -> CodedColumn:
-        """Return the column of the records at these positions (None: all), over the levels these have."""
+        """Return the column of the records at these positions (None: all), over the levels that they have."""
         tables = tuple(
             table if drawn is None else table.draw(drawn)
             for table, drawn in zip(self.tables, positions, strict=True)
@@ -272,9 +271,9 @@ class CodedColumn:
         used = np.sum(column.counts, axis=0)[:-1] > 0
         number = np.count_nonzero(used)
         new_code = np.append(np.where(used, np.cumsum(used) - 1, number), number)
-        return column.recoded(self.levels[used], new_code, self.kind)
+        return column.recode(self.levels[used], new_code, self.kind)
 
-    def recoded(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
+    def recode(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """Return the column over other levels; `new_code[c]` is the new code of c, missing included."""
         new_code = new_code.astype(np.min_scalar_type(-len(levels) - 1))
         tables = tuple(replace(table, position=new_code[table.position]) for table in self.tables)
@@ -289,7 +288,7 @@ def look_up(values: Values, positions: IntArray) -> Values:
     """
     if positions.itemsize == _LARGEST:
         return values.take(positions, mode="wrap")
-    # Without a sign -1 is beyond the last entry, to which it is clipped: the fastest way to look up.
+    # As an unsigned integer, -1 is clipped to the last entry: the fastest way to look up.
     return values.take(positions.view(f"u{positions.itemsize}"), mode="clip")
 
 
@@ -309,18 +308,18 @@ def level_label(level: Any) -> str:
 
 
 def is_missing(level: Any) -> bool:
-    """Return True for every form of a missing value."""
+    """Return whether a value is any form of missing."""
     return (
         level is None or level is pd.NA or level is pd.NaT or (isinstance(level, float) and math.isnan(level))
     )
 
 
 def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
-    """Count the records with lowest, lowest + 1, …, and in the last entry those with -1, missing."""
+    """Count the records with lowest, lowest + 1, …, and last those with -1, missing."""
     if stored.itemsize == 1 and entries <= _BYTES + 1 and len(stored) >= _MANY:
-        of_bytes = np.roll(_count_bytes(stored), -lowest)
-        missing = of_bytes[-1] if stored.dtype.kind == "i" and not lowest else 0
-        return np.append(of_bytes[: entries - 1], missing)
+        byte_counts = np.roll(_count_bytes(stored), -lowest)
+        missing = byte_counts[-1] if stored.dtype.kind == "i" and not lowest else 0
+        return np.append(byte_counts[: entries - 1], missing)
     from_missing = np.zeros(entries, dtype=np.int64)
     rows = max(_CHUNK, entries)
     for start in range(0, len(stored), rows):
@@ -331,7 +330,7 @@ def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
 
 
 def _count_bytes(stored: IntArray) -> IntArray:
-    """Return the number of entries with each byte, which are counted two at a time."""
+    """Count the entries with each byte, two entries at a time."""
     pairs = np.zeros(_BYTES * _BYTES, dtype=np.int64)
     for start in range(0, len(stored) - 1, _CHUNK_OF_BYTES):
         chunk = np.ascontiguousarray(stored[start : start + _CHUNK_OF_BYTES])
@@ -344,7 +343,7 @@ def _count_bytes(stored: IntArray) -> IntArray:
 
 
 def _offsets(stored: IntArray, lowest: int) -> IntArray:
-    """Return how far each value is above the lowest, even where its own type cannot hold the difference."""
+    """Subtract the lowest from each value, even if its own type cannot hold the difference."""
     if not lowest:
         return stored
     return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")

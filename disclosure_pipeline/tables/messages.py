@@ -1,4 +1,4 @@
-"""Name tables, columns and arguments in messages, never by a value of a table."""
+"""Naming tables, columns and arguments in messages, without showing values of a table."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
 
-# Signs that format the text around them: no underscore inside a word, no brackets without a link.
+# Characters that format text: not an underscore inside a word, nor brackets without a link.
 _MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
 
 
 def table_names(tables: int) -> tuple[str, ...]:
-    """Return what messages call the tables: GT, then "the synthetic table" or "synthetic table 1", 2, …."""
+    """Return the tables' names in messages: GT's, then "the synthetic table" or "synthetic table 1", 2, …."""
     if tables == _WITH_ONE_SYNTHESIS:
         return (GROUND_TRUTH, "the synthetic table")
     return (GROUND_TRUTH, *(f"synthetic table {i}" for i in range(1, tables)))
 
 
 def name_events(table: str) -> str:
-    """Return what messages call the events of the people of a table.
+    """Return the name, in messages, of the events that belong to a table of persons.
 
     >>> name_events(GROUND_TRUTH)
     'the events of the ground truth'
@@ -35,24 +35,24 @@ def name_events(table: str) -> str:
 
 
 def describe_argument(argument: Any) -> str:
-    """Describe an argument for a message: anything but text and numbers may hold values of a table."""
+    """Describe an argument for a message: by its type, unless it is text or a number."""
     return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
 
 
 def suggest_names(name: Any, known: Iterable[Any]) -> str:
-    """Return a sentence with the known names that resemble one that is not known, or with all of them."""
+    """Return a sentence with the known names that resemble an unknown one, or with all known names."""
     names = [str(other) for other in known]
     close = difflib.get_close_matches(str(name), names, n=3)
     return f"Did you mean {listed(close)}?" if close else f"Its columns are {listed(names)}."
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Return the names in quotation marks, with commas between them."""
+    """Quote the names and join them with commas."""
     return ", ".join(repr(name) for name in names)
 
 
 def escape_unseen(text: str) -> str:
-    r"""Write letters that cannot be seen, such as marks of direction and control characters, as escapes.
+    r"""Escape invisible characters, such as direction marks and control characters.
 
     >>> escape_unseen("age\u202e\n")
     'age\\u202e\\n'
@@ -61,12 +61,12 @@ def escape_unseen(text: str) -> str:
 
 
 def escape_unseen_in_lines(text: str) -> str:
-    """Escape the unseen letters of each line; the lines stay."""
+    """Escape the invisible characters of each line, but keep line breaks."""
     return "\n".join(map(escape_unseen, text.split("\n")))
 
 
 def escape_markdown(text: str) -> str:
-    r"""Write a name or sentence so that Markdown shows it letter by letter.
+    r"""Escape a name or sentence so that Markdown shows it literally.
 
     >>> escape_markdown("DiSCO[*net_income*]")
     'DiSCO[\\*net_income\\*]'
@@ -75,7 +75,7 @@ def escape_markdown(text: str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """Return the text as a sentence begins; unlike str.capitalize, the rest stays as it is."""
+    """Return the text with a capital first letter; unlike str.capitalize, leave the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 

@@ -1,4 +1,4 @@
-"""Hashes of records and of whole tables in canonical form, and sketches that tell two tables apart."""
+"""Hashes of records and of whole tables in canonical form, and sketches that compare two tables."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MISSING = np.uint64(0x9E3779B97F4A7C15)
 """The hash of a missing value."""
 
 RECORDS_AT_ONCE = 1 << 20
-"""The number of records that are read at once."""
+"""The number of records read at a time."""
 
-_RECORDS_IN_CACHE = 1 << 14  # whose hashes are combined in many ways: four times as fast as more of them
-_PANDAS_KEY = "0123456789123456"  # of pd.util.hash_array, where there is no secret
-_BITS = 31  # of a float's mantissa: floats that fall together are closer than ROUNDING_NOISE
+_RECORDS_IN_CACHE = 1 << 14  # hashes combined at a time: four times as fast as larger batches
+_PANDAS_KEY = "0123456789123456"  # the default of pd.util.hash_array, used without a secret
+_BITS = 31  # of a float's mantissa: floats with the same are closer than ROUNDING_NOISE
 
 
 class Records(Protocol):
@@ -42,10 +42,10 @@ class Records(Protocol):
         """The number of records."""
 
     def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
-        """Yield the records in the order of these positions, so many at once."""
+        """Yield the records at these positions, in their order, `at_once` in a frame."""
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """Return the records from a position to before another one, or to the last."""
+        """Return the records from `start` to before `stop`, or to the last."""
 
 
 def plain_type(column: Column) -> Any:
@@ -65,7 +65,7 @@ def plain_type(column: Column) -> Any:
 
 
 def mix(numbers: Hashes) -> Hashes:
-    """Mix numbers so that every bit depends on every bit: the finalizer of SplitMix64 (Steele et al. 2014).
+    """Mix numbers so that every bit depends on all bits: the finalizer of SplitMix64 (Steele et al. 2014).
 
     >>> len(set(mix(np.arange(1000, dtype=np.uint64)).tolist()))
     1000
@@ -80,9 +80,9 @@ def mix(numbers: Hashes) -> Hashes:
 
 
 def hash_levels(levels: Any, key: str = _PANDAS_KEY) -> Hashes:
-    """Return a hash of each level of an Arrow array, which depends on nothing but its value and the key.
+    """Hash each level of an Arrow array, by its value and the key alone.
 
-    `key`: 16 letters that decide the hashes of texts.
+    `key`: 16 letters, used for the hashes of texts only.
 
     >>> hash_levels(pa.array(["a", "b"])).tolist() == hash_levels(pa.array(["a", "b"])).tolist()
     True
@@ -99,7 +99,7 @@ def hash_levels(levels: Any, key: str = _PANDAS_KEY) -> Hashes:
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups of a column of numbers: interior edges, and the special values beside the groups."""
+    """The groups of a numeric column: interior edges, and the special values outside the groups."""
 
     edges: npt.NDArray[np.float64]
     special_values: Sequence[float] = ()
@@ -107,12 +107,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class ValueHashes:
-    """Hashes of some records' values, by the column."""
+    """Hashes of some records' values, by column."""
 
     by_column: Mapping[str, Hashes]
 
     def combine(self, columns: Sequence[str]) -> Hashes:
-        """Return a hash of every record's values in some columns, in whatever order these are named."""
+        """Return a hash of every record's values in some columns, whatever the order of the columns."""
         left_out = [name for name in self.by_column if name not in columns]
         if len(left_out) >= len(columns):
             return mix(_add(self.by_column, columns))
@@ -142,9 +142,9 @@ def hash_values(
 ) -> Iterator[tuple[ValueHashes, ValueHashes]]:
     """Hash every record's values in some columns, batch by batch in the table's order.
 
-    The first are of the values as they are, the second of numbers grouped where `groups` says so. Without the
-    `secret` (32 bytes) nobody can tell which values, or records, have the same hash. Numbers that differ by
-    rounding noise only have the same one.
+    Yield the hashes of the values, and the hashes with the columns of `groups` grouped. Without the `secret`
+    (32 bytes) nobody can tell which values or records have a given hash. Numbers that differ only by rounding
+    noise have the same hash.
 
     >>> from disclosure_pipeline.tables.contract import CanonicalTable
     >>> people = CanonicalTable(pd.DataFrame({"sex": ["f", "m", "f"], "pay": [1.5, 2.5, 1.5 + 1e-15]}), ())
@@ -168,25 +168,25 @@ def hash_values(
                 grouped[name] = _hash_groups(levels, plain[name], groups[name], seed)
         for first in range(0, len(batch), _RECORDS_IN_CACHE):
             chunk = slice(first, first + _RECORDS_IN_CACHE)
-            as_they_are = _look_up(plain, codes, chunk)
-            yield ValueHashes(as_they_are), ValueHashes({**as_they_are, **_look_up(grouped, codes, chunk)})
+            ungrouped = _look_up(plain, codes, chunk)
+            yield ValueHashes(ungrouped), ValueHashes({**ungrouped, **_look_up(grouped, codes, chunk)})
 
 
 def _look_up(
-    of_levels: Mapping[str, Hashes], codes: Mapping[str, IntArray], records: slice
+    level_hashes: Mapping[str, Hashes], codes: Mapping[str, IntArray], records: slice
 ) -> dict[str, Hashes]:
-    return {name: look_up(hashes, codes[name][records]) for name, hashes in of_levels.items()}
+    return {name: look_up(hashes, codes[name][records]) for name, hashes in level_hashes.items()}
 
 
 def _hash_with_key(levels: Any, seed: bytes) -> Hashes:
-    """Return a hash of each level, and last that of a missing value."""
-    of_levels = np.append(hash_levels(levels, seed.hex()[:16]).astype(np.uint64), MISSING)
+    """Return a hash of each level, and last of a missing value."""
+    hashes = np.append(hash_levels(levels, seed.hex()[:16]).astype(np.uint64), MISSING)
     first, second = (np.uint64(int.from_bytes(seed[at : at + 8], "little")) for at in (8, 16))
-    return mix(mix(of_levels ^ first) + second)
+    return mix(mix(hashes ^ first) + second)
 
 
 def _hash_groups(levels: Any, hashes: Hashes, groups: Groups, seed: bytes) -> Hashes:
-    """Return the hashes of numbers, equal within a group; special values and missing keep their own."""
+    """Return hashes of numbers that are equal within a group; special values and missing keep their own."""
     numbers = levels.to_numpy(zero_copy_only=False).astype(np.float64)
     special = np.append(np.isin(numbers, list(groups.special_values)), True)
     group = pa.array(np.searchsorted(groups.edges, numbers, side="right").astype(np.int64))
@@ -194,14 +194,14 @@ def _hash_groups(levels: Any, hashes: Hashes, groups: Groups, seed: bytes) -> Ha
 
 
 def without_noise(levels: Any) -> Any:
-    """Bring numbers together that differ by rounding noise; nearly whole ones become whole."""
+    """Round numbers, so that those that differ by rounding noise become equal and nearly whole ones whole."""
     if not pa.types.is_floating(levels.type):
         return levels
     numbers = levels.to_numpy(zero_copy_only=False)
     whole = np.rint(numbers)
     mantissa, exponent = np.frexp(numbers)
     coarse = np.ldexp(np.rint(np.ldexp(mantissa, _BITS)), exponent - _BITS)
-    with np.errstate(invalid="ignore"):  # of what is not finite
+    with np.errstate(invalid="ignore"):  # infinite numbers
         nearly_whole = np.abs(numbers - whole) <= ROUNDING_NOISE * np.abs(numbers)
     return pa.array(np.where(nearly_whole, whole, coarse) + 0.0)
 
@@ -209,9 +209,8 @@ def without_noise(levels: Any) -> Any:
 def content_sha256(frame: pd.DataFrame) -> str:
     """Hash the names and the records of a table in canonical form.
 
-    Two tables with the same records have the same hash, whatever the order of records and columns and
-    whatever the categories that do not occur. It tells two contents apart, not two opponents: records are
-    hashed with 64 bits each.
+    Tables with the same records have the same hash, whatever the order of records and columns and whatever
+    unused categories they have. Each record has a hash of 64 bits: enough to detect changes, not attacks.
     """
     columns = sorted(frame.columns)
     digest = hashlib.sha256(repr((columns, len(frame))).encode())
@@ -222,10 +221,10 @@ def content_sha256(frame: pd.DataFrame) -> str:
 
 
 def values_sha256(columns: Mapping[str, Distinct]) -> str:
-    """Hash the canonical values of every column, and the numbers of records with each.
+    """Hash the canonical values of every column, with the number of records of each.
 
-    It tells that a column changed, not that records changed within equal columns: what was measured is
-    measured again before a release.
+    It detects changes of columns, but not changes of records that leave all columns' counts the same; a
+    release notices these when it measures again.
     """
     digest = hashlib.sha256()
     for name in sorted(columns):
@@ -243,9 +242,9 @@ _ONE_EACH = 2  # records: one that only the first table has, and one that only t
 
 @dataclass(frozen=True)
 class Part:
-    """Some columns of a table, whose numbers are grouped or not, and how they are sketched.
+    """Some columns of a table to sketch, with their numbers grouped or not.
 
-    `bits`: the sketch has 2^bits buckets, and bounds no difference that is much larger than their number.
+    `bits`: the sketch has 2^bits buckets; it cannot show differences much larger than that.
     """
 
     columns: tuple[str, ...]
@@ -255,7 +254,7 @@ class Part:
 
 @dataclass(frozen=True)
 class RecordSketch:
-    """For each bucket the number of records, and the sum of their hashes modulo 2^64."""
+    """The number of records in each bucket, and the sum of their hashes modulo 2^64."""
 
     counts: npt.NDArray[np.int64]
     sums: Hashes
@@ -273,7 +272,7 @@ def sketch_parts(
     secret: bytes,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[RecordSketch, ...]:
-    """Return the sketch of each part of a table in canonical form, in whatever order its records are.
+    """Sketch each part of a table in canonical form, whatever the order of its records.
 
     >>> import pandas as pd
     >>> from disclosure_pipeline.tables.contract import CanonicalTable
@@ -293,7 +292,7 @@ def sketch_parts(
             hashes = (grouped if part.in_groups else plain).combine(part.columns)
             buckets = (hashes >> np.uint64(64 - part.bits)).view(np.int64)
             sketch.counts[:] += np.bincount(buckets, minlength=len(sketch.counts))
-            # Odd, so that a bucket with one record more of the same is never without a difference.
+            # Hashes are odd, so that one more record always changes the sum of a bucket.
             np.add.at(sketch.sums, buckets, hashes | np.uint64(1))
     return sketches
 
@@ -311,18 +310,18 @@ def stack_sketches(sketches: Sequence[RecordSketch]) -> RecordSketch:
     )
 
 
-def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
-    """Return in how many records two tables differ at least; 0 where they hold the same records.
+def bound_difference(sketch: RecordSketch, other: RecordSketch) -> int:
+    """Return a lower bound of the number of records in which two tables differ; 0 if they hold the same.
 
-    The difference is the larger of two numbers: of the records that only `sketch` has, and of those that only
-    `other` has; a record that was changed counts once. The bound is the difference itself unless records
-    that differ share a bucket, and then below it. Tables that differ by chance share a hash of 64 bits with
-    a secret key, which nobody can bring about.
+    The difference is the larger of two numbers: the records that only `sketch` has, and those that only
+    `other` has; a changed record counts once. The bound is exact unless differing records share a bucket;
+    then it is lower. Different records with the same hash of 64 bits are missed; as the key is secret, nobody
+    can cause that.
 
     >>> counts, sums = np.zeros(512, dtype=np.int64), np.zeros(512, dtype=np.uint64)
     >>> other_sums = sums.copy()
     >>> other_sums[:3] = 1  # in three buckets one record is another one
-    >>> least_difference(RecordSketch(counts, sums), RecordSketch(counts, other_sums))
+    >>> bound_difference(RecordSketch(counts, sums), RecordSketch(counts, other_sums))
     3
     """
     more = np.abs(sketch.counts - other.counts)
@@ -332,15 +331,15 @@ def least_difference(sketch: RecordSketch, other: RecordSketch) -> int:
 
 
 def to_record(sketch: RecordSketch) -> dict[str, str]:
-    """Return a sketch as plain data for JSON."""
+    """Return a sketch as data for JSON."""
     return {"counts": _pack(sketch.counts.astype("<i8")), "sums": _pack(sketch.sums.astype("<u8"))}
 
 
 def from_record(record: Mapping[str, Any]) -> RecordSketch:
-    """Return the sketch of a record. ValueError, KeyError or TypeError where it is damaged.
+    """Return the sketch of a record. Raise ValueError, KeyError or TypeError if it is damaged.
 
     >>> sketch = RecordSketch(np.arange(512), np.ones(512, dtype=np.uint64))
-    >>> least_difference(from_record(to_record(sketch)), sketch)
+    >>> bound_difference(from_record(to_record(sketch)), sketch)
     0
     """
     sketch = RecordSketch(_unpack(record["counts"], "<i8"), _unpack(record["sums"], "<u8"))

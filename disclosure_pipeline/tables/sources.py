@@ -1,6 +1,6 @@
-"""The source of a table, as a gate's file writes it, and the table as a frame of raw levels.
+"""The sources of tables, as a gate's file declares them, and reading a table as a frame of raw levels.
 
-No error of a reader, a driver or a file system gets out: its message may quote a record or a password.
+Errors of readers, drivers and file systems are replaced: their messages may quote a record or a password.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from disclosure_pipeline.tables.files import (
     OpenTable,
     StoragePath,
     fill_in_variables,
-    format_of,
+    find_format,
     locate,
     open_duckdb,
     open_files,
@@ -38,7 +38,7 @@ from disclosure_pipeline.tables.files import (
 
 T = TypeVar("T")
 
-ENVIRONMENT = "${NAME} stands for an environment variable"
+ENVIRONMENT = "${NAME} is replaced by the environment variable"
 
 
 class FileSource(FrozenModel):
@@ -47,9 +47,9 @@ class FileSource(FrozenModel):
     path: Annotated[
         str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {ENVIRONMENT}")
     ]
-    format: Annotated[Format | None, Field(description="Needed where the name does not tell it")] = None
+    format: Annotated[Format | None, Field(description="Needed if the file's name does not show it")] = None
     delimiter: Annotated[
-        str | None, Field(description="Between the fields of a CSV file", min_length=1, max_length=1)
+        str | None, Field(description="The separator of a CSV file's fields", min_length=1, max_length=1)
     ] = None
 
     @model_validator(mode="after")
@@ -59,16 +59,16 @@ class FileSource(FrozenModel):
 
     @property
     def redacted_location(self) -> str:
-        """The location without user, password and query string: fit for messages."""
+        """The location without user, password and query string, for messages."""
         return redact_location(self.path)
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """Return the table, open. InputError where there is no such file, or its format is not known."""
+        """Open the table. Raise InputError if there is no such file, or its format is unknown."""
         return _open_path(locate(self.path, table), self, table, stack)
 
     def file_format(self, name: str, folder: bool) -> FileFormat | None:
-        """Return its format: as declared, else by its name; None where neither tells it."""
-        by_name = format_of(name) or (FileFormat("parquet") if folder else None)
+        """Return the declared format, else the one that the name shows, or None."""
+        by_name = find_format(name) or (FileFormat("parquet") if folder else None)
         if self.format is not None:
             by_name = FileFormat(self.format, by_name.codec if by_name else None)
         if by_name is None or self.delimiter is None:
@@ -80,20 +80,20 @@ class FileSource(FrozenModel):
         return self._inspect(lambda path: path.is_file() or path.is_folder())
 
     def state(self) -> str | None:
-        """Return a mark of sizes and versions of its files, which changes when it is written again; cheap."""
+        """Return a cheap mark of the files' sizes and versions, which changes when they are written again."""
         listed = self._inspect(lambda path: [(file.path, file.size, file.version) for file in path.files()])
         return hashlib.sha256(repr(listed).encode()).hexdigest()[:16]
 
     def sha256(self) -> str | None:
-        """Return the hash of its bytes, in hexadecimal digits."""
+        """Return the hash of its bytes."""
         return self._inspect(lambda path: path.sha256())
 
     def _inspect(self, look_up: Callable[[StoragePath], T]) -> T:
-        """Look something up of its path. InputError, without the file system's words, where that fails."""
+        """Apply a function to the path. If it fails, raise InputError without the file system's message."""
         path = locate(self.path, self.redacted_location)
         try:
             return look_up(path)
-        except Exception as error:  # of whatever file system
+        except Exception as error:  # of any file system
             reason = type(error).__name__
         raise InputError(f"{self.redacted_location!r} cannot be read ({reason}).")
 
@@ -105,15 +105,15 @@ class _Database(FrozenModel):
     @model_validator(mode="after")
     def _one_of_both(self) -> _Database:
         if (self.table is None) == (self.query is None):
-            raise ValueError("give a table or a query, one of them")
+            raise ValueError("give either a table or a query")
         return self
 
     def exists(self) -> bool:
-        """Return True: a database is queried only when it is read."""
+        """Return True: databases are only queried to be read."""
         return True
 
     def state(self) -> str | None:
-        """Return None: nothing cheap tells whether a database changed."""
+        """Return None: there is no cheap way to see whether a database changed."""
         return None
 
     def sha256(self) -> str | None:
@@ -122,7 +122,7 @@ class _Database(FrozenModel):
 
 
 class SqlSource(_Database):
-    """A table or query of an SQL database that SQLAlchemy reaches."""
+    """A table or query of an SQL database, read by SQLAlchemy."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -139,11 +139,11 @@ class SqlSource(_Database):
 
     @property
     def redacted_location(self) -> str:
-        """The location without user, password and query string: fit for messages."""
+        """The location without user, password and query string, for messages."""
         return f"{redact_location(self.url)} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """Return the table, open over a connection of its own."""
+        """Open the table over its own connection."""
         return open_sql(fill_in_variables(self.url, table), self.table, self.schema_, self.query, stack)
 
 
@@ -154,11 +154,11 @@ class DuckDBSource(_Database):
 
     @property
     def redacted_location(self) -> str:
-        """The location without user, password and query string: fit for messages."""
+        """The location, for messages."""
         return f"{self.duckdb} ({self.table or 'query'})"
 
     def open(self, table: str, stack: ExitStack) -> OpenTable:
-        """Return the table, open for reading only."""
+        """Open the table for reading only."""
         path = Path(fill_in_variables(self.duckdb, table))
         if not path.is_file():
             raise InputError(f"{table}: there is no file {self.duckdb!r}.")
@@ -174,40 +174,40 @@ Source = FileSource | SqlSource | DuckDBSource
 
 @dataclass(frozen=True)
 class LinkedSource:
-    """Two tables that are one ground truth: of persons, and of their events."""
+    """A ground truth in two tables: persons, and their events."""
 
     persons: Source
     events: Source
 
     @property
     def redacted_location(self) -> str:
-        """The locations without user, password and query string: fit for messages."""
+        """The locations without user, password and query string, for messages."""
         return f"{self.persons.redacted_location} and {self.events.redacted_location}"
 
     def exists(self) -> bool:
-        """Return whether both are there."""
+        """Return whether both tables exist."""
         return self.persons.exists() and self.events.exists()
 
     def state(self) -> str | None:
-        """Return a mark of both, as that of one; None where one has none."""
+        """Return a mark of both tables, or None if one has none."""
         return _join_marks(self.persons.state(), self.events.state())
 
     def sha256(self) -> str | None:
-        """Return one hash of the bytes of both; None where one has none."""
+        """Return one hash of the bytes of both tables, or None if one has none."""
         return _join_marks(self.persons.sha256(), self.events.sha256())
 
 
-def _join_marks(of_persons: str | None, of_events: str | None) -> str | None:
-    if of_persons is None or of_events is None:
+def _join_marks(persons: str | None, events: str | None) -> str | None:
+    if persons is None or events is None:
         return None
-    return hashlib.sha256(f"{of_persons}\n{of_events}\n".encode()).hexdigest()
+    return hashlib.sha256(f"{persons}\n{events}\n".encode()).hexdigest()
 
 
 Location = str | Path | Source
 
 
 class ArrowTable(Protocol):
-    """A table that Arrow can read: of Polars, Arrow, DuckDB or Ibis."""
+    """A table that Arrow can read, of Polars, Arrow, DuckDB or Ibis."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return its records."""
@@ -220,24 +220,24 @@ Columns = Hashable | Sequence[Hashable] | None
 
 
 def is_location(table: Any) -> bool:
-    """Return whether a table is given by where it is: a path of whatever file system, or a source."""
+    """Return whether a table is given by its location: a path of any file system, or a source."""
     is_universal_path = hasattr(table, "fs") and hasattr(table, "storage_options")
     return is_universal_path or isinstance(table, (str, Path, FileSource, SqlSource, DuckDBSource))
 
 
-def source_of(location: str | Path | Source) -> Source:
-    """Return a source as it is; the file at a path."""
+def as_source(location: str | Path | Source) -> Source:
+    """Return the source of a path; return a source unchanged."""
     return FileSource(path=str(location)) if isinstance(location, (str, Path)) else location
 
 
 def read_raw(
     location: str | Path | Source | Any, table: str, columns: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """Read a table as a frame of raw levels: dictionary-encoded Arrow columns; missing is missing.
+    """Read a table as a frame of raw levels: dictionary-encoded Arrow columns.
 
-    `location` is a source, a path or a UPath. Fields of CSV are text and an empty one is missing, so that
-    "01", "1e5" and "NA" stay what they are. Of the `columns` those that the table has are read.
-    InputError names the table and what is wrong, never a value and never a password.
+    `location` is a source, a path or a UPath. Fields of CSV are text, so that "01", "1e5" and "NA" keep their
+    form; an empty field is missing. Names in `columns` that the table lacks are ignored. Raise InputError
+    that names the table and the problem, but no value and no password.
     """
 
     def read(opened: OpenTable) -> pd.DataFrame:
@@ -248,8 +248,10 @@ def read_raw(
     return _open_and(read, location, table, columns)
 
 
-def columns_of(location: Location | Any, table: str, known: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return the names of a table's columns. InputError as `read_raw`, which may name the `known` columns."""
+def read_column_names(
+    location: Location | Any, table: str, known: Collection[str] | None = None
+) -> tuple[str, ...]:
+    """Return the names of a table's columns. Raise InputError as `read_raw`; it may show `known` names."""
     return _open_and(lambda opened: opened.names, location, table, known)
 
 
@@ -261,20 +263,20 @@ def _open_and(
             opened = _open(location, table, stack)
             _check_names(opened, known, table)
             return read(opened)
-    except Exception as error:  # of whatever reader, driver or file system
+    except Exception as error:  # of any reader, driver or file system
         message = _error_message(error, location, table)
-    # Outside the except block: the reader's own error, which may quote a record, is not carried along.
+    # Outside the except block, so that the reader's error, which may quote a record, is not its context.
     raise InputError(message)
 
 
 def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return a table's batches one by one, as Arrow arrays by column. InputError as `read_raw`."""
+    """Yield a table's batches as Arrow arrays by column. Raise InputError as `read_raw` does."""
     try:
         with ExitStack() as stack:
             for batch in _open(location, table, stack).batches(list(columns)):
                 yield {name: batch.column(name) for name in columns}
             return
-    except Exception as error:  # of whatever reader, driver or file system
+    except Exception as error:  # of any reader, driver or file system
         message = _error_message(error, location, table)
     raise InputError(message)
 
@@ -284,7 +286,7 @@ def _error_message(error: Exception, location: Any, table: str) -> str:
         return str(error)
     if isinstance(error, ModuleNotFoundError):
         extras = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
-        return f"{table}: to read it, the package {error.name} is needed: {extras}."
+        return f"{table} cannot be read: the package {error.name} is missing: {extras}."
     return describe_unreadable(location, table, type(error).__name__)
 
 
@@ -298,16 +300,16 @@ def _open(location: Any, table: str, stack: ExitStack) -> OpenTable:
 def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitStack) -> OpenTable:
     file_format = source.file_format(path.name, path.is_folder())
     if file_format is None:
-        raise InputError(f"{table}: {path.name!r} is of no known format; expected {' or '.join(FORMATS)}.")
+        raise InputError(f"{table}: {path.name!r} has an unknown format; expected {' or '.join(FORMATS)}.")
     if not path.is_file() and not (file_format.format == "parquet" and path.is_folder()):
         raise InputError(f"{table}: there is no file {path.redacted_location!r}.")
     return open_files(path, file_format, table, stack)
 
 
 def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str) -> None:
-    """Raise InputError unless each name is unique. It is shown only if expected: it may be a value."""
+    """Raise InputError unless each name is unique. Only expected names are shown: others may be values."""
     names = opened.names
-    # With a dictionary, the contract says that the separator is another one.
+    # With a dictionary, the contract reports a wrong separator.
     if opened.is_text and columns is None and (separator := damage.name_separator(names)):
         raise InputError(f"{table} cannot be read: {damage.describe_separator(separator)}.")
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -317,7 +319,7 @@ def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str)
 
 
 def describe_unreadable(location: Any, table: str, reason: str) -> str:
-    """Say why a table cannot be read, as far as its place or the bytes of its file tell."""
+    """Say why a table cannot be read, judging by its location and the bytes of its file."""
     if isinstance(location, (SqlSource, DuckDBSource)):
         return (
             f"{table}: {location.redacted_location} cannot be read ({reason}): the database cannot be "
@@ -334,30 +336,30 @@ def describe_unreadable(location: Any, table: str, reason: str) -> str:
 
 
 COUNTING = 40
-"""Bytes that a record needs while it is counted in memory."""
+"""The bytes that a record needs while it is counted in memory."""
 
-_OF_TEXT, _PACKED = 2, 10  # bytes in memory for a byte of a file; of a compressed one
+_OF_TEXT, _PACKED = 2, 10  # bytes in memory for a byte of a text file, and of a compressed one
 
 
-def bytes_needed(location: Location | Any, table: str) -> int:
-    """Estimate the memory for a file or a folder of Parquet files. InputError where it cannot be read."""
+def estimate_bytes(location: Location | Any, table: str) -> int:
+    """Estimate the memory for a file or a folder of Parquet files. Raise InputError if it cannot be read."""
     path_or_location = location.path if isinstance(location, FileSource) else location
     try:
         path = locate(path_or_location, table)
         files = path.files()
         if files and all(file.path.endswith(".parquet") for file in files):
-            return sum(_of_parquet(path, file.path) for file in files)
-        file_format = format_of(path.name)
+            return sum(_bytes_of_parquet(path, file.path) for file in files)
+        file_format = find_format(path.name)
         factor = _PACKED if file_format is not None and file_format.codec else _OF_TEXT
         return sum(factor * file.size for file in files)
     except InputError as error:
         message = str(error)
-    except Exception as error:  # of whatever file system
+    except Exception as error:  # of any file system
         message = describe_unreadable(location, table, type(error).__name__)
     raise InputError(message)
 
 
-def _of_parquet(folder: StoragePath, path: str) -> int:
+def _bytes_of_parquet(folder: StoragePath, path: str) -> int:
     import pyarrow.parquet as pq
 
     with folder.open_file(path) as file:

@@ -606,7 +606,7 @@ def test_canonical_form_in_batches(
         assert parts.stream.records == len(whole.frame)
         assert list(parts.distinct) == list(whole.frame)
         positions = np.arange(0, len(whole.frame), 2)
-        some, backwards = parts.some_records(positions), parts.some_records(positions[::-1])
+        some, backwards = parts.take_records(positions), parts.take_records(positions[::-1])
         for name in whole.frame:
             expected = values(whole.frame[name])
             assert in_batches(parts, str(name)) == expected
@@ -625,5 +625,5 @@ def test_a_contract_error_of_batches_holds_no_value(tmp_path: Path) -> None:
     path.write_text("a\nXylophonist\n1\n")
     with pytest.raises(ContractError) as caught, tiny_batches(), ExitStack() as stack:
         stream_canonical(path, Contract({"a": Column(type="integer")}, "the table", ["a"], True), stack)
-    assert str(caught.value) == "the table, column 'a': is no integer (1 records, 50.00%)"
+    assert str(caught.value) == "the table, column 'a': is not of type integer (1 records, 50.00%)"
     assert caught.value.__context__ is None

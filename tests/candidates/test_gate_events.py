@@ -72,8 +72,8 @@ LINKS = {
         "persons",
         "names a person in several",
     ),
-    "an event of nobody": (in_events(spoil(person="p-9-4711")), "events", "names somebody whom"),
-    "a person left out": (in_persons(lambda p: p.head(300)), "events", "names somebody whom"),
+    "an event of nobody": (in_events(spoil(person="p-9-4711")), "events", "names somebody who is not"),
+    "a person left out": (in_persons(lambda p: p.head(300)), "events", "names somebody who is not"),
     "an event without a person": (in_events(spoil(person=None)), "events", "lacks a value"),
     "a person without a name": (in_persons(spoil(person=None)), "persons", "lacks a value"),
     "events that name nobody": (
@@ -108,7 +108,7 @@ def test_tables_that_do_not_belong_together_are_refused(
     ("change", "column", "rule"),
     [
         (spoil(days=44), "days", "outside the range"),
-        (spoil(month="May"), "month", "is no integer"),
+        (spoil(month="May"), "month", "is not of type integer"),
         (spoil(diagnosis="a new one"), "events.diagnosis", "a level that the ground truth does not have"),
         (spoil(diagnosis="=1+1"), "events.diagnosis", "a formula"),
         (spoil(diagnosis="person p-1-000004"), "(any)", "identifiers of the ground truth"),

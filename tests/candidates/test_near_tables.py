@@ -27,8 +27,8 @@ from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.record_hashes import (
     Part,
     RecordSketch,
+    bound_difference,
     from_record,
-    least_difference,
     sketch_parts,
     stack_sketches,
     to_record,
@@ -260,10 +260,10 @@ def difference(one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, 
 def test_the_bound_is_never_above_the_difference(
     one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]], secret: bytes
 ) -> None:
-    bound = least_difference(sketched(one, secret), sketched(other, secret))
+    bound = bound_difference(sketched(one, secret), sketched(other, secret))
     assert bound <= difference(one, other)
     assert (bound == 0) == (difference(one, other) == 0)
-    assert bound == least_difference(sketched(other, secret), sketched(one, secret))
+    assert bound == bound_difference(sketched(other, secret), sketched(one, secret))
 
 
 @given(RECORDS, RECORDS)
@@ -271,9 +271,9 @@ def test_stacked_sketches_are_those_of_the_stack(
     one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
 ) -> None:
     stacked = stack_sketches([sketched(one), sketched(other)])
-    assert least_difference(stacked, sketched([*other, *one])) == 0
+    assert bound_difference(stacked, sketched([*other, *one])) == 0
     assert stacked.records == len(one) + len(other)
-    assert least_difference(from_record(to_record(stacked)), stacked) == 0
+    assert bound_difference(from_record(to_record(stacked)), stacked) == 0
 
 
 @pytest.mark.parametrize("changed", [1, 5, 9, 10, 20, 500, 5_000])
@@ -287,7 +287,7 @@ def test_how_exact_the_bound_is(changed: int) -> None:
         sketch_parts(CanonicalTable(frame, ()), [Part(("age",))], DICTIONARY, bytes(32))[0]
         for frame in (one, other)
     )
-    bound = least_difference(first, second)
+    bound = bound_difference(first, second)
     assert bound <= changed
     assert bound >= (changed - 1 if changed <= 20 else 200)
 
@@ -297,7 +297,7 @@ def test_how_exact_the_bound_is(changed: int) -> None:
 )
 def test_noise_makes_no_other_record(one: float, other: float) -> None:
     pair = [sketched([("f", 20, pay, None)]) for pay in (one, other)]
-    assert least_difference(*pair) == 0
+    assert bound_difference(*pair) == 0
 
 
 @pytest.mark.parametrize(
@@ -305,19 +305,19 @@ def test_noise_makes_no_other_record(one: float, other: float) -> None:
 )
 def test_other_numbers_make_other_records(one: float, other: float | None) -> None:
     pair = [sketched([("f", 20, pay, None)]) for pay in (one, other)]
-    assert least_difference(*pair) == 1
+    assert bound_difference(*pair) == 1
 
 
 def test_another_key_gives_another_sketch() -> None:
     records = [("f", 20, 0.5, None)]
-    assert least_difference(sketched(records, b"a" * 32), sketched(records, b"b" * 32)) == 1
+    assert bound_difference(sketched(records, b"a" * 32), sketched(records, b"b" * 32)) == 1
 
 
 def test_the_key_of_a_store_is_drawn_once(tmp_path: Path) -> None:
     gate = folders(tmp_path)
     table = {"a table": CanonicalTable(gates.honest(), ())}
     first, second = (sketch_candidate(gate.store, gate.gate, table) for _ in range(2))
-    assert least_difference(first[0].sketches[0], second[0].sketches[0]) == 0
+    assert bound_difference(first[0].sketches[0], second[0].sketches[0]) == 0
     (gate.store.root / "sketches" / "sketch_key").write_bytes(b"")
     with pytest.raises(StoreError, match="damaged"):
         sketch_candidate(gate.store, gate.gate, table)

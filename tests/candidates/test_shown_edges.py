@@ -12,7 +12,7 @@ from support import gate_steps, gates
 from disclosure_pipeline.candidates.evaluation import file_dossier, load_group_levels, measure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.grouping import Grouping, group_labels, round_edges
+from disclosure_pipeline.tables.grouping import Grouping, label_groups, round_edges
 from disclosure_pipeline.tables.levels import CodedColumn, level_label
 
 FINITE = st.floats(-1e12, 1e12, allow_nan=False).map(lambda edge: edge + 0.0)
@@ -25,7 +25,7 @@ def column(*tables: list[float]) -> CodedColumn:
 @given(st.lists(FINITE, min_size=1, max_size=8, unique=True).map(sorted))
 def test_two_digits_and_no_label_twice(edges: list[float]) -> None:
     shown = round_edges(edges)
-    assert len(set(group_labels(shown))) == len(shown) + 1
+    assert len(set(label_groups(shown))) == len(shown) + 1
     for edge, text in zip(edges, shown, strict=True):
         number = float(text.removeprefix("~").split(" ")[0])
         assert text.startswith("~") and number == float(f"{number:.1e}")
@@ -82,7 +82,7 @@ def test_a_gate_shows_no_edge_as_it_is(tmp_path: Path, engine: str, rule: str) -
 
     exact = Gate.model_validate(definition).grouping
     income = code_column("income", [ground_truth["income"]] * 2, ("the ground truth", "the table"))
-    edges = [level_label(edge) for edge in exact.edges_of(income)]
+    edges = [level_label(edge) for edge in exact.find_edges(income)]
     assert len(edges) == 4
     message = [f"{low}, {high}" for low, high in pairwise(["-inf", *edges, "inf"])]
     for path in gate.store.root.rglob("*"):
@@ -91,6 +91,6 @@ def test_a_gate_shows_no_edge_as_it_is(tmp_path: Path, engine: str, rule: str) -
             assert not [label for label in message if label in content], path.name
     groups = load_group_levels(gate, "candidate")
     shown = set(groups["level"][groups["column"] == "income"]) - {"-8"}
-    assert shown and shown <= set(group_labels(round_edges(map(float, edges))))
+    assert shown and shown <= set(label_groups(round_edges(map(float, edges))))
     dossier = (gate.store.candidate_folder("candidate") / "dossier.md").read_text()
     assert "| income" in dossier

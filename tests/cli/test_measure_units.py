@@ -43,4 +43,4 @@ def test_the_page_counts_people_of_a_unit_that_is_there(tables: list[Path]) -> N
     assert "% of their units." not in run(tables, "--format", "html")
     ran = run_command("measure", *tables, "--key", "age", "--unit", "person")
     assert ran.exit_code != 0
-    assert "no column of the ground truth" in ran.stderr
+    assert "not a column of the ground truth" in ran.stderr

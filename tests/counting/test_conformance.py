@@ -145,7 +145,7 @@ def chosen_tables(case: str) -> tuple[Chosen, list[DisclosureCounts], list[Discl
     with counted_plainly():
         counts = chosen.count(in_memory)
         assert chosen.shows(counts[0])
-        return chosen, counts, chosen.count(in_memory.stacked())
+        return chosen, counts, chosen.count(in_memory.stack_syntheses())
 
 
 # Databases take seconds for what others do at once.
@@ -164,7 +164,7 @@ def test_chosen_tables(engine: str, way: str, case: str, databases: Databases) -
     with opened_by(engine, chosen.frames, databases, way) as opened:
         assert_same_counts(tuple(chosen.count(opened)), tuple(expected))
         if case == "large_cells":
-            assert_same_counts(tuple(chosen.count(opened.stacked())), tuple(expected_of_stack))
+            assert_same_counts(tuple(chosen.count(opened.stack_syntheses())), tuple(expected_of_stack))
             in_memory = FramesInMemory((chosen.frames[0], chosen.frames[2]), "memory")
             assert_same_counts(tuple(chosen.count(opened.only([0, 2]))), tuple(chosen.count(in_memory)))
 

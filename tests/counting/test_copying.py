@@ -142,7 +142,7 @@ def test_what_cannot_be_stored_as_it_is_is_refused(postgres: Any) -> None:
         "a zero byte": pa.array(["Secret\0"]),
     }
     for kind, values in refused.items():
-        with pytest.raises(InputError, match=r"it cannot be brought to the database \(") as caught:
+        with pytest.raises(InputError, match=r"it cannot be uploaded to the database \(") as caught:
             open_table(postgres, pa.table({"a": values}), "it")
         assert "Secret" not in str(caught.value) and caught.value.__context__ is None, kind
         assert not [name for name in postgres.list_tables() if name.startswith("disclosure_")]

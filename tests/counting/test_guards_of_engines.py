@@ -68,9 +68,9 @@ def measure(opened: OpenedTables) -> GuardFigures:
 
 def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], databases: Databases) -> GuardFigures:
     with opened_by(engine, frames, databases) as opened:
-        results = [measure(opened), *([measure(opened.stacked())] if len(frames) > 2 else [])]
+        results = [measure(opened), *([measure(opened.stack_syntheses())] if len(frames) > 2 else [])]
     in_memory = FramesInMemory(tuple(frames), "memory")
-    for result, tables in zip(results, (in_memory, in_memory.stacked()), strict=False):
+    for result, tables in zip(results, (in_memory, in_memory.stack_syntheses()), strict=False):
         expected = measure(in_the_order_of(engine, tables.frames))
         for name, frame in vars(expected).items():
             pd.testing.assert_frame_equal(vars(result)[name], frame, check_exact=True)
@@ -124,10 +124,10 @@ def assert_the_same_nearest(
     engine: str, frames: Sequence[pd.DataFrame], databases: Databases
 ) -> list[list[list[list[int]]]]:
     with opened_by(engine, frames, databases) as opened:
-        distances, of_stacked = measure_nearest(opened), measure_nearest(opened.stacked())
+        distances, of_stacked = measure_nearest(opened), measure_nearest(opened.stack_syntheses())
     in_memory = FramesInMemory(tuple(frames), "memory")
     assert distances == measure_nearest(in_the_order_of(engine, frames))
-    assert of_stacked == measure_nearest(in_the_order_of(engine, in_memory.stacked().frames))
+    assert of_stacked == measure_nearest(in_the_order_of(engine, in_memory.stack_syntheses().frames))
     return distances
 
 

@@ -49,7 +49,11 @@ def test_the_paths_are_taken() -> None:
     assert {"Sorting", "Counting the targets"} <= steps(Limits(table=1000))
     assert "Counting the keys" not in steps(Limits(table=0))
     plan = radix.Job(
-        radix.radix(keys, (4000, 4000), 1 << 60), tuple(arguments), (4000, 4000), Limits(), lambda *_: None
+        radix.build_radix(keys, (4000, 4000), 1 << 60),
+        tuple(arguments),
+        (4000, 4000),
+        Limits(),
+        lambda *_: None,
     )
     packed = packing.pack(plan, arguments)
     assert {part.records.dtype for of_table in packed.arranged for part in of_table} == {np.dtype(np.uint32)}

@@ -82,11 +82,11 @@ def test_a_code_for_every_combination(rows: list[list[int]], bits: int, sorted_t
             code_column(name, [pd.Series(table[:, name]) for table in tables], ["GT", "SD"])
             for name in range(frame.shape[1])
         ]
-        code = radix.radix(columns, [len(table) for table in tables], 1 << bits)
+        code = radix.build_radix(columns, [len(table) for table in tables], 1 << bits)
     assert code.size <= max(1 << bits, sum(map(len, tables)))
     for i, table in enumerate(tables):
         codes = np.empty(len(table), dtype=np.uint64)
-        radix.add(code.readers(i, 1, np.uint64), slice(0, len(table)), codes)
+        radix.sum_readers(code.readers(i, 1, np.uint64), slice(0, len(table)), codes)
         np.testing.assert_array_equal(code.levels_of(codes), [column.codes[i] for column in columns])
         assert int(codes.max()) < code.size
 
@@ -115,7 +115,7 @@ def test_pairs_of_some_targets(
     columns = {name: code_column(name, [frame[name] for frame in frames], ["GT", "SD"]) for name in SIZES}
     records = tuple(map(len, frames))
     targets = [Target(columns[name], CodedExclusions(), 0) for name in PAIR_TARGETS]
-    keys = radix.radix([columns[name] for name in PAIR_KEYS], records, 1 << 40)
+    keys = radix.build_radix([columns[name] for name in PAIR_KEYS], records, 1 << 40)
     job = radix.Job(keys, tuple(targets), records, Limits(table=table, part=part, threads=0), ignore_progress)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "_AT_A_TIME", 70)

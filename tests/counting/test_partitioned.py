@@ -28,8 +28,8 @@ from disclosure_pipeline.counting import opening
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     Target,
-    columns_of_requests,
     count_without_each,
+    gather_columns,
 )
 from disclosure_pipeline.counting.memory import partial_records
 from disclosure_pipeline.counting.memory.engine import count_in_memory
@@ -79,7 +79,7 @@ def requests(raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]) -> li
 @pytest.mark.parametrize("limits", IN_PARTS)
 def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest]) -> None:
     """Each is counted as if it were the only one, and every batch is read and coded once."""
-    columns = columns_of_requests(requests)
+    columns = gather_columns(requests)
     assert len(columns) == 7  # age and income also as they are
     batches = batches_in_memory(columns, records=700)
     read, coded = [], []
@@ -124,7 +124,7 @@ def test_copies_without_a_column_take_as_few_parts_as_orders(
     limits = Limits(table=5, spill_part=500)
     [counts] = engine.count_in_parts([request], batches_in_memory(columns, records=700), limits=limits)
     assert len(opened) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
-    assert_same_counts(counts, partial_records.count_records(columns, (1, 3)).as_found())
+    assert_same_counts(counts, partial_records.count_records(columns, (1, 3)).to_disclosure_counts())
     [by_requests] = count_without_each(
         [request], partial(engine.count_in_parts, batches=batches_in_memory(columns))
     )
@@ -136,11 +136,11 @@ def test_requests_share_their_parts_where_their_keys_allow_it(
 ) -> None:
     """Records with equal keys are in one part for each request: the fewest keys that all have decide."""
     copies, measures, sex, income = requests
-    assert [list(map(id, group)) for group in record_parts.shared_parts(requests)] == [
+    assert [list(map(id, group)) for group in record_parts.group_requests(requests)] == [
         list(map(id, [sex, measures, copies])),
         [id(income)],
     ]
-    assert record_parts.shared_parts([copies, measures]) == [[measures, copies]]
+    assert record_parts.group_requests([copies, measures]) == [[measures, copies]]
     assert record_parts.determines(raw["age"], grouped["age"])
     assert not record_parts.determines(grouped["age"], raw["age"])
     assert not record_parts.determines(raw["age"], raw["sex"])
@@ -265,11 +265,11 @@ def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: 
     """Not with the parts times the batches, both of which do; what waits for more comes back as well."""
     monkeypatch.setattr(record_parts, "_SMALLEST_CHUNK", 128)
     request = CountRequest([raw["age"], raw["postcode"]], [Target(raw["work"], CodedExclusions(), 2)])
-    batches = batches_in_memory(columns_of_requests([request]), records=50)
+    batches = batches_in_memory(gather_columns([request]), records=50)
     chunks = []
     for spill_part in (3000, 300):
         with ExitStack() as stack:
-            parts = record_parts.spill_in_parts(
+            parts = record_parts.open_record_parts(
                 [request], batches.records, Limits(spill_part=spill_part), stack
             )
             for table in batches.tables:

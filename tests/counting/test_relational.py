@@ -87,7 +87,7 @@ def test_a_table_that_changes_meanwhile_is_refused(database: Any) -> None:
         for table in changed_tables:
             opened.opened = [table, of_sd]
             with pytest.raises(
-                InputError, match=r"Column '[kt]' of the ground truth does not hold"
+                InputError, match=r"Column '[kt]' of the ground truth no longer holds"
             ) as refused:
                 count(opened)
             assert_tells_nothing(refused.value, "Secret")
@@ -112,7 +112,7 @@ def test_too_many_records_for_64_bits(duckdb: Any, monkeypatch: pytest.MonkeyPat
     frames = [small_survey(records, seed)[["age", "sex", "work"]] for seed, records in enumerate((900, 1000))]
     with brought(duckdb, frames) as tables, open_in_database(tables, "auto") as opened:
         monkeypatch.setattr(engine, "BITS", 12)
-        with pytest.raises(InputError, match="Target 'work' has so many levels"):
+        with pytest.raises(InputError, match="Target 'work' has too many levels"):
             count(opened)
         monkeypatch.setattr(engine, "_LARGEST", 1000 * 20)
         with pytest.raises(InputError, match="sums of squares do not fit"):
@@ -130,7 +130,7 @@ def test_values_of_a_column(database: Any) -> None:
         assert dict(zip(actual.values, actual.counts, strict=False)) == {"x": 2, "y": 1}
         assert actual.counts[-1] == 1
         assert count_records(table) == actual.records == 4
-        with pytest.raises(InputError, match="Column 'b' of the table has more than 3 different values"):
+        with pytest.raises(InputError, match="Column 'b' of the table has more than 3 distinct values"):
             fetch_distinct(table, "b", 3, "the table")
         assert len(fetch_distinct(table, "b", 4, "the table").values) == 4
         with pytest.raises(InputError, match=r"Column 'c' is not in the table\. Its columns are 'a', 'b'"):
@@ -263,7 +263,7 @@ def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
         with open_database_tables([some, table], "auto", ["one", "two"]) as opened:
             assert opened[0] is some
             assert opened[1] is table
-        with pytest.raises(InputError, match="leave the engine to 'auto'"):
+        with pytest.raises(InputError, match="leave engine at 'auto'"):
             dp.disclosure(some, some, ["a"], "a", engine="duckdb://")
         with BACKENDS["duckdb"]() as other:
             in_another_database = other.create_table("x", pa.table({"a": [1]}))
@@ -290,7 +290,7 @@ def test_tables_of_ibis_are_counted_where_they_are() -> None:
     for syntheses in ([sd, surveys[2]], [surveys[1], surveys[2]]):
         assert_same(ask(gt, syntheses), expected)
         assert sorted(database.list_tables()) == ["gt", "sd"]
-    with pytest.raises(dp.InputError, match="leave the engine to 'auto'"):
+    with pytest.raises(dp.InputError, match="leave engine at 'auto'"):
         ask(gt, sd, engine="memory")
     with pytest.raises(dp.InputError, match="no table 'nobody'"):
         ask(gt, "nobody")
@@ -411,7 +411,7 @@ def people(seed: int) -> pd.DataFrame:
 def look_at_all_columns(opened: DatabaseTables) -> None:
     """What the guards ask, one after the other."""
     columns = opened.code(["a", "b"], grouping_of())
-    for tables in (opened, opened.stacked()):
+    for tables in (opened, opened.stack_syntheses()):
         columns = tables.code(["a", "b"], grouping_of())
         count_record_sets(tables, [], columns, ["b"])
         for most in (1000, 20, 30):

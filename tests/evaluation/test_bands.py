@@ -216,7 +216,7 @@ def test_what_is_no_band_is_refused(within: Any, message: str) -> None:
     [
         ({"within": 0.02}, "must be a mapping"),
         ({"within": {"salary": 0.02}}, "'salary' is not in"),
-        ({"within": {"age": 2}}, "'age', which is no target"),
+        ({"within": {"age": 2}}, "'age', which is not a target"),
         ({"within": {"amount": 0.02}, "groups": {"amount": 5}}, "needs no groups"),
         ({"within": {"amount": 0.02}, "edges": {"amount": [0, 1, 2]}}, "needs no groups"),
         ({"within": {"amount": 0.02}, "unit": "person"}, "cannot be combined"),

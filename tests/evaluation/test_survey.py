@@ -190,7 +190,7 @@ def test_weights_that_cannot_be_used_are_refused(name: str, engine: str, tmp_pat
 def test_what_is_no_column_of_weights_is_refused() -> None:
     gt, sd = survey(200)
     for wrong, problem in (
-        ({"weights": "wieght"}, "no column of the ground truth"),
+        ({"weights": "wieght"}, "not a column of the ground truth"),
         ({"weights": "region"}, "a key or target"),
         ({"weights": "income"}, "a key or target"),
         ({"weights": "weight", "unit": "weight"}, "a unit"),

@@ -147,7 +147,7 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
 
 def test_a_unit_that_cannot_be_one_is_refused() -> None:
     gt, sd = households()
-    with pytest.raises(InputError, match="no column of the ground truth"):
+    with pytest.raises(InputError, match="not a column of the ground truth"):
         dp.disclosure(gt, sd, ["place"], "diet", unit="person")
     with pytest.raises(InputError, match="never synthesized"):
         dp.disclosure(gt, gt, ["place"], "diet", unit="household")

@@ -211,7 +211,7 @@ def test_a_file_that_is_cut_off_tells_no_value(
 
 
 def test_the_exception_of_a_contract_holds_no_value_when_it_is_pickled() -> None:
-    error = ContractError([Violation("the ground truth", "work", "is no integer", 3, 0.1)])
+    error = ContractError([Violation("the ground truth", "work", "is not of type integer", 3, 0.1)])
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert error.__context__ is error.__cause__ is None
 
@@ -475,7 +475,7 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     resemblance.identifier_warnings,
     coding.code_distinct,
     opened_files.stream_canonical,
-    opened_files.StreamedTable.some_records,
+    opened_files.StreamedTable.take_records,
     opened_files.StreamedTables.count,
     streams.code_batch,
     engine.count_in_parts,

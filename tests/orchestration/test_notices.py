@@ -33,7 +33,7 @@ NOTICE = Notice(
     outcome="refused",
     reasons=(
         "repU of identity_risk: repU is 10.86; allowed are 8",
-        "contract of synthetic: <größe> & 'ort' " + "is no integer; " * 100,
+        "contract of synthetic: <größe> & 'ort' " + "is not of type integer; " * 100,
     ),
     run_id="5f3a",
     link="https://dagster.example.org/runs/5f3a",

@@ -198,7 +198,7 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
         ),
         (events(summaries=EVENTS["summaries"] | {"days": []}), "summaries of 'days' must be some"),
         (events(multiset=["ward"]), "multiset names 'ward'"),
-        (events(multiset=[], length=3), "length is of the multiset"),
+        (events(multiset=[], length=3), "length needs a multiset"),
         (events(length=0), "greater than or equal to 1"),
         ({"columns": {"events.count": {"type": "category"}}}, "columns describes events.count"),
         ({"columns": {"events.mine": {"type": "category"}}}, "columns describes events.mine"),

@@ -156,9 +156,9 @@ DECIMALS = "column 'height': has more decimals"
 NEW_REGION, NEW_WORK = (
     f"column '{name}': holds a level that the ground truth does not have" for name in ("region", "work")
 )
-NO_INTEGER, NO_NUMBER = "column 'age': is no integer", "column 'height': is no number"
-NO_DATE, NO_BOOLEAN = "column 'born': is no date", "column 'member': is no boolean"
-NOT_DECLARED = "column 'sex': is none of the declared levels"
+NO_INTEGER, NO_NUMBER = "column 'age': is not of type integer", "column 'height': is not of type number"
+NO_DATE, NO_BOOLEAN = "column 'born': is not of type date", "column 'member': is not of type boolean"
+NOT_DECLARED = "column 'sex': is not among the declared levels"
 
 # Each is an exact copy of GT: what it is written as, and None where it must be measured as the copy it is, or
 # what the refusal must say.
@@ -185,7 +185,10 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         csv(change_each("income", lambda income: income * 1000 if income > 0 else income)),
         OUTSIDE.format("income"),
     ),
-    "thousands separators": (csv(change_each("income", "{:,}".format)), "column 'income': is no integer"),
+    "thousands separators": (
+        csv(change_each("income", "{:,}".format)),
+        "column 'income': is not of type integer",
+    ),
     # Text
     "trailing blanks": (csv(change_each("region", "{} ".format)), None),
     "blanks around": (csv(change_each("sex", " {}\t".format)), None),

@@ -122,12 +122,22 @@ def test_a_column_is_read_as_declared(csv: Any, declared: Any, fields: list[str]
             {"type": "integer"},
             "3",
             ["3.5", "1e5", "x", "0x1", "1_000", "1;5", "--1", "inf", "nan"],
-            "is no integer",
+            "is not of type integer",
         ),
-        ({"type": "number"}, "1", ['"1,5"', "inf", "nan", "NaN", "1e999", "x", "1_0"], "is no number"),
-        ({"type": "boolean"}, "true", ["1", "0", "yes", "t"], "is no boolean"),
-        ({"type": "date"}, "2020-02-29", ["2021-02-29", "29.02.2020", "2020-02-29 10:00", "x"], "is no date"),
-        (LEVELS, "x\n?", ["Quetzalcoatl", "X", "Quetzalcoatl"], "is none of the declared levels"),
+        (
+            {"type": "number"},
+            "1",
+            ['"1,5"', "inf", "nan", "NaN", "1e999", "x", "1_0"],
+            "is not of type number",
+        ),
+        ({"type": "boolean"}, "true", ["1", "0", "yes", "t"], "is not of type boolean"),
+        (
+            {"type": "date"},
+            "2020-02-29",
+            ["2021-02-29", "29.02.2020", "2020-02-29 10:00", "x"],
+            "is not of type date",
+        ),
+        (LEVELS, "x\n?", ["Quetzalcoatl", "X", "Quetzalcoatl"], "is not among the declared levels"),
         (RANGE, "0\n-8\n-9", ["-1", "101", "48151623"], "is outside the range"),
         ({"type": "category"}, "x\t\ny z", ["x\x1b[2Jy", "x\x00y", "x\x85y", '"x\ny"'], CONTROL_CHARACTER),
     ],
@@ -205,18 +215,18 @@ def test_every_violation_is_counted(csv: Any) -> None:
         work={"type": "category"},
     )
     assert actual == {
-        ("sex", "is none of the declared levels"): 2,
-        ("age", "is no integer"): 2,
+        ("sex", "is not among the declared levels"): 2,
+        ("age", "is not of type integer"): 2,
         ("age", "is outside the range"): 1,
-        ("income", "is no integer"): 2,
+        ("income", "is not of type integer"): 2,
         ("work", "the column is not in the table"): 4,
         ("extra", "the column is not in the data dictionary"): 4,
     }
 
 
 def test_shares_are_of_all_records() -> None:
-    violation = Violation(TABLE, "age", "is no integer", 1, 0.25)
-    assert str(violation) == "the ground truth, column 'age': is no integer (1 records, 25.00%)"
+    violation = Violation(TABLE, "age", "is not of type integer", 1, 0.25)
+    assert str(violation) == "the ground truth, column 'age': is not of type integer (1 records, 25.00%)"
 
 
 def test_columns_that_nobody_asked_for(csv: Any) -> None:
@@ -239,7 +249,7 @@ def test_many_different_broken_values(tmp_path: Path) -> None:
     """A count is all that is kept of them."""
     path = tmp_path / "table.csv"
     path.write_text("a\n" + "\n".join(f"Quetzalcoatl {number}" for number in range(20_000)) + "\n")
-    assert broken(path, a={"type": "integer"}) == {("a", "is no integer"): 20_000}
+    assert broken(path, a={"type": "integer"}) == {("a", "is not of type integer"): 20_000}
 
 
 CHECK = """
@@ -264,7 +274,7 @@ def test_the_environment_does_not_switch_it_off_and_is_left_alone(csv: Any) -> N
     environment = {name: value for name, value in os.environ.items() if name not in unset} | switched_off
     environment["NPY_DISABLE_CPU_FEATURES"] = ""  # what the package says to NumPy is another test's
     ran = run_program([sys.executable, "-c", CHECK, path], env=environment)
-    assert (ran.returncode, ran.stdout.strip()) == (0, "[('is no integer', 1)]"), ran.stderr
+    assert (ran.returncode, ran.stdout.strip()) == (0, "[('is not of type integer', 1)]"), ran.stderr
 
 
 def test_nothing_but_a_header(csv: Any) -> None:

@@ -20,7 +20,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.contract import read_canonical
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import Column, Contract
-from disclosure_pipeline.tables.sources import FileSource, columns_of, read_raw
+from disclosure_pipeline.tables.sources import FileSource, read_column_names, read_raw
 
 SECRET = "Quetzalcoatl"
 TABLE = "the table"
@@ -57,7 +57,11 @@ def change_byte(content: bytes) -> bytes:
 PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "Parquet, truncated": ("t.parquet", lambda: parquet()[:-20], "damaged: it is cut off"),
     "Parquet, a start of it": ("t.parquet", lambda: parquet()[:100], "damaged: it is cut off"),
-    "Parquet, overwritten": ("t.parquet", lambda: with_holes(parquet()), "damaged: its content cannot be"),
+    "Parquet, overwritten": (
+        "t.parquet",
+        lambda: with_holes(parquet()),
+        "damaged: its content does not have",
+    ),
     "Parquet, empty": ("t.parquet", lambda: b"", "empty: it has no bytes"),
     "text as Parquet": ("t.parquet", csv, "its name says Parquet, its content is text, such as CSV"),
     "noise that begins as text": (
@@ -73,42 +77,58 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a workbook as text": ("t.csv", lambda: b"PK\x03\x04" + b"a" * 99, "or a workbook of a spreadsheet"),
     "gzip as text": ("t.csv", lambda: gzip.compress(csv()), "its name says text, its content is gzip"),
     "CSV, empty": ("t.csv", lambda: b"", "empty: it has no bytes"),
-    "CSV, blank lines": ("t.csv", lambda: b"\n\n\n", "empty: it has blank lines only"),
-    "UTF-16": ("t.csv", lambda: csv("utf-16"), "of another encoding: it is UTF-16, expected is UTF-8"),
+    "CSV, blank lines": ("t.csv", lambda: b"\n\n\n", "empty: it has only blank lines"),
+    "UTF-16": ("t.csv", lambda: csv("utf-16"), "of another encoding: it is UTF-16; save it as UTF-8"),
     "UTF-16 without a mark": ("t.csv", lambda: csv("utf-16-le"), "of another encoding: it is UTF-16, or no"),
     "UTF-32": ("t.csv", lambda: csv("utf-32"), "of another encoding: it is UTF-32"),
     "Latin-1": ("t.csv", lambda: csv("latin-1"), "of another encoding: line 3 is not UTF-8 (it may be Latin"),
     "Latin-1, compressed": ("t.csv.gz", lambda: gzip.compress(csv("latin-1")), "line 3 is not UTF-8"),
-    "semicolons": ("t.csv", lambda: csv(separator=";"), "separator is another one: the first line has semi"),
-    "semicolons and decimal commas": ("t.csv", lambda: b"a;b\n1,5;2\n2,5;3\n", "the first line has semicol"),
-    "tabs": ("t.csv", lambda: csv(separator="\t"), "separator is another one: the first line has tabs"),
-    "bars": ("t.csv", lambda: csv(separator="|"), "the first line has vertical bars"),
-    "commas by the name of tabs": ("t.tsv", csv, "separator is another one: the first line has commas"),
-    "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, expected are 3"),
-    "one field": ("t.csv", lambda: csv() + b"f\n", "line 802 has 1 field, expected are 3"),
-    "a field too many": ("t.csv", lambda: csv() + b"f,x,1,2\n", "line 802 has 4 fields, expected are 3"),
-    "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or miss a quotation mark"),
+    "semicolons": ("t.csv", lambda: csv(separator=";"), "its first line has semicolons instead"),
+    "semicolons and decimal commas": (
+        "t.csv",
+        lambda: b"a;b\n1,5;2\n2,5;3\n",
+        "its first line has semicolons",
+    ),
+    "tabs": ("t.csv", lambda: csv(separator="\t"), "its first line has tabs instead"),
+    "bars": ("t.csv", lambda: csv(separator="|"), "its first line has vertical bars"),
+    "commas by the name of tabs": ("t.tsv", csv, "its first line has commas instead"),
+    "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, but the first line has 3"),
+    "one field": ("t.csv", lambda: csv() + b"f\n", "line 802 has 1 field, but the first line has 3"),
+    "a field too many": (
+        "t.csv",
+        lambda: csv() + b"f,x,1,2\n",
+        "line 802 has 4 fields, but the first line has 3",
+    ),
+    "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or lack a quotation mark"),
     "gzip, truncated": (
         "t.csv.gz",
         lambda: gzip.compress(csv() * 99)[:-20],
-        "damaged: it cannot be unpacked",
+        "damaged or cut off: it cannot be decompressed",
     ),
-    "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed so"),
+    "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed that way"),
     "gzip, one byte another": (
         "t.csv.gz",
         lambda: change_byte(gzip.compress(csv())),
-        "damaged: it cannot be unpacked",
+        "damaged or cut off: it cannot be decompressed",
     ),
-    "bzip2, truncated": ("t.csv.bz2", lambda: bz2.compress(csv())[:-9], "damaged: it cannot be unpacked"),
+    "bzip2, truncated": (
+        "t.csv.bz2",
+        lambda: bz2.compress(csv())[:-9],
+        "damaged or cut off: it cannot be decompressed",
+    ),
     "zstd, truncated": (
         "t.csv.zst",
         lambda: pa.compress(csv(), "zstd", asbytes=True)[:-20],
-        "damaged: it cannot be unpacked",
+        "damaged or cut off: it cannot be decompressed",
     ),
     "text as Arrow": ("t.arrow", csv, "its name says Arrow, its content is text, such as CSV"),
-    "a record cut off": ("t.csv", lambda: csv()[: csv().rindex(b",")], "has 2 fields, expected are 3 as in"),
+    "a record cut off": (
+        "t.csv",
+        lambda: csv()[: csv().rindex(b",")],
+        "has 2 fields, but the first line has 3",
+    ),
     "a header in Latin-1": ("t.csv", lambda: "größe,a\nx,1\n".encode("latin-1"), "line 1 is not UTF-8"),
-    "zeros": ("t.csv", lambda: bytes(64), "or no text: it holds zero bytes"),
+    "zeros": ("t.csv", lambda: bytes(64), "or not text, as it holds zero bytes"),
 }
 
 
@@ -148,9 +168,9 @@ def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:
 
 def test_columns_that_are_asked_for_alone_tell_the_separator_too(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(csv(separator=";"))
-    with pytest.raises(InputError, match="the first line has semicolons"):
-        columns_of(tmp_path / "t.csv", TABLE)
-    assert columns_of(FileSource(path=str(tmp_path / "t.csv"), delimiter=";"), TABLE) == (
+    with pytest.raises(InputError, match="its first line has semicolons"):
+        read_column_names(tmp_path / "t.csv", TABLE)
+    assert read_column_names(FileSource(path=str(tmp_path / "t.csv"), delimiter=";"), TABLE) == (
         "sex",
         "town",
         "age",
@@ -159,7 +179,7 @@ def test_columns_that_are_asked_for_alone_tell_the_separator_too(tmp_path: Path)
 
 def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
     pd.DataFrame({"a;b": [1, 2]}).to_parquet(tmp_path / "t.parquet")
-    assert columns_of(tmp_path / "t.parquet", TABLE) == ("a;b",)
+    assert read_column_names(tmp_path / "t.parquet", TABLE) == ("a;b",)
 
 
 @given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))

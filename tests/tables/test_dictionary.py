@@ -157,7 +157,9 @@ def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
     raw = pd.DataFrame({"sex": ["m", "f", "x", "x"]})
     with pytest.raises(ContractError) as refused:
         canonical_table(raw, Contract({"sex": column("category", **SEX)}, "T", ["sex"], only_known=True))
-    assert [(v.rule, v.records) for v in refused.value.violations] == [("is none of the declared levels", 2)]
+    assert [(v.rule, v.records) for v in refused.value.violations] == [
+        ("is not among the declared levels", 2)
+    ]
     kept = canonical_table(
         raw, Contract({"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
     )
@@ -250,12 +252,12 @@ def test_a_value_outside_the_range_is_told(declared: Column, raw: list[Any], out
         ({"type": "integer", "decimals": 2}, "decimals are for numbers with decimals"),
         ({"type": "number", "decimals": -1}, "decimals"),
         ({"type": "text identifier", "published": True}, "never published"),
-        ({"type": "category", "levels": ["a"], "unknown_levels": {"map_to": "b"}}, "is no level"),
+        ({"type": "category", "levels": ["a"], "unknown_levels": {"map_to": "b"}}, "is not a level"),
         ({"type": "boolean", "true_values": ["y"], "false_values": ["y"]}, "true and false at once"),
-        ({"type": "boolean", "true_values": []}, "a spelling each"),
-        ({"type": "datetime", "time_zone": "Mars/Olympus"}, "no time zone"),
+        ({"type": "boolean", "true_values": []}, "at least one spelling each"),
+        ({"type": "datetime", "time_zone": "Mars/Olympus"}, "not a time zone"),
         ({"type": "date", "time_zone": "UTC"}, "time_zone is for a datetime"),
-        ({"type": "date", "date_format": "DD.MM.YYYY"}, "no format"),
+        ({"type": "date", "date_format": "DD.MM.YYYY"}, "not a format"),
         ({"type": "category", "unit": "EUR"}, "unit is for numbers"),
         ({"type": "category", "levels": [True, False]}, "string"),
     ],

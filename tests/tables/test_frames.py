@@ -20,7 +20,7 @@ from disclosure_pipeline.tables.coding import (
     Distinct,
     code_column,
     code_distinct,
-    first_of_runs,
+    mark_run_starts,
     stack_columns,
 )
 
@@ -229,7 +229,7 @@ VALUES = st.lists(
 def test_runs_are_those_that_are_found_one_by_one(values: list[tuple[float, int]]) -> None:
     noisy = {value * (1 + (0 if math.isinf(value) else noise) * 1e-10) for value, noise in values}
     levels = sorted(noisy - {math.nan})
-    first = first_of_runs(np.array(levels, dtype=np.float64))
+    first = mark_run_starts(np.array(levels, dtype=np.float64))
     assert (first is None) == all(slowly(levels))
     if first is not None:
         assert first.tolist() == slowly(levels)
@@ -238,7 +238,7 @@ def test_runs_are_those_that_are_found_one_by_one(values: list[tuple[float, int]
 @given(st.lists(st.floats(allow_nan=False), unique=True))
 def test_no_run_is_wider_than_the_noise(values: list[float]) -> None:
     levels = np.sort(np.array(values, dtype=np.float64))
-    first = first_of_runs(levels)
+    first = mark_run_starts(levels)
     assert (np.ones(len(levels), dtype=bool) if first is None else first).tolist() == slowly(levels.tolist())
 
 

@@ -32,7 +32,7 @@ def test_nothing_is_grouped_unless_it_is_asked() -> None:
 def test_what_is_asked() -> None:
     grouping = grouping_of({"n": np.int64(3)}, {"n": [-8, np.inf]}, {"m": [0, 1, 2]})
     assert grouping == Grouping({"n": 3}, {"n": (-8, math.inf)}, {"m": [0, 1, 2]})
-    assert grouping.grouped("n") and grouping.grouped("m") and not grouping.grouped("o")
+    assert grouping.groups_column("n") and grouping.groups_column("m") and not grouping.groups_column("o")
     assert grouping_of(special_values={"n": np.array([-8.0])}).special_values == {"n": (-8.0,)}
 
 

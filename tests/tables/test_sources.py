@@ -129,7 +129,7 @@ def test_every_format_gives_the_same_table(name: str, tmp_path: Path) -> None:
 
 def test_a_declared_format_and_delimiter_win_over_the_name(tmp_path: Path) -> None:
     text(example()).to_csv(tmp_path / "t.data", index=False, sep=";")
-    with pytest.raises(InputError, match="no known format"):
+    with pytest.raises(InputError, match="unknown format"):
         read_raw(tmp_path / "t.data", "T")
     source = FileSource(path=str(tmp_path / "t.data"), format="csv", delimiter=";")
     assert_is_example(read_raw(source, "T"))
@@ -180,7 +180,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "no file" in refused(tmp_path / "t.csv")
     for name in ("t.xlsx", "t.sas7bdat"):
         (tmp_path / name).write_text(f"a\n{CANARY}\n")
-        assert "no known format" in refused(tmp_path / name)
+        assert "unknown format" in refused(tmp_path / name)
     (tmp_path / "t.csv").mkdir()
     assert "no file" in refused(tmp_path / "t.csv")
 
@@ -408,7 +408,7 @@ def test_a_password_in_the_definition_is_refused(declared: dict[str, str]) -> No
 
 def test_a_database_needs_a_table_or_a_query() -> None:
     for both in ({}, {"table": "t", "query": "SELECT 1"}):
-        with pytest.raises(ValidationError, match="one of them"):
+        with pytest.raises(ValidationError, match="either a table or a query"):
             SqlSource.model_validate({"url": "sqlite://", **both})
 
 

@@ -1,1 +1,1 @@
-"""Counts tables whose codes fit into memory."""
+"""Counting tables whose codes fit into memory."""

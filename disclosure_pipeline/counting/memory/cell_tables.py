@@ -1,4 +1,4 @@
-"""Count cells in a table of all possible ones, where that is small."""
+"""Counting in a table of all possible cells, where that is small."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from disclosure_pipeline.counting.counts import (
     count_target,
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords
-from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbered, Reader, add
+from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Reader, sum_readers
 from disclosure_pipeline.measures.checks import mark_remaining
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths
@@ -34,20 +34,20 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 
 def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArray) -> TogetherTargetCounts:
-    """Count some q, whose `cells` are the records of each table in all of them (shape: q, t).
+    """Count some q from the records of each table in their `cells` (shape: q, t).
 
-    `key_levels` are the level of each key (shape: keys, q).
+    `key_levels` has the level of each key (shape: keys, q).
     """
-    d, *of_syntheses = cells
+    d, *s_of_syntheses = cells
     left = d
     if target.exclusions:
         t = np.broadcast_to(np.arange(d.shape[1]), d.shape)
         left = d * mark_remaining(target.exclusions, t, d, lambda k: key_levels[k][:, None])
-    return count_together(d, of_syntheses, left, target.all_sizes)
+    return count_together(d, s_of_syntheses, left, target.all_sizes)
 
 
 def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> TogetherCounts:
-    """Count from the records of each table (GT first) with some q; those of a table ascend."""
+    """Count some q from each table's records with them (GT first), which ascend."""
     if not len(tables[0]):
         return TogetherCounts(0, (TogetherTargetCounts(),) * len(packed.targets))
     ground_truth = _RecordsOfTable.from_packed(packed, tables[0])
@@ -70,25 +70,25 @@ def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> T
             one_level = np.repeat(present & ~has_several[place], number)
             disclosing[i] += one_level
             rightly[i] += one_level & (packed.t(words, i) == packed.t(example, i))
-            s_tq = cells[i].count_records_of_unit(
-                _CellsOfRecords.from_packed(packed, i, records, synthesis), place
-            )
+            s_tq = cells[i].count_alike(_CellsOfRecords.from_packed(packed, i, records, synthesis), place)
             s_q, sizes = np.repeat(s_q_of_tables[-1], number), packed.targets[i].sizes(number_of_table)
             at_n[i].append(chance_of_disclosure(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
-    counted, of_record = [], np.repeat(np.arange(len(number)), number)
-    for i, (target, of_target) in enumerate(zip(packed.targets, cells, strict=True)):
-        left = _count_left(packed, i, tables[0], of_target, ground_truth)
+    counted, q_of_record = [], np.repeat(np.arange(len(number)), number)
+    for i, (target, target_cells) in enumerate(zip(packed.targets, cells, strict=True)):
+        left = _count_left(packed, i, tables[0], target_cells, ground_truth)
         d_q = np.repeat(number, number)
         by_others = [
-            chance_of_disclosure(d_q - of_target.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes
+            chance_of_disclosure(d_q - target_cells.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes
         ]
-        counted.append(DisclosingTables(disclosing[i], rightly[i]).count(left, of_record, at_n[i], by_others))
+        counted.append(
+            DisclosingTables(disclosing[i], rightly[i]).count(left, q_of_record, at_n[i], by_others)
+        )
     return TogetherCounts(count_unique_in_any(number, s_q_of_tables), tuple(counted))
 
 
 @dataclass(frozen=True)
 class _RecordsOfTable:
-    """The q of some sorted records: their codes, their first records, and how many each has."""
+    """The q of some sorted records: their codes, positions of first records, and numbers of records."""
 
     q: Codes
     first: IntArray
@@ -104,7 +104,7 @@ class _RecordsOfTable:
 def _targets_of_several_levels(
     packed: PackedRecords, table: _RecordsOfTable, records: Codes
 ) -> list[np.ndarray]:
-    """Mark for each target the q of the table that have several levels of it."""
+    """Mark, for each target, the q of the table that have several of its levels."""
     words = packed.target_digits(records)
     differences = words ^ np.repeat(words[table.first], table.counts)
     in_q = np.bitwise_or.reduceat(differences, table.first)
@@ -113,9 +113,9 @@ def _targets_of_several_levels(
 
 @dataclass(frozen=True)
 class _CellsOfRecords:
-    """The q (numbered from 0), the level of a target, and how many records have both, for each record.
+    """For each record its q (numbered from 0), its level `t` of a target, and the `counts` of its cell.
 
-    `cells`: those that occur, as q * size + t.
+    `cells` are those that occur, as q * size + t, with the `cell_counts` of records.
     """
 
     q: IntArray
@@ -123,7 +123,7 @@ class _CellsOfRecords:
     size: int
     counts: IntArray
     cells: IntArray
-    of_cells: IntArray
+    cell_counts: IntArray
 
     @classmethod
     def from_packed(
@@ -134,17 +134,17 @@ class _CellsOfRecords:
         cells, cell, counts = np.unique(q * size + t, return_inverse=True, return_counts=True)
         return cls(q, t, size, counts[cell.reshape(-1)], cells, counts)
 
-    def count_records_of_unit(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
-        """Return how many records of another table each has with its level, and the q at its `place`."""
+    def count_alike(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
+        """Count, for each record, the other table's records with its level at the other's q `place[q]`."""
         wanted = place[self.q] * self.size + self.t
-        found = np.minimum(np.searchsorted(other.cells, wanted), len(other.cells) - 1)
-        return np.where(other.cells[found] == wanted, other.of_cells[found], 0)
+        nearest = np.minimum(np.searchsorted(other.cells, wanted), len(other.cells) - 1)
+        return np.where(other.cells[nearest] == wanted, other.cell_counts[nearest], 0)
 
 
 def _count_left(
     packed: PackedRecords, i: int, records: Codes, cells: _CellsOfRecords, table: _RecordsOfTable
 ) -> IntArray:
-    """Return 1 for each GT record that the exclusions of a target leave, else 0."""
+    """Return 1 for each GT record that the target's exclusions leave, else 0."""
     exclusions = packed.targets[i].exclusions
     if not exclusions:
         return np.ones(len(records), dtype=np.int64)
@@ -154,12 +154,12 @@ def _count_left(
     )
 
 
-_LARGEST = 1 << 22  # cells that are counted by their position
-_AT_A_TIME = 1 << 17  # records, so that they fit the cache
+_LARGEST = 1 << 22  # cells counted in a table of all of them
+_AT_A_TIME = 1 << 17  # records at a time: they fit the cache
 
 
 def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
-    """Count the records of each table (GT first) in each cell, in one order; some cells may be empty."""
+    """Count the records of each table (GT first) in each cell, in the same order; cells may be empty."""
     size = first.size * second.size
     if size > _LARGEST:
         return combine_keys([first.codes, second.codes], [first.size, second.size]).counts
@@ -177,46 +177,46 @@ def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
 
 
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records
-_MOST_TABLES = 4  # largest tables of cells that are in memory together
+_MOST_TABLES = 4  # tables of cells of the largest size that are in memory together
 
 
-def number_keys(job: Job) -> tuple[Numbered, list[IntArray]]:
-    """Number the key combinations, and count the records of each table that have each of them."""
+def number_keys(job: Job) -> tuple[Numbering, list[IntArray]]:
+    """Number the key combinations, and count each table's records with each of them."""
     size = job.keys.size
     codes = [np.empty(records, dtype=np.uint32) for records in job.records]
     coding = [
-        partial(add, readers, part, codes[table][part])
+        partial(sum_readers, readers, part, codes[table][part])
         for table in range(len(codes))
         for readers in [job.keys.readers(table, 1, np.uint32)]
         for part in job.parts(table)
     ]
     run_in_threads(coding, job.threads, job.report("Coding the keys"))
-    counting = [partial(_count_codes, of_table, size) for of_table in codes]
+    counting = [partial(_count_codes, table_codes, size) for table_codes in codes]
     counts = run_in_threads(counting, job.threads, job.report("Counting the keys"))
     occurring = np.flatnonzero(np.any(np.array(counts) > 0, axis=0))
     if 2 * len(occurring) > size:
-        return Numbered(tuple(codes), np.arange(size), job.keys), counts
+        return Numbering(tuple(codes), np.arange(size), job.keys), counts
     number = np.zeros(size, dtype=np.uint32)
     number[occurring] = np.arange(len(occurring))
 
-    def renumber(of_table: Codes, part: slice) -> None:
-        of_table[part] = number[of_table[part]]
+    def renumber(table_codes: Codes, part: slice) -> None:
+        table_codes[part] = number[table_codes[part]]
 
     numbering = [
         partial(renumber, codes[table], part) for table in range(len(codes)) for part in job.parts(table)
     ]
     run_in_threads(numbering, job.threads, job.report("Numbering the keys"))
-    return Numbered(tuple(codes), occurring, job.keys), [of_table[occurring] for of_table in counts]
+    return Numbering(tuple(codes), occurring, job.keys), [table_counts[occurring] for table_counts in counts]
 
 
 def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
-    """Return counts of the keys alone, of each synthesis."""
+    """Count the keys alone, for each synthesis."""
     return tuple(count_keys(counts[0], counts[i]) for i in job.syntheses)
 
 
 @dataclass(frozen=True)
 class TargetsMeasured:
-    """The counts of each target in each synthesis, and its `pairs_of_key`, where cells are listed.
+    """The counts of each target in each synthesis, and its `pairs_of_key` if cells are listed.
 
     `together`: what all syntheses disclose; empty unless the job asks for it.
     """
@@ -227,9 +227,9 @@ class TargetsMeasured:
 
 
 def measure_targets(
-    job: Job, keys: Numbered, counts: Sequence[IntArray], targets: Sequence[Target]
+    job: Job, keys: Numbering, counts: Sequence[IntArray], targets: Sequence[Target]
 ) -> TargetsMeasured:
-    """Return what is counted of each target."""
+    """Count each target, in batches whose tables of cells fit into memory."""
     batches = [
         measure_cells(job, keys, counts, batch, _count_all_cells(job, keys, batch))
         for batch in _split_targets(job, keys, targets)
@@ -243,42 +243,44 @@ def measure_targets(
 
 def measure_cells(
     job: Job,
-    keys: Numbered,
+    keys: Numbering,
     counts: Sequence[IntArray],
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
 ) -> TargetsMeasured:
-    """Measure as `measure_targets`, from `cells`: the records with q * targets + t by target and table."""
+    """Measure as `measure_targets` does, from `cells[target][table]`, the records by q * levels + t."""
     results = _measure_all(job, keys, counts, targets, cells)
-    listed = [any(counts.has_large_cells for counts in of_target) for of_target in results]
+    listed = [any(counts.has_large_cells for counts in target_counts) for target_counts in results]
     tasks = [
-        partial(_pairs_of_key, keys, target, of_target[0] if has_listed_cells else None)
-        for target, of_target, has_listed_cells in zip(targets, cells, listed, strict=True)
+        partial(_pairs_of_key, keys, target, target_cells[0] if has_listed_cells else None)
+        for target, target_cells, has_listed_cells in zip(targets, cells, listed, strict=True)
     ]
     pairs = run_in_threads(tasks, job.threads, job.report("Measuring"))
     return TargetsMeasured(results, pairs, _measure_together(job, keys, targets, cells))
 
 
 def _measure_together(
-    job: Job, keys: Numbered, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
+    job: Job, keys: Numbering, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
 ) -> list[TogetherTargetCounts]:
     if not job.together:
         return []
 
-    def measure(target: Target, of_target: Sequence[IntArray]) -> TogetherTargetCounts:
+    def measure(target: Target, target_cells: Sequence[IntArray]) -> TogetherTargetCounts:
         parts = []
         for rows in _split_combinations(keys, target, job):
-            tables = [counts.reshape(keys.size, target.column.size)[rows] for counts in of_target]
+            tables = [counts.reshape(keys.size, target.column.size)[rows] for counts in target_cells]
             key_levels = keys.radix.levels_of(keys.combinations[rows])
             parts.append(count_in_cells(target, tables, key_levels))
         return add_up(parts)
 
-    tasks = [partial(measure, target, of_target) for target, of_target in zip(targets, cells, strict=True)]
+    tasks = [
+        partial(measure, target, target_cells) for target, target_cells in zip(targets, cells, strict=True)
+    ]
     return run_in_threads(tasks, job.threads, job.report("Measuring together"))
 
 
-def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Iterator[list[Target]]:
-    """Yield targets whose tables of cells fit into memory together."""
+def _split_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> Iterator[list[Target]]:
+    """Yield batches of targets whose tables of cells fit into memory together."""
     batch: list[Target] = []
     for target in targets:
         size = keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)
@@ -290,8 +292,8 @@ def _split_targets(job: Job, keys: Numbered, targets: Sequence[Target]) -> Itera
         yield batch
 
 
-def _count_all_cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> list[list[IntArray]]:
-    """Return the number of records in every cell, for each target and table."""
+def _count_all_cells(job: Job, keys: Numbering, targets: Sequence[Target]) -> list[list[IntArray]]:
+    """Count the records in every cell, for each target and table."""
     tables = range(len(job.records))
     tasks = [
         partial(_count_cells, keys, table, target, target.column.reader(table, np.arange(target.column.size)))
@@ -304,7 +306,7 @@ def _count_all_cells(job: Job, keys: Numbered, targets: Sequence[Target]) -> lis
 
 def _measure_all(
     job: Job,
-    keys: Numbered,
+    keys: Numbering,
     counts: Sequence[IntArray],
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
@@ -332,8 +334,8 @@ def _count_codes(codes: Codes, size: int) -> IntArray:
     return counts
 
 
-def _count_cells(keys: Numbered, table: int, target: Target, reader: Reader) -> IntArray:
-    """Return the number of records of a table in each cell: q * size of the target + t."""
+def _count_cells(keys: Numbering, table: int, target: Target, reader: Reader) -> IntArray:
+    """Count the records of a table in each cell: q * size of the target + t."""
     q = keys.codes[table]
     size = keys.size * target.column.size
     counts = np.zeros(size, dtype=np.int64)
@@ -347,21 +349,21 @@ def _count_cells(keys: Numbered, table: int, target: Target, reader: Reader) -> 
     return counts
 
 
-def _split_combinations(keys: Numbered, target: Target, job: Job) -> list[slice]:
+def _split_combinations(keys: Numbering, target: Target, job: Job) -> list[slice]:
     step = max(1, job.limits.part // target.column.size)
     return [slice(start, min(start + step, keys.size)) for start in range(0, keys.size, step)]
 
 
 def _measure(
     job: Job,
-    keys: Numbered,
+    keys: Numbering,
     counts: Sequence[IntArray],
     target: Target,
     cells: Sequence[IntArray],
     synthesis: int,
     rows: slice,
 ) -> TargetCounts | None:
-    """Return counts of the q of some rows; None where no record of GT or this SD has any of them."""
+    """Count the q of some rows; return None if no record of GT or this SD has any of them."""
     size = target.column.size
     range_of_cells = slice(rows.start * size, rows.stop * size)
     d, s = cells[0][range_of_cells], cells[synthesis][range_of_cells]
@@ -388,7 +390,7 @@ def _measure(
     return count_target(counted, target, synthesis)
 
 
-def _pairs_of_key(keys: Numbered, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:
+def _pairs_of_key(keys: Numbering, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:
     if d is None:
         return ()
     size = target.column.size

@@ -1,4 +1,4 @@
-"""The engine in memory: frames of pandas, whose records are counted part by part, on threads."""
+"""The engine `memory`: pandas frames, whose records are counted part by part, in threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.memory import cell_tables, sorting
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
-from disclosure_pipeline.counting.memory.radix import Job, Limits, radix
+from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.measures.exact import Grouped, IntArray
@@ -62,7 +62,7 @@ class MemoryEngine(Engine):
     def open(
         self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
     ) -> Iterator[FramesInMemory]:
-        """Open frames, and files, which are read; others have their values inferred beside them."""
+        """Open frames as they are, or read files; with files, column types are inferred for all tables."""
         frames = [
             read_raw(table, name) if is_location(table) else table
             for table, name in zip(tables, names, strict=True)
@@ -73,7 +73,7 @@ class MemoryEngine(Engine):
         yield FramesInMemory(check_frames(frames, names), self.description, ledger, tuple(names))
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> CanonicalTable:
-        """Read a table: see `read_canonical`."""
+        """Read a table in canonical form: see `read_canonical`."""
         return read_canonical(location, contract)
 
     @contextmanager
@@ -84,7 +84,7 @@ class MemoryEngine(Engine):
 
 
 def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFrame, ...]:
-    """Return tables in memory as frames of pandas. InputError where one is none, or has no records."""
+    """Return tables in memory as pandas frames. Raise InputError if one is not a frame or has no records."""
     frames = tuple(map(as_frame, tables, names))
     check_not_empty([len(frame) for frame in frames], names)
     return frames
@@ -94,7 +94,7 @@ def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFr
 class FramesInMemory:
     """GT (first) and its syntheses as frames: see `opening.OpenedTables`.
 
-    `names` are the tables' in messages; by default of GT and its syntheses.
+    Messages call the tables by `names`, by default GT and its syntheses.
     """
 
     frames: tuple[pd.DataFrame, ...]
@@ -115,7 +115,7 @@ class FramesInMemory:
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
-        """Return columns as codes over the levels of all tables, not grouped yet: a code for each record."""
+        """Return columns as a code for each record, over the levels of all tables, not grouped yet."""
         series = {name: [frame[name] for frame in self.frames] for name in columns}
         names = self.names or table_names(len(self.frames))
         kinds = {name: check_values(name, series[name], grouping, names) for name in columns}
@@ -125,12 +125,12 @@ class FramesInMemory:
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
-        """Count the records by columns that were coded here, grouped or not."""
+        """Count the records by columns coded here, grouped or not."""
         counted = []
         for request in requests:
             if request.without_each and len(request.keys) > 1:
-                counts = count_records(request.keys, request.by_level).as_found()
-            elif _is_of_whole_records(request):
+                counts = count_records(request.keys, request.by_level).to_disclosure_counts()
+            elif _compares_whole_records(request):
                 counts = count_whole_records(request.keys, request.by_level)
             else:
                 keys, targets = request.keys, request.targets
@@ -138,8 +138,8 @@ class FramesInMemory:
             counted.append(counts)
         return counted
 
-    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return the (synthesis, column) of columns, coded or not, whose values tell which record it is."""
+    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """Return each (synthesis, column) whose values identify records, of all columns, coded or not."""
         ground_truth, *syntheses = self.frames
         return [
             (synthesis, column)
@@ -149,38 +149,38 @@ class FramesInMemory:
         ]
 
     def only(self, tables: Sequence[int]) -> FramesInMemory:
-        """Return some of the tables, in this order."""
+        """Return some of the tables, by number and in this order."""
         names = self.names or table_names(len(self.frames))
         chosen = tuple(names[i] for i in tables)
         ledger = tuple(change for change in self.ledger if change.table in chosen)
         return replace(self, frames=tuple(self.frames[i] for i in tables), names=chosen, ledger=ledger)
 
-    def stacked(self) -> FramesInMemory:
-        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
+    def stack_syntheses(self) -> FramesInMemory:
+        """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, stack_frames(syntheses)), names=())
 
     def with_columns(self, names: Sequence[Any]) -> FramesInMemory:
-        """Return the tables with these columns of GT, empty in SD."""
+        """Return the tables with these GT columns added, empty in SD."""
         ground_truth, *syntheses = self.frames
         return replace(self, frames=(ground_truth, *(_add_empty(frame, names) for frame in syntheses)))
 
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Return coded columns with codes of at most so many records a table, drawn by the seed."""
-        if max(self.records) <= most:
+    def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
+        """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
+        if max(self.records) <= limit:
             return columns
-        positions = sample_positions(self.records, most, seed)
+        positions = sample_positions(self.records, limit, seed)
         return [column.draw(positions) for column in columns]
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
+        """Return the distances of GT records to the nearest records, for each comparison drawn."""
         return [nearest_distances(columns, comparison) for comparison in draw(columns, seed)]
 
-    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """Return at most so many records of each table, drawn by the seed, in their order."""
+    def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
+        """Draw at most `limit` records of each table, in their order."""
         return [
             frame if positions is None else frame.iloc[positions]
-            for frame, positions in zip(self.frames, sample_positions(self.records, most, seed), strict=True)
+            for frame, positions in zip(self.frames, sample_positions(self.records, limit, seed), strict=True)
         ]
 
 
@@ -191,13 +191,13 @@ def _add_empty(frame: pd.DataFrame, names: Sequence[Any]) -> pd.DataFrame:
     return widened
 
 
-def code_drawn(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
-    """Return these columns of records that were drawn, coded anew over their levels."""
+def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
+    """Code these columns of a sample anew, over the levels that it has."""
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
-def _is_of_whole_records(request: CountRequest) -> bool:
-    """Return whether all records are sorted: no target, and more combinations than are worth a table."""
+def _compares_whole_records(request: CountRequest) -> bool:
+    """Return whether records are sorted as a whole: no target, and too many combinations for a table."""
     is_small = prod(column.size for column in request.keys) <= Limits().table
     return not request.targets and (bool(request.by_level) or not is_small)
 
@@ -210,54 +210,57 @@ def count_in_memory(
     *,
     together: bool = False,
 ) -> DisclosureCounts:
-    """Return counts of GT and all syntheses, which are the tables of the columns.
+    """Count GT and all syntheses, the tables of the columns.
 
-    `together`: also of what they disclose as one release.
+    `together`: also count what the syntheses disclose as one release.
     """
     limits = limits or Limits()
     records = tuple(len(table.stored) for table in keys[0].tables)
     widest = max((target.bits for target in targets), default=0)
-    # Beside the code of the keys the table and a target have to fit.
-    code = radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
+    # The code of the keys leaves room for a bit that marks SD, and for the widest target.
+    code = build_radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
     job = Job(code, tuple(targets), records, limits, on_progress, together)
-    most = min(limits.table, sum(records))  # entries of a table that is worth making
+    largest_table = min(limits.table, sum(records))  # entries: a larger one is slower than sorting
 
     key_counts: tuple[KeyCounts, ...] | None = None
     target_counts: dict[int, tuple[TargetCounts, ...]] = {}
     pairs: dict[int, tuple[Grouped, ...]] = {}
-    unique_in_any, by_all = 0, dict[int, TogetherTargetCounts]()
+    unique_in_any, together_counts = 0, dict[int, TogetherTargetCounts]()
     narrowest = min((target.column.size for target in targets), default=1)
-    if job.keys.size * narrowest <= most:
+    if job.keys.size * narrowest <= largest_table:
         numbered, counts = cell_tables.number_keys(job)
         key_counts = cell_tables.measure_keys(job, counts)
-        small = [i for i, target in enumerate(targets) if numbered.size * target.column.size <= most]
-        of_small = cell_tables.measure_targets(job, numbered, counts, [targets[i] for i in small])
-        target_counts = dict(zip(small, of_small.counts, strict=True))
-        pairs = dict(zip(small, of_small.pairs, strict=True))
+        small = [i for i, target in enumerate(targets) if numbered.size * target.column.size <= largest_table]
+        measured = cell_tables.measure_targets(job, numbered, counts, [targets[i] for i in small])
+        target_counts = dict(zip(small, measured.counts, strict=True))
+        pairs = dict(zip(small, measured.pairs, strict=True))
         if together:
             unique_in_any = count_unique_in_any(counts[0], counts[1:])
-            by_all = dict(zip(small, of_small.together, strict=True))
+            together_counts = dict(zip(small, measured.together, strict=True))
     to_sort = [i for i in range(len(targets)) if i not in target_counts]
     groups = list(targets_packed_together(job, to_sort))
     for group in groups or ([] if key_counts else [[]]):
         packed = pack(job, [targets[i] for i in group])
-        tasks = sorting.list_parts(job, packed)
+        tasks = sorting.list_tasks(job, packed)
         parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
         key_counts, results = sorting.add_up_parts(parts, len(job.syntheses))
         target_counts |= dict(zip(group, results, strict=True))
         if together:
-            of_group = sorting.measure_together(job, packed)
-            unique_in_any = of_group.unique_in_any
-            by_all |= dict(zip(group, of_group.targets, strict=True))
+            group_counts = sorting.measure_together(job, packed)
+            unique_in_any = group_counts.unique_in_any
+            together_counts |= dict(zip(group, group_counts.targets, strict=True))
         listed = [
-            j for j, of_target in enumerate(results) if any(counts.has_large_cells for counts in of_target)
+            j
+            for j, by_synthesis in enumerate(results)
+            if any(counts.has_large_cells for counts in by_synthesis)
         ]
         for j, target_pairs in zip(listed, pairs_of_key(job, packed, listed), strict=True):
             pairs[group[j]] = target_pairs
     assert key_counts is not None
+    in_order = range(len(targets))
     return DisclosureCounts(
         key_counts,
-        tuple(target_counts[i] for i in range(len(targets))),
-        tuple(pairs.get(i, ()) for i in range(len(targets))),
-        TogetherCounts(unique_in_any, tuple(by_all[i] for i in range(len(targets)))) if together else None,
+        tuple(target_counts[i] for i in in_order),
+        tuple(pairs.get(i, ()) for i in in_order),
+        TogetherCounts(unique_in_any, tuple(together_counts[i] for i in in_order)) if together else None,
     )

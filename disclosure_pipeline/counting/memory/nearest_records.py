@@ -1,16 +1,15 @@
 """The distances of some records to the nearest of many, in memory.
 
-A distance is a sum over columns, of three kinds. By ranks: 0 or 1, and for numbers and dates the difference
-of their mid-ranks in the pooled tables, divided by the number of records. By values: the same with the
-difference of the values, divided by the range of the middle nine tenths of them, at most 1. By columns: how
-many disagree, numbers and dates by more than a twentieth of that range. A missing value disagrees with all
-but a missing one. Ranks alone are blind where numbers heap, values where they are skewed. A number that the
-middle nine tenths of GT have alike counts by ranks alone: noise in it is as wide as all there is, and in many
-such columns it would hide who is near in the others. Distances are whole numbers here, so that what is
-equally near is so exactly.
+A distance is a sum over columns. By ranks: 0 or 1; for numbers and dates the difference of mid-ranks in the
+pooled tables, divided by the number of records. By values: the same with the difference of the values,
+divided by the range of their middle nine tenths, at most 1. By columns: how many disagree, numbers and dates
+by more than a twentieth of that range. Missing disagrees with every value. Ranks are blind where numbers
+heap, values where they are skewed. Numbers with one value in the middle nine tenths of GT count by ranks
+alone: their noise is as wide as their range, and in many such columns would hide who is near in the others.
+Distances are whole numbers, so that ties are exact.
 
-Small tables are compared record by record. Of large ones only records are looked at that agree with the
-person in at least one of a few blocks of columns: who differs in fewer columns than there are blocks does.
+In large tables a person is compared only with records that agree in at least one of a few blocks of columns,
+as all records do that differ in fewer columns than there are blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.radix import Radix, Reader, add, radix
+from disclosure_pipeline.counting.memory.radix import Radix, Reader, build_radix, sum_readers
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import aranges, combine_keys
 from disclosure_pipeline.measures.nearest import twice_mid_ranks
@@ -30,34 +29,34 @@ from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
 
 NOBODY = np.iinfo(np.int64).max
-"""The distance where there is no record to look at."""
+"""The distance if there is no record to compare with."""
 
-_MOST_PAIRS = 800_000_000  # pairs of records that are all compared
+_MOST_PAIRS = 800_000_000  # pairs of records, up to which all are compared
 _MOST_CANDIDATES = 4_000  # of a person in a block and both tables, on average
 _MOST_BLOCKS = 4
-_PROBE = 100_000  # records of each table, to foresee how many candidates a block gives
-_AT_A_TIME = 1 << 16  # pairs, so that they fit the cache
-_RECORDS_AT_A_TIME = 1 << 16  # so that they fit the cache
-_LOWEST_DIGITS = 1 << 20  # numbers by which most records are told apart
+_PROBE = 100_000  # records of each table, to estimate the number of a block's candidates
+_AT_A_TIME = 1 << 16  # pairs at a time: they fit the cache
+_RECORDS_AT_A_TIME = 1 << 16  # they fit the cache
+_LOWEST_DIGITS = 1 << 20  # the lowest digits, up to this number, distinguish most records
 _LARGEST = 1 << 62
 
 
 DISTANCES = ("ranks", "values", "columns")
-"""The kinds of distances, in the order of the rows of what `nearest_distances` returns."""
+"""The kinds of distances, in the order of the rows that `nearest_distances` returns."""
 
 _RANGE = 1 << 16  # a distance of 1 by values
-_LARGEST_VALUE = 1 << 29  # values are not told apart further out: differences of any two are below 1 << 31
-_MISSING_VALUE = -(1 << 30)  # further than a range from all others
+_LARGEST_VALUE = 1 << 29  # values are clipped here, so that no difference reaches 1 << 31
+_MISSING_VALUE = -(1 << 30)  # more than a range away from all others
 _MIDDLE = (0.05, 0.95)
 _DISAGREEING = _RANGE // 20
 
 
 @dataclass(frozen=True)
 class ColumnDistances:
-    """The distances of a column's values: between their places by code, but never more than a unit.
+    """The places of a column's values by code; a distance is the difference of two places, at most a unit.
 
-    `ranks` are twice the mid-ranks, where `unit` stands for a distance of 1; `values` those of `_RANGE`. Of a
-    column without an order there are none: values that differ are a unit apart.
+    `ranks` are twice the mid-ranks, with `unit` for a distance of 1; `values` have `_RANGE` for it. A column
+    without an order has no places: different values are a unit apart.
     """
 
     column: CodedColumn
@@ -67,11 +66,11 @@ class ColumnDistances:
 
     @property
     def is_ordered(self) -> bool:
-        """True if values can be near to one another without being the same."""
+        """True if different values can be near each other."""
         return self.column.kind in ORDERED_KINDS
 
     def places_of(self, table: int, records: IntArray) -> _Places:
-        """Return the places of some records of a table; their codes if there is no order."""
+        """Return the places of some records of a table; their codes if the column has no order."""
         stored = self.column.tables[table]
         if not self.is_ordered:
             return _Places(stored.codes(records), np.empty(0, np.int32))
@@ -84,13 +83,13 @@ class ColumnDistances:
 def measure_columns(
     columns: Sequence[CodedColumn], tables: Sequence[int], ground_truth: int = 0
 ) -> list[ColumnDistances]:
-    """Return the distances in each column among the records of these tables, of which one is GT's."""
-    of_tables = [np.sum([column.counts[table] for table in tables], axis=0) for column in columns]
-    unit = 2 * int(of_tables[0].sum())
-    # No difference of ranks is larger than three units: most tables need half the bytes.
+    """Return the distances in each column among the records of these tables; GT is number `ground_truth`."""
+    pooled = [np.sum([column.counts[table] for table in tables], axis=0) for column in columns]
+    unit = 2 * int(pooled[0].sum())
+    # No difference of ranks exceeds three units: four bytes are enough for most tables.
     number = np.int32 if (len(columns) + 3) * unit < np.iinfo(np.int32).max else np.int64
     return [
-        # Ranks are less than a unit apart; missing is further than that from all of them.
+        # Ranks are less than a unit apart; missing is more than a unit away from all of them.
         ColumnDistances(
             column,
             np.append(twice_mid_ranks(counts[:-1]), -2 * unit).astype(number),
@@ -99,13 +98,13 @@ def measure_columns(
         )
         if column.kind in ORDERED_KINDS
         else ColumnDistances(column, np.empty(0, number), np.empty(0, np.int32), unit)
-        for column, counts in zip(columns, of_tables, strict=True)
+        for column, counts in zip(columns, pooled, strict=True)
     ]
 
 
 @dataclass(frozen=True)
 class _Places:
-    """The places of some records in a column by ranks and by values, or their codes without an order."""
+    """The places of some records in a column by ranks and by values; without an order `ranks` are codes."""
 
     ranks: IntArray
     values: IntArray
@@ -117,14 +116,14 @@ class _Places:
         return _Places(self.ranks[records, None], self.values[records, None])
 
 
-def _place_values(levels: Any, counts: IntArray, of_GT: IntArray) -> IntArray:
-    """Return the places of ordered levels, and of a missing value, in parts of the middle nine tenths.
+def _place_values(levels: Any, counts: IntArray, GT_counts: IntArray) -> IntArray:
+    """Return the places of ordered levels, and last of a missing value, relative to the middle nine tenths.
 
-    One place for all levels where those of GT are one value.
+    All levels have one place if the middle nine tenths of GT have one value.
     """
     places = np.zeros(len(levels))
-    if of_GT.any():
-        first, last = _middle(of_GT)
+    if GT_counts.any():
+        first, last = _middle(GT_counts)
         if first != last:
             places = _place_between(levels, *_middle(counts))
     places = np.rint(np.clip(places, -_LARGEST_VALUE, _LARGEST_VALUE))
@@ -138,7 +137,7 @@ def _middle(counts: IntArray) -> tuple[int, int]:
 
 
 def _place_between(levels: Any, first: int, last: int) -> Floats:
-    """Return the places of levels in parts of the range of two of them, or of all where these are one."""
+    """Return the places of levels relative to the range of these two, or of all levels if they are one."""
     numbers = levels.astype(np.int64) if levels.dtype.kind in "mM" else levels
     numbers = np.nan_to_num(numbers.astype(np.float64))
     if first == last:
@@ -150,20 +149,20 @@ def _place_between(levels: Any, first: int, last: int) -> Floats:
 
 
 _Pairs = Sequence[tuple[ColumnDistances, _Places, _Places]]
-"""Columns, with the places of persons and of records in them: pairs, or every person with every record."""
+"""Columns with the places of persons and of records: paired, or broadcast to every person and record."""
 
 
 def _add_up(
     shape: tuple[int, ...], columns: Sequence[ColumnDistances], pairs: _Pairs
 ) -> tuple[IntArray, ...]:
-    """Return the distances of pairs of records, in the order of `DISTANCES`, added up over some `columns`.
+    """Add up the distances of pairs of records over the columns of `pairs`, in the order of `DISTANCES`.
 
-    `shape` is that of the pairs; of columns that are none of the `pairs` the distance is 0.
+    `shape` is that of the pairs. `columns` without `pairs` add nothing.
     """
-    # All columns are of the same records, and so have the same unit and type.
+    # All columns have the same records, so they have the same unit and type.
     unit, number = columns[0].unit, columns[0].ranks.dtype.type
     differ = np.zeros(shape, dtype=np.min_scalar_type(len(columns) + 1))
-    # Of columns without an order it is enough to count those that differ.
+    # Columns without an order only need to be counted if they differ.
     for column, person, record in pairs:
         if not column.is_ordered:
             differ += person.ranks != record.ranks
@@ -182,7 +181,7 @@ def _add_up(
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """A table to find records in: its position among the columns' tables, and which of its records count."""
+    """A table to find records in: its position among the columns' tables, and which records count."""
 
     table: int
     counted: Mask
@@ -190,11 +189,11 @@ class ComparedTable:
 
 @dataclass(frozen=True)
 class Comparison:
-    """GT records, `persons`, to be compared with those of some tables.
+    """GT records, `persons`, to be compared with the records of some tables.
 
-    `left_out[i]`: for each person the record of `tables[i]` that is not looked at (the person's own), or -1;
-    of people with several records a row for each of these. `ground_truth`: which of the columns' tables is
-    GT's, where it is not the persons'.
+    `left_out[i]`: for each person the record of `tables[i]` that is skipped (the person's own), or -1; with
+    several records a person, a row for each of them. `ground_truth`: the number of GT among the columns'
+    tables, if the persons' table is another one.
     """
 
     persons: IntArray
@@ -204,27 +203,27 @@ class Comparison:
 
     @property
     def numbers(self) -> list[int]:
-        """The numbers of the tables, GT's among them."""
+        """The numbers of the tables, with that of the persons' table, 0."""
         return sorted({0, *(table.table for table in self.tables)})
 
     @property
-    def is_of_all_pairs(self) -> bool:
-        """True if the tables are so small that every person is compared with every record."""
+    def compares_all_pairs(self) -> bool:
+        """True if the tables are small enough to compare every person with every record."""
         return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
 
 
 Draw = Callable[[Sequence[CodedColumn], int], Iterator[Comparison]]
-"""Draws comparisons by a seed, one for each synthesis, of columns whose counts are those of the tables."""
+"""Draws a comparison for each synthesis, by a seed, from columns whose counts are those of the tables."""
 
 
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
-    """Return the distance of each person to the nearest record of each of the tables.
+    """Return the distance of each person to the nearest record of each table.
 
-    Of each table a row for each kind of `DISTANCES`, and a column for each person.
+    The shape of each table's array is (`DISTANCES`, persons).
     """
     persons, tables = comparison.persons, comparison.tables
     column_distances = measure_columns(columns, comparison.numbers, comparison.ground_truth)
-    if comparison.is_of_all_pairs:
+    if comparison.compares_all_pairs:
         return [
             nearest_of_all(column_distances, persons, table, own)
             for table, own in zip(tables, comparison.left_out, strict=True)
@@ -241,7 +240,7 @@ def nearest_of_all(
 ) -> IntArray:
     """Compare every person with every record."""
     records = np.flatnonzero(table.counted)
-    position_of = np.full(len(table.counted) + 1, -1)  # one more, for those who leave out nobody
+    position_of = np.full(len(table.counted) + 1, -1)  # the last one is for persons that skip nobody (-1)
     position_of[records] = np.arange(len(records))
     nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
     if not len(records):
@@ -257,7 +256,7 @@ def nearest_of_all(
         pairs = [(column, person.take_rows(part), record) for column, person, record in places]
         left_out_pairs = [(rows, of_rows[rows]) for of_rows in own for rows in [np.flatnonzero(of_rows >= 0)]]
         for kind, distances in enumerate(_add_up((own.shape[1], len(records)), columns, pairs)):
-            nobody = np.iinfo(distances.dtype).max  # further than anybody
+            nobody = np.iinfo(distances.dtype).max  # larger than any distance
             for pair in left_out_pairs:
                 distances[pair] = nobody
             smallest = distances.min(axis=1)
@@ -272,10 +271,10 @@ def nearest_of_candidates(
     table: ComparedTable,
     left_out: IntArray,
 ) -> IntArray:
-    """Compare every person with the records that agree in a block."""
+    """Compare every person with the records that agree in at least one block."""
     nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
     for block in blocks:
-        # Who agrees in a column is at distance 0 there.
+        # Records that agree in a column are at distance 0 there.
         agreeing = set(map(id, block))
         differing = [column for column in columns if id(column.column) not in agreeing]
         places = [(column, column.places_of(0, persons)) for column in differing]
@@ -286,7 +285,7 @@ def nearest_of_candidates(
             is_other = ~_is_left_out(person, record, left_out, len(table.counted))
             others = person[is_other]
             for kind, distances in enumerate(_add_up(person.shape, columns, pairs)):
-                # Of one type this is thirty times as fast.
+                # With arrays of one type this is thirty times as fast.
                 np.minimum.at(nearest[kind], others, distances[is_other].astype(nearest.dtype))
     return nearest
 
@@ -303,10 +302,10 @@ def form_blocks(
     tables: Sequence[ComparedTable],
     expect_candidates: Callable[[Sequence[CodedColumn]], float],
 ) -> list[list[CodedColumn]]:
-    """Return the columns in as many blocks as give few candidates each; one block of all where none do.
+    """Deal the columns into as many blocks as possible with few candidates each; else into a single block.
 
-    The columns of the largest entropy are dealt out first, each to the block of the least so far.
-    `expect_candidates` gives the number of records of all tables that agree with one of them in a block.
+    The columns of the largest entropy are dealt out first, each to the block with the least so far.
+    `expect_candidates` estimates the number of records, of all tables, that agree with a record in a block.
     """
     ranks = sorted(columns, key=lambda column: -_entropy(column, tables))
     for number in range(min(_MOST_BLOCKS, len(columns)), 1, -1):
@@ -343,12 +342,12 @@ def _expected_candidates(tables: Sequence[ComparedTable], block: Sequence[CodedC
 def _find_candidates(
     block: Sequence[CodedColumn], persons: IntArray, table: ComparedTable
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    codes = radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
+    codes = build_radix(block, [len(own.stored) for own in block[0].tables], _LARGEST)
     person_codes = _combine_codes(codes.readers(0, 1, np.int64), persons)
     order = np.argsort(person_codes, kind="stable")
     wanted, first, number = np.unique(person_codes[order], return_index=True, return_counts=True)
     for records, position in _find_agreeing(codes, table, wanted):
-        # Every record with each of the persons that have its code.
+        # Pair every record with each person that has its code.
         pairs = np.cumsum(number[position])
         start = 0
         while start < len(records):
@@ -366,13 +365,13 @@ def _find_candidates(
 def _find_agreeing(
     codes: Radix, table: ComparedTable, wanted: IntArray
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """Return the records that have one of the `wanted` codes, which ascend, and its position among them.
+    """Yield the records that have one of the `wanted` codes, which ascend, and its position among them.
 
-    Most have none: whose lowest digits no wanted code has is put aside before the whole code is looked up.
+    Most records have none: those with other lowest digits are skipped before the whole code is looked up.
     """
     readers = codes.readers(table.table, 1, np.int64)
     digit_readers = codes.readers(table.table, 1, np.uint32)
-    # Codes of so few digits are told apart by these: nothing has to be looked up again.
+    # The lowest digits are the whole code: no need to look it up.
     is_whole_code = codes.size <= _LOWEST_DIGITS
     position_of = np.full(_LOWEST_DIGITS, -1, np.min_scalar_type(-len(wanted) - 1))
     position_of[wanted % _LOWEST_DIGITS] = np.arange(len(wanted))
@@ -381,13 +380,13 @@ def _find_agreeing(
         report_progress("Finding the nearest records", start, len(table.counted))
         stop = min(start + _RECORDS_AT_A_TIME, len(table.counted))
         part_digits = digits[: stop - start]
-        add(digit_readers, slice(start, stop), part_digits)
+        sum_readers(digit_readers, slice(start, stop), part_digits)
         part_digits &= np.uint32(_LOWEST_DIGITS - 1)
-        found = position_of.take(part_digits, mode="clip")
-        may_agree = np.flatnonzero((found != -1) & table.counted[start:stop])
+        candidates = position_of.take(part_digits, mode="clip")
+        may_agree = np.flatnonzero((candidates != -1) & table.counted[start:stop])
         records = may_agree + start
         if is_whole_code:
-            yield records, found[may_agree].astype(np.int64)
+            yield records, candidates[may_agree].astype(np.int64)
             continue
         record_codes = _combine_codes(readers, records)
         position = np.minimum(np.searchsorted(wanted, record_codes), len(wanted) - 1)

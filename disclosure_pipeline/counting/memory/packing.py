@@ -1,4 +1,4 @@
-"""Records as numbers: packed with their target levels, dealt into ranges of key combinations, and counted."""
+"""Records as numbers: keys and target levels packed, dealt into ranges of key combinations, and counted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job, Radix, add
+from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job, Radix, sum_readers
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 MOST_RANGES = 1 << 8  # their numbers fit a byte
-_DIGIT = 16  # binary digits that are put in order at a time
+_DIGIT = 16  # bits sorted at a time
 
 
 @dataclass(frozen=True)
 class ArrangedPart:
-    """Some records of a table, by their ranges: those of range i from `bounds[i]` up to `bounds[i + 1]`."""
+    """Some records of a table, by ranges: range i is `records[bounds[i] : bounds[i + 1]]`."""
 
     records: Codes
     bounds: list[int]
@@ -29,7 +29,7 @@ class ArrangedPart:
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """Ranges of key combinations; `number_by_bucket` has the range of each value of `record >> shift`."""
+    """Ranges of key combinations; `number_by_bucket` has the range number of each `record >> shift`."""
 
     size: int
     shift: int
@@ -37,9 +37,9 @@ class KeyRanges:
 
     @classmethod
     def from_sample(cls, sample: Codes, size: int, key_bit: int, bits: int) -> KeyRanges:
-        """Return at most `size` (up to 256) ranges of about as many records of a sample of so many `bits`.
+        """Return at most `size` ranges (up to 256) with about equal numbers of the sample's records.
 
-        The key combination stands from the binary digit `key_bit` on; all records of one are in one range.
+        Records have `bits` bits; those from `key_bit` on are the key combination, which no range splits.
 
         >>> ranges = KeyRanges.from_sample(np.array([0, 2, 4, 6], dtype=np.uint32), size=2, key_bit=1, bits=3)
         >>> ranges.number_by_bucket.tolist()
@@ -51,20 +51,20 @@ class KeyRanges:
         return cls(size, shift, (below * size // max(1, len(sample))).astype(np.uint8))
 
     def arrange(self, records: Codes) -> ArrangedPart:
-        """Put records in the order of their ranges, and those of one range in the order in which they came.
+        """Sort records by their ranges; within a range they keep their order.
 
         >>> part = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
         >>> part.records.tolist(), part.bounds
         ([0, 1, 3, 2], [0, 2, 4])
         """
         buckets = (records >> self.shift).astype(np.uint16)
-        numbers = self.number_by_bucket.take(buckets, mode="clip")  # what the sample does not reach
+        numbers = self.number_by_bucket.take(buckets, mode="clip")  # clip keys larger than the sample's
         bounds = np.cumsum(np.bincount(numbers, minlength=self.size))
         return ArrangedPart(records.take(np.argsort(numbers, kind="stable")), [0, *bounds.tolist()])
 
 
 def sort_by_key(records: Codes, key_bit: int) -> Codes:
-    """Sort records by their digits from `key_bit` on; those that have the same stay in their order.
+    """Sort records by their bits from `key_bit` on; equal ones keep their order.
 
     >>> sort_by_key(np.array([3, 0, 2, 1]), 1).tolist()
     [0, 1, 3, 2]
@@ -80,18 +80,17 @@ def sort_by_key(records: Codes, key_bit: int) -> Codes:
     return records.take(order)
 
 
-_RANGES_OF_PART = 16  # of a part that is measured at a time
-_SAMPLE = 1 << 16  # records, to find ranges of about as many
-_NARROW = 32  # binary digits of the smaller of two types of numbers
+_RANGES_OF_PART = 16
+_SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
+_NARROW = 32  # bits of the smaller type
 
 
 @dataclass(frozen=True)
 class PackedRecords:
     """Records as numbers, arranged by ranges of keys: `arranged[i]` are the parts of table i, GT first.
 
-    From the lowest binary digit up: the levels of the `targets`, target i from digit `shifts[i]` on; at digit
-    `table_bit` whether the record is of SD; and above it the key combination. A part is the ranges of keys
-    that are measured together.
+    From the lowest bit up: the levels of the `targets`, target i from bit `shifts[i]` on; at `table_bit` a 1
+    for SD; above it the key combination. `parts` are the ranges of keys that are measured together.
     """
 
     keys: Radix
@@ -102,7 +101,7 @@ class PackedRecords:
     arranged: tuple[tuple[ArrangedPart, ...], ...]
 
     def in_ranges(self, ranges: range, *tables: int) -> Codes:
-        """Return the records of some tables in some ranges, table by table."""
+        """Return the records of these tables in these ranges, table by table."""
         first, end = ranges.start, ranges.stop
         return np.concatenate(
             [
@@ -117,7 +116,7 @@ class PackedRecords:
         return records >> (self.table_bit + 1)
 
     def first_of_key(self, records: Codes) -> Codes:
-        """Return for each record the lowest number that a record with its key combination can have."""
+        """Return, for each record, the lowest number that its key combination can have."""
         shift = self.table_bit + 1
         return (records >> shift) << shift
 
@@ -126,16 +125,16 @@ class PackedRecords:
         return (records >> self.table_bit).astype(np.uint8) & np.uint8(1)
 
     def t(self, records: Codes, target: int) -> Codes:
-        """Return the level of a target in some records, or in their `target_digits`."""
+        """Return a target's level in some records, or in their `target_digits`."""
         return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
 
     def target_digits(self, records: Codes) -> Codes:
-        """Return records without what stands above the targets, in the smallest type that holds these."""
+        """Return the targets' bits of records, in the smallest type that holds them."""
         return records.astype(np.min_scalar_type((1 << self.table_bit) - 1))
 
 
 def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
-    """Yield targets that fit into one number together, with exclusions or without."""
+    """Yield groups of targets that fit into one number; none mixes targets with and without exclusions."""
     packed, key_bits = job.targets, (job.keys.size - 1).bit_length()
     for with_exclusions in (False, True):
         group: list[int] = []
@@ -149,7 +148,7 @@ def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[i
 
 
 def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
-    """Make every record a number, and put each part in the order of ranges of key combinations."""
+    """Pack every record into a number, and arrange each part by ranges of key combinations."""
     shifts = [sum(target.bits for target in targets[:i]) for i in range(len(targets))]
     table_bit = sum(target.bits for target in targets)
     keys, tables = job.keys, range(len(job.records))
@@ -167,23 +166,21 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
     ]
     step = max(1, sum(job.records) // _SAMPLE)
     sample = np.concatenate(
-        [sum(reader(slice(None, None, step)) for reader in of_table) for of_table in readers]
+        [sum(reader(slice(None, None, step)) for reader in table_readers) for table_readers in readers]
     )
-    parts = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))
-    ranges = KeyRanges.from_sample(sample, min(MOST_RANGES, _RANGES_OF_PART * parts), table_bit + 1, bits)
+    number = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))  # of parts
+    ranges = KeyRanges.from_sample(sample, min(MOST_RANGES, _RANGES_OF_PART * number), table_bit + 1, bits)
 
     def arrange_part(table: int, part: slice) -> ArrangedPart:
         records = np.empty(part.stop - part.start, dtype=dtype)
-        add(readers[table], part, records)
+        sum_readers(readers[table], part, records)
         if table:
             records += dtype(1 << table_bit)
         return ranges.arrange(records)
 
     parts_of_tables = [list(job.parts(table)) for table in tables]
     tasks = [
-        partial(arrange_part, table, part)
-        for table, of_table in enumerate(parts_of_tables)
-        for part in of_table
+        partial(arrange_part, table, part) for table, parts in enumerate(parts_of_tables) for part in parts
     ]
     arranged = iter(run_in_threads(tasks, job.threads, job.report("Sorting")))
     return PackedRecords(
@@ -191,36 +188,36 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
         tuple(targets),
         tuple(shifts),
         table_bit,
-        tuple(range(*bounds) for bounds in pairwise(ranges.size * i // parts for i in range(parts + 1))),
-        tuple(tuple(next(arranged) for _ in of_table) for of_table in parts_of_tables),
+        tuple(range(*bounds) for bounds in pairwise(ranges.size * i // number for i in range(number + 1))),
+        tuple(tuple(next(arranged) for _ in parts) for parts in parts_of_tables),
     )
 
 
 def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
-    """Return the smaller type for numbers of so many binary digits."""
+    """Return the smaller type that holds numbers of `bits` bits."""
     return np.uint32 if bits <= _NARROW else np.uint64
 
 
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache
-_MOST_COMBINATIONS = 1 << 10  # of keys that are counted together
-_MOST_CELLS = 1 << 15  # of these with the levels of targets that are counted together
+_MOST_COMBINATIONS = 1 << 10  # of keys counted together
+_MOST_CELLS = 1 << 15  # of their combinations with the levels of targets counted together
 
 
 @dataclass(frozen=True)
 class _TargetGroup:
-    """Targets whose levels stand beside each other in packed records, counted together by these digits."""
+    """Targets with adjacent levels in packed records, counted together by `bits` bits from `shift` on."""
 
     targets: tuple[int, ...]
     shift: int
     bits: int
 
     def levels(self, digits: Codes) -> IntArray:
-        """Return the digits of these targets, of records whose lowest digits are given."""
+        """Return the bits of these targets from the `target_digits` of records."""
         return ((digits >> self.shift) & ((1 << self.bits) - 1)).astype(np.intp, copy=False)
 
 
 def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
-    """Count the GT records by level of each key * size of the target + target level, for some targets."""
+    """Count the GT records by level of each key * size of the target + target level, for these targets."""
     if not targets:
         return []
     groups = list(_groups_of_keys(packed.keys))
@@ -228,14 +225,14 @@ def pairs_of_key(job: Job, packed: PackedRecords, targets: Sequence[int]) -> lis
     pairs_by_group = run_in_threads(tasks, job.threads, job.report("Measuring"))
     return [
         tuple(
-            packed.keys.in_given_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])
+            packed.keys.restore_order([pairs for group_pairs in pairs_by_group for pairs in group_pairs[i]])
         )
         for i in targets
     ]
 
 
 def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
-    """Return the keys in groups of few combinations, and the value of a one in each group's code."""
+    """Yield the keys in groups of few combinations, each with the weight of the group's lowest digit."""
     group: list[int] = []
     for k, column in enumerate(keys.columns):
         if group and column.size * Radix(tuple(keys.columns[j] for j in group)).size > _MOST_COMBINATIONS:
@@ -248,7 +245,7 @@ def _groups_of_keys(keys: Radix) -> Iterator[tuple[int, Radix]]:
 def _groups_of_targets(
     packed: PackedRecords, targets: Sequence[int], combinations: int
 ) -> Iterator[_TargetGroup]:
-    """Yield targets, those beside each other together where their levels with so many keys are few cells."""
+    """Yield groups of adjacent targets whose levels make few cells with this number of combinations."""
     group: list[int] = []
     bits = 0
     for target in targets:
@@ -265,9 +262,9 @@ def _groups_of_targets(
 def _pairs_of_group(
     job: Job, packed: PackedRecords, targets: Sequence[int], weight: int, keys: Radix
 ) -> dict[int, list[Grouped]]:
-    """Count each target's pairs with each key of a group, whose code counts in units of `weight`.
+    """Count each target's pairs with each key of a group, whose lowest digit has this `weight`.
 
-    The levels of the highest key that the records of a part have are few and in a row.
+    The records of a part have few levels of the highest key, and adjacent ones.
     """
     is_highest = packed.keys.size == weight * keys.size
     combinations = keys.size // len(packed.parts) if is_highest else keys.size

@@ -1,8 +1,8 @@
-"""Records of GT and of one SD that agree in all columns but one, for each column in turn.
+"""Counting records of GT and one SD that agree in all columns but one, for each column in turn.
 
-The columns are dealt into two parts, or more. Distinct records are sorted as often, each part being the lower
-digits of their code once: who agrees in all but one of the lower columns stands near, as what is above it
-agrees. All of it is on one thread: its steps are so short that several would mostly wait for each other.
+The columns are dealt into two or more parts. Distinct records are sorted once for each part, whose columns
+then are the lower digits of their code: records that agree in all but one of these stand close together. It
+all runs in one thread: the steps are so short that several threads would mostly wait for each other.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from math import prod
 import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, radix
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
-    BothNumbers,
     DistinctRecords,
+    PackedCounts,
     PackedDistinctRecords,
     count_distinct,
     count_levels,
     find_distinct,
     pack,
     sort_codes,
-    split_between,
+    split_by_unit,
 )
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up
@@ -34,36 +34,34 @@ from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
-_AT_A_TIME = 1 << 16  # records, about, so that they and a table of their cells fit the cache
-_MOST_LOWER = 1 << 32  # combinations of a part: numbered ones of the others fit a code beside them
+_AT_A_TIME = 1 << 16  # records, about: they and a table of their cells fit the cache
+_MOST_LOWER = 1 << 32  # combinations of a part: leaves room in the code for the numbered others
 _TWO = 2
-_MANY = 1 / 8  # of the records: fewer are not taken out
+_MANY = 1 / 8  # of the records: taking out fewer is not worth it
 
 
 @dataclass(frozen=True)
 class PartialRecordCounts:
-    """`whole`: by all columns, of each synthesis; `without`: by all but this one, for each that is left out.
+    """Counts by all columns (`whole[synthesis]`), and by all but one (`without[column][synthesis]`).
 
-    `levels`: of each synthesis, by the levels of some columns.
+    `levels[synthesis][i]`: people by the levels of column i of those requested.
     """
 
     whole: tuple[KeyCounts, ...]
     without: tuple[tuple[CopyCounts, ...], ...]
     levels: tuple[tuple[LevelCounts, ...], ...]
 
-    def as_found(self) -> DisclosureCounts:
-        """Return the counts that a request `without_each` asks for."""
-        without = [[found.as_found() for found in of_set] for of_set in self.without]
-        return DisclosureCounts(
-            self.whole, (), (), levels=self.levels, without=tuple(tuple(of_set) for of_set in without)
-        )
+    def to_disclosure_counts(self) -> DisclosureCounts:
+        """Return the counts for a request `without_each`."""
+        without = tuple(tuple(counts.as_found() for counts in by_synthesis) for by_synthesis in self.without)
+        return DisclosureCounts(self.whole, (), (), levels=self.levels, without=without)
 
 
 @dataclass(frozen=True)
 class _Order:
     """An order of the records: by a code whose lowest digits are the `lower` columns.
 
-    `columns` are those of the code, in the order of its digits.
+    `columns` are those of the code in the order of its digits.
     """
 
     code: Radix
@@ -78,9 +76,9 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Orders:
-    """The orders in which each column is a lower one once.
+    """Orders such that each column is among the lower ones of exactly one.
 
-    `can_be_exchanged`: they are two, and only their upper and lower digits change places between them.
+    `can_be_exchanged`: there are two, and they differ only in which half of the digits is the upper one.
     """
 
     orders: Sequence[_Order]
@@ -89,7 +87,7 @@ class _Orders:
 
 @dataclass(frozen=True)
 class _SynthesisCounts:
-    """Counts of one synthesis by all columns, and without each of them, by the column's identity."""
+    """Counts of one synthesis by all columns, and without each column, by the column's identity."""
 
     whole: KeyCounts
     without: dict[int, CopyCounts]
@@ -99,10 +97,10 @@ class _SynthesisCounts:
 def count_records(
     columns: Sequence[CodedColumn], by_level: Sequence[int] = (), order: int | None = None
 ) -> PartialRecordCounts:
-    """Count by all of two or more columns, and by all but each one; missing is a level.
+    """Count by all of two or more columns, and by all but one, for each column; missing is a level.
 
-    `by_level` are the places of the columns by whose levels people are counted. `order`: only the columns of
-    this part that they are dealt into (`deal_columns`) are left out.
+    `by_level` are positions of columns by whose levels people are counted. `order`: leave out only columns of
+    this part of `deal_columns`.
     """
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
@@ -111,18 +109,18 @@ def count_records(
     grouped = [columns[place] for place in by_level]
     counts = [_count_synthesis(orders, synthesis, grouped) for synthesis in range(1, len(records))]
     return PartialRecordCounts(
-        tuple(of_synthesis.whole for of_synthesis in counts),
+        tuple(synthesis.whole for synthesis in counts),
         tuple(
-            tuple(of_synthesis.without[id(column)] for of_synthesis in counts)
+            tuple(synthesis.without[id(column)] for synthesis in counts)
             for column in columns
             if id(column) in counts[0].without
         ),
-        tuple(of_synthesis.levels for of_synthesis in counts),
+        tuple(synthesis.levels for synthesis in counts),
     )
 
 
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
-    """Return as many orders as there are parts; each part is the lower digits of one."""
+    """Return an order for each part of the columns, which are its lower digits."""
     parts = deal_columns(columns)
     if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
         first, second = parts
@@ -132,16 +130,16 @@ def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Ord
     orders = []
     for lower in parts:
         others = [column for part in parts if part is not lower for column in part]
-        upper = radix(others, records, LARGEST // prod(column.size for column in lower))
+        upper = build_radix(others, records, LARGEST // prod(column.size for column in lower))
         above = [others[place] for place in upper.places or ()]
         orders.append(_Order(Radix((*upper.columns, *lower)), (*above, *lower), lower))
     return _Orders(orders, can_be_exchanged=False)
 
 
 def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
-    """Deal the columns into parts of about as many combinations: two, or more if a code has no room.
+    """Deal the columns into parts of about equal numbers of combinations, two unless codes get too long.
 
-    The largest columns are the first in each.
+    The largest columns come first in each part.
     """
     number = 2
     while True:
@@ -161,7 +159,7 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
     place = {id(column): place for place, column in enumerate(first.columns)}
     levels = count_levels(records, first.code, [place[id(column)] for column in by_level])
     packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
-    del records  # as large as the tables
+    del records  # frees as much memory as the tables take
     for order in others:
         if packed is None:
             without |= _count_in_order(order, sort_codes(order.code, synthesis))[1]
@@ -171,15 +169,15 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
 
 
 def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
-    """The distinct records among those that are sorted in this order, and the counts without its columns."""
-    parts = split_between(pooled, 2 * order.lower_size, _AT_A_TIME)
+    """Return the distinct records among `pooled`, sorted in this order, and count without its columns."""
+    parts = split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)
     records = [find_distinct(pooled[some]) for some in parts]
     return records, _add_up_parts(order, records, len(parts))
 
 
 def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
-    """Return the counts without the columns of this order."""
-    parts = split_between(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
+    """Count without each of the lower columns of this order."""
+    parts = split_by_unit(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
     return _add_up_parts(order, (packed.read(some) for some in parts), len(parts))
 
 
@@ -192,7 +190,7 @@ def _add_up_parts(order: _Order, records: Iterable[DistinctRecords], parts: int)
 
 
 def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
-    """The records in the order in which the lower digits stand above the others; None if they do not fit."""
+    """Sort the records anew with the lower digits above the others; return None if they do not fit."""
     upper_size = order.code.size // order.lower_size
 
     def exchange(codes: Codes) -> Codes:
@@ -205,34 +203,34 @@ def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedD
 
 
 def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
-    """Without each of the lower columns; records that agree above all of these are all here."""
-    codes, both = _count_from_first(records.codes, order.lower_size), BothNumbers.from_records(records)
-    number, numbers = codes.dtype.type, both.numbers
-    of_GT, single = int(records.d.sum()), 0  # of GT; combinations of one SD record that were taken out
+    """Count without each of the lower columns; `records` are all that agree in the digits above these."""
+    codes, packed = _count_from_first(records.codes, order.lower_size), PackedCounts.from_records(records)
+    number, numbers = codes.dtype.type, packed.numbers
+    N_d, single = int(records.d.sum()), 0  # single: combinations of one SD record that were taken out
     counts = []
     above = codes // number(order.lower_size)
     for weight in order.code.weights[-len(order.lower) :]:
         new = first_of_run(above)
-        # Who is alone above is alone in all, and above the columns that are still lower.
-        alone = new & np.append(new[1:], True) & both.is_single(numbers)
+        # A record that is alone above is alone in all columns, and also above each column that follows.
+        alone = new & np.append(new[1:], True) & packed.is_single(numbers)
         if np.count_nonzero(alone) > _MANY * len(alone):
-            single += both.count_single_synthetic(numbers[alone])
+            single += packed.count_single_synthetic(numbers[alone])
             together = np.flatnonzero(~alone)
             codes, numbers, new = codes[together], numbers[together], new[together]
         above = codes // number(weight)
         entries = int(np.count_nonzero(new)) * weight
-        cell = both.choose_type(len(codes), entries)
+        cell = packed.choose_type(len(codes), entries)
         cells = np.cumsum(new, dtype=cell)
         cells -= cell(1)
         cells *= cell(weight)
         cells += (codes - above * number(weight)).astype(cell)
-        d, s, single_here = both.add_up(cells, numbers, entries)
-        counts.append(copy_counts(d, s, (of_GT - int(d.sum()), single + single_here)))
+        d, s, single_here = packed.add_up(cells, numbers, entries)
+        counts.append(copy_counts(d, s, (N_d - int(d.sum()), single + single_here)))
     return counts
 
 
 def _count_from_first(codes: Codes, unit: int) -> Codes:
-    """Return ascending codes counted from the first of their `unit`s on: small ones divide fast."""
+    """Subtract the start of the first code's `unit` from ascending codes: small numbers divide fast."""
     first = int(codes[0]) // unit * unit if len(codes) else 0
     largest = int(codes[-1]) - first if len(codes) else 0
     fits = largest <= np.iinfo(np.uint32).max

@@ -1,4 +1,4 @@
-"""Bands at key combinations that few records have: each record is held against every other one of its q."""
+"""Bands at key combinations of few records: each record is compared with every other one of its q."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
-_RANGE = 8  # the numbers of records of a q, and 0
+_RANGE = 8  # a q has 0 to 7 records of a table
 
 
-def count_rare_bands(of_SD: Bytes, t: Codes, band: Band, sizes: Sizes) -> BandCounts:
-    """Return the counts of `band_counts` of some q that have n records each, with nothing excluded or drawn.
+def count_rare_bands(is_synthetic: Bytes, t: Codes, band: Band, sizes: Sizes) -> BandCounts:
+    """Count as `band_counts` does, for q of n records each, with nothing excluded or drawn.
 
-    `of_SD` (shape: n, q) is 1 for the records of SD; `t`: the codes of the records.
+    `is_synthetic` is 1 for the records of SD, `t` the code of each record (shape of both: n, q).
     """
-    near = _NearRecords.among(of_SD, t, band)
+    near = _NearRecords.among(is_synthetic, t, band)
     n, d_q, s_q = len(t), near.d_q, near.s_q
     q0 = to_integer_chances(sizes.q0(np.arange(n + 2)))
     people = near.of_GT > 0
-    # A fresh sample is all of the others: one record elsewhere, and nothing is disclosed.
+    # A fresh sample is all the others: a single record outside the band, and nothing is disclosed.
     by_others = ((near.d == d_q) & people).sum(axis=0, dtype=np.uint8) * (d_q > 1)
     rest = s_q - near.s
     c0, c1, others, of_d, of_s, keys = _combine(
@@ -33,12 +33,12 @@ def count_rare_bands(of_SD: Bytes, t: Codes, band: Band, sizes: Sizes) -> BandCo
     )
     at_n = c0 * q0[0] + c1 * q0[1] - of_d * q0[of_s]
     right = int((c0 * keys)[of_s > 0].sum())
-    outside = np.where(of_SD > 0, s_q - near.after, _RANGE - 1)
+    outside = np.where(is_synthetic > 0, s_q - near.after, _RANGE - 1)
     e0, e1, without, of_d, _, in_keys = _combine(
         [_count(outside == 0), _count(outside == 1), near.fit_without_self(), d_q, s_q]
     )
     claimed_at_n = e0 * (q0[0] - q0[1]) + e1 * (q0[1] - q0[2])
-    guessed = near.guess(of_SD, without_self=False)
+    guessed = near.guess(is_synthetic, without_self=False)
     return BandCounts(
         ClaimCounts(
             int((e0 * of_d * in_keys).sum()),
@@ -62,10 +62,10 @@ def _count(marks: np.ndarray) -> Bytes:
 
 
 def _combine(numbers: list[Bytes]) -> tuple[IntArray, ...]:
-    """Return the combinations of some small numbers that occur, and in how many q each does."""
+    """Return the occurring combinations of small numbers by q, and the number of q with each."""
     code = numbers[0].astype(np.uint16)
-    for of_q in numbers[1:]:
-        code = code * np.uint16(_RANGE) + of_q
+    for number in numbers[1:]:
+        code = code * np.uint16(_RANGE) + number
     counts = np.bincount(code)
     occurring = np.flatnonzero(counts)
     return (*np.unravel_index(occurring, (_RANGE,) * len(numbers)), counts[occurring])
@@ -73,14 +73,14 @@ def _combine(numbers: list[Bytes]) -> tuple[IntArray, ...]:
 
 @dataclass(frozen=True)
 class _NearRecords:
-    """The GT and SD records, `d` and `s`, of the q of each record (shape: n, q) within its band.
+    """For each record (shape: n, q) the GT and SD records, `d` and `s`, of its q within its band.
 
-    `after`: those of its own table from it on, in order of value, that fit into one band with it.
+    `after`: records of its own table, from itself on in order of value, that fit into one band with it.
     `below_d`, `below_s`: amounts of GT and of SD below its band. `t`: places.
     """
 
     t: Codes
-    of_SD: Bytes
+    is_synthetic: Bytes
     of_GT: Bytes
     band: Band
     reach: Codes
@@ -91,47 +91,47 @@ class _NearRecords:
     below_s: Bytes
 
     @classmethod
-    def among(cls, of_SD: Bytes, t: Codes, band: Band) -> _NearRecords:
+    def among(cls, is_synthetic: Bytes, t: Codes, band: Band) -> _NearRecords:
         if not band.is_ordered:
             t = band.place.astype(t.dtype)[t]
         dtype = np.min_scalar_type(band.size)
         low, high, reach = (ends.astype(dtype)[t] for ends in (band.low, band.high, band.reach))
-        of_GT = of_SD ^ np.uint8(1)
+        of_GT = is_synthetic ^ np.uint8(1)
         amount = band.is_amount(t).view(np.uint8)
-        d, s, after, below_d, below_s = (np.zeros_like(of_SD) for _ in range(5))
+        d, s, after, below_d, below_s = (np.zeros_like(is_synthetic) for _ in range(5))
         for i in range(len(t)):
             for j in range(len(t)):
                 inside = ((t[j] >= low[i]) & (t[j] < high[i])).view(np.uint8)
                 d[i] += inside & of_GT[j]
-                s[i] += inside & of_SD[j]
-                after[i] += _fits_after(t, reach, of_SD, i, j)
+                s[i] += inside & is_synthetic[j]
+                after[i] += _fits_after(t, reach, is_synthetic, i, j)
                 below = (t[j] < low[i]).view(np.uint8) & amount[j]
                 below_d[i] += below & of_GT[j]
-                below_s[i] += below & of_SD[j]
-        return cls(t, of_SD, of_GT, band, reach, d, s, after, below_d, below_s)
+                below_s[i] += below & is_synthetic[j]
+        return cls(t, is_synthetic, of_GT, band, reach, d, s, after, below_d, below_s)
 
     @property
     def s_q(self) -> Bytes:
-        return _count(self.of_SD)
+        return _count(self.is_synthetic)
 
     @property
     def d_q(self) -> Bytes:
         return np.uint8(len(self.t)) - self.s_q
 
     def fit_without_self(self) -> Bytes:
-        """Return of how many people of each q all others of GT fit into one band."""
+        """Count, for each q, the people for whom all other GT records fit into one band."""
         d_q = self.d_q
         fit = np.zeros_like(self.t, dtype=bool)
         for j in range(len(self.t)):
             whole, but_one = self.after[j] == d_q, self.after[j] + np.uint8(1) == d_q
             for k in range(len(self.t)):
                 if k != j:
-                    has_self = _fits_after(self.t, self.reach, self.of_SD, j, k) > 0
+                    has_self = _fits_after(self.t, self.reach, self.is_synthetic, j, k) > 0
                     fit[k] |= (self.of_GT[j] > 0) & np.where(has_self, whole, but_one)
         return _count(fit & (self.of_GT > 0))
 
     def guess(self, r: Bytes, *, without_self: bool) -> DrawnGuessCounts:
-        """Count guesses of the people from the records `r` of their q: see `band_counts`."""
+        """Count guesses about people from the records `r` of their q: see `band_counts`."""
         below, within = (self.below_d, self.d) if without_self else (self.below_s, self.s)
         is_amount = self.band.is_amount(self.t)
         people = is_amount & (self.of_GT > 0)
@@ -142,12 +142,12 @@ class _NearRecords:
             int((people & (first <= middle) & (middle < end)).sum())
             for middle in ((records - 1) // 2, records // 2)
         )
-        found = self.t[people & (records > 0)]
-        people_t = np.bincount(found, minlength=self.band.size) * CHANCE_SCALE
+        guessed = self.t[people & (records > 0)]
+        people_t = np.bincount(guessed, minlength=self.band.size) * CHANCE_SCALE
         return DrawnGuessCounts(hits * (CHANCE_SCALE // 2), Grouped.from_positions(people_t))
 
 
-def _fits_after(t: Codes, reach: Codes, of_SD: Bytes, i: int, j: int) -> Bytes:
-    """Mark where record j is of the table of record i, not before it, and fits into one band with it."""
+def _fits_after(t: Codes, reach: Codes, is_synthetic: Bytes, i: int, j: int) -> Bytes:
+    """Mark where record j, of the same table as record i and not before it, fits into one band with it."""
     not_before = t[j] >= t[i] if j >= i else t[j] > t[i]
-    return (not_before & (t[j] < reach[i]) & (of_SD[j] == of_SD[i])).view(np.uint8)
+    return (not_before & (t[j] < reach[i]) & (is_synthetic[j] == is_synthetic[i])).view(np.uint8)

@@ -1,8 +1,8 @@
-"""Key combinations that few records have: each record is compared with every other one of its q.
+"""Key combinations of few records: each record is compared with every other one of its q.
 
-Where most keys are rare this is much faster than to sort the cells of each target: for so few records all
-counts fit into a byte, and the q of as many records are worked on at once. A cell is seen here as often as
-there are records in it, so a sum over cells becomes a sum over records: of d² the sum of d over GT records.
+Where most keys are rare this is much faster than sorting the cells of each target: all counts fit into a
+byte, and all q with the same number of records are counted at once. Sums over cells become sums over records:
+d² summed over cells is d summed over GT records.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from disclosure_pipeline.measures.guesses import GuessCounts
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.totals import CellTotals, KeySums, totals_of_keys
 
-_RANGE = 8  # the numbers of records of a q, and 0
-_FEWEST_OTHERS = 2  # records of a q of which one has another
+_RANGE = 8  # a q has 0 to 7 records of a table
+_FEWEST_OTHERS = 2  # GT records of a q, so that each has another
 
 
 @dataclass(frozen=True)
 class RareCells:
-    """The cells of one target at some q that have n records each, seen from each record (shape: n, q).
+    """The cells of one target at q of n records each, seen from each record (shape: n, q).
 
-    is_original, of_SD: 1 for the records of GT, of SD. d_q, s_q: records of each table a q has. t: the target
-    codes. d: for a GT record (else 0) the GT records of its cell; s: for any record the SD records of its
-    cell. by_s_q_t: the GT records by s_q and t.
+    is_original, is_synthetic: 1 for records of GT, of SD. d_q, s_q: numbers of records by q. t: target codes.
+    d: for a GT record the GT records of its cell, else 0. s: the SD records of any record's cell.
+    by_s_q_t: the GT records by s_q and t.
     """
 
     is_original: Bytes
-    of_SD: Bytes
+    is_synthetic: Bytes
     d_q: Bytes
     s_q: Bytes
     t: Codes
@@ -54,7 +54,7 @@ class RareCells:
     by_s_q_t: IntArray
 
     def count_original(self, q: IntArray) -> IntArray:
-        """Return the GT records of some of the q, by level."""
+        """Count the GT records of some of the q, by level."""
         t = self.t.take(q, axis=1)[self.is_original.take(q, axis=1) > 0]
         return np.bincount(t, minlength=self.by_s_q_t.shape[1])
 
@@ -62,9 +62,9 @@ class RareCells:
 def count_rare_baselines(
     cells: RareCells, sums: KeySums, disclosed: Bytes, sizes: Sizes, no_guess: Mask | None
 ) -> BaselineCounts:
-    """Return the counts of `baseline_counts` with nothing excluded or drawn.
+    """Count as `baseline_counts` does, with nothing excluded or drawn.
 
-    `disclosed` marks the DiSCO records. `no_guess` marks levels; None where no record has such a level.
+    `disclosed` marks the DiSCO records. `no_guess` marks levels; None if no record has such a level.
     """
     may_be = None if no_guess is None else (~no_guess).view(np.uint8).take(cells.t, mode="clip")
     guesses = count_rare_guesses(cells, may_be)
@@ -86,7 +86,7 @@ def _count_baselines(
     code = _sum(disclosed)
     for number, size in (
         (_sum(one_other_level), _RANGE),
-        ((cells.d[0] == cells.d_q).view(np.uint8), 2),  # GT records come first: whether all have one level
+        ((cells.d[0] == cells.d_q).view(np.uint8), 2),  # all GT records, which come first, have one level
         (cells.s_q, _RANGE),
     ):
         code = code * np.uint16(size) + number
@@ -122,14 +122,16 @@ def _count_baselines(
 
 
 def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCounts:
-    """Return the counts of `guesses.guess_counts`; `may_be` is 0 for records whose level is no guess, else 1.
+    """Count as `guesses.guess_counts` does; `may_be` is 0 for records whose level is no guess, else 1.
 
-    None where every level may be guessed.
+    None means that every level may be guessed.
     """
     s = cells.s if may_be is None else cells.s * may_be
     largest = s.max(axis=0)
     top = (s == largest).view(np.uint8)
-    code = (_sum(top & cells.is_original) * np.uint16(_RANGE) + _sum(top & cells.of_SD)) * np.uint16(_RANGE)
+    code = (_sum(top & cells.is_original) * np.uint16(_RANGE) + _sum(top & cells.is_synthetic)) * np.uint16(
+        _RANGE
+    )
     counts = np.bincount(code + largest)
     occurring = np.flatnonzero(counts)
     GT_top, SD_top, most = np.unravel_index(occurring, (_RANGE, _RANGE, _RANGE))
@@ -145,7 +147,7 @@ def count_rare_guesses(cells: RareCells, may_be: Bytes | None = None) -> GuessCo
 
 
 def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess: Mask | None) -> GuessCounts:
-    """Return the counts of `guesses.guess_counts_without_self`."""
+    """Count as `guesses.guess_counts_without_self` does."""
     n = len(cells.t)
     d = cells.d if may_be is None else cells.d * may_be
     largest = d.max(axis=0)
@@ -172,67 +174,67 @@ def _count_guesses_without_self(cells: RareCells, may_be: Bytes | None, no_guess
 
 
 def _sum(marks: Bytes) -> npt.NDArray[np.uint16]:
-    """Return the number of marks of each q, wide enough for the codes that are made of it."""
+    """Count the marks of each q, in a type wide enough for the codes built from them."""
     return marks.sum(axis=0, dtype=np.uint8).astype(np.uint16)
 
 
-MOST_RECORDS = 7  # of a q; their number squared is the largest sum, which fits a byte
+MOST_RECORDS = 7  # of a q; the largest sum is its square, which fits a byte
 _BITS = 3  # of a number of records
 _KINDS = 1 << (2 * _BITS + 1)  # of GT records: by DiSCO or not, d and s_q
-_NOT_GT = np.uint8(2 * _BITS + 1)  # the binary digit that marks what is no record of GT
-_SMALL_TABLE = 1 << 12  # entries of a table that is worth making for any number of records
+_NOT_GT = np.uint8(2 * _BITS + 1)  # the bit that marks records of SD
+_SMALL_TABLE = 1 << 12  # entries: worth making for any number of records
 
 
 @dataclass(frozen=True)
 class RareKeys:
-    """Some q that have n records each, in each q those of GT before those of SD.
+    """Some q of n records each, those of GT before those of SD.
 
-    `of_SD` (shape: n, q) is 1 for the records of SD, else 0; `d_q`, `s_q`: records of each table a q has.
+    `is_synthetic` is 1 for records of SD, else 0 (shape: n, q). `d_q`, `s_q`: numbers of records by q.
     """
 
-    of_SD: Bytes
+    is_synthetic: Bytes
     d_q: Bytes
     s_q: Bytes
 
     @classmethod
-    def from_marks(cls, of_SD: Bytes) -> RareKeys:
-        """Return the keys of records by their tables, as above."""
-        s_q = of_SD.sum(axis=0, dtype=np.uint8)
-        return cls(of_SD, np.uint8(len(of_SD)) - s_q, s_q)
+    def from_marks(cls, is_synthetic: Bytes) -> RareKeys:
+        """Return the keys of records marked by table."""
+        s_q = is_synthetic.sum(axis=0, dtype=np.uint8)
+        return cls(is_synthetic, np.uint8(len(is_synthetic)) - s_q, s_q)
 
     @cached_property
     def is_original(self) -> Bytes:
-        """1 for the records of GT, else 0 (shape: n, q)."""
-        return self.of_SD ^ np.uint8(1)
+        """1 for records of GT, else 0 (shape: n, q)."""
+        return self.is_synthetic ^ np.uint8(1)
 
     @cached_property
     def is_in_synthetic(self) -> Bytes:
-        """1 for the records of GT whose q is in SD, else 0 (shape: n, q)."""
+        """1 for records of GT whose q is in SD, else 0 (shape: n, q)."""
         return self.is_original & (self.s_q > 0)
 
     @cached_property
     def kinds(self) -> Bytes:
-        """s_q, and the mark of what is no record of GT (shape: n, q)."""
-        return (self.of_SD << _NOT_GT) | self.s_q
+        """s_q, with a bit that marks records of SD (shape: n, q)."""
+        return (self.is_synthetic << _NOT_GT) | self.s_q
 
     @cached_property
     def keys_by_d_q(self) -> IntArray:
         """The number of q with 0, 1, … n records of GT."""
-        return np.bincount(self.d_q, minlength=len(self.of_SD) + 1)
+        return np.bincount(self.d_q, minlength=len(self.is_synthetic) + 1)
 
     def count_keys(self) -> KeyCounts:
-        """Return counts of these q, whatever the target."""
+        """Count these q, whatever the target."""
         d_q = np.arange(len(self.keys_by_d_q))
-        return count_keys(d_q, len(self.of_SD) - d_q, self.keys_by_d_q)
+        return count_keys(d_q, len(self.is_synthetic) - d_q, self.keys_by_d_q)
 
 
 def can_be_compared(rare: RareKeys, size: int, levels: int) -> bool:
-    """Return whether `count_rare_keys` measures a target of `size` codes, `levels` of which occur.
+    """Return whether `count_rare_keys` can count a target of `size` codes, `levels` of which occur.
 
-    Not where its table of counts would be larger than the work; and not where no level is missing in some q,
-    since it does not look for the rarest one.
+    It cannot if its table of counts would be larger than the work, or if some q may have every level, as it
+    does not look for the rarest one.
     """
-    if _KINDS * size > max(rare.of_SD.size, _SMALL_TABLE):
+    if _KINDS * size > max(rare.is_synthetic.size, _SMALL_TABLE):
         return False
     in_GT = np.flatnonzero(rare.keys_by_d_q[1:]) + 1
     return not len(in_GT) or int(in_GT[0]) < levels
@@ -246,15 +248,15 @@ def count_rare_keys(
     key_levels_of: Callable[[IntArray], IntArray],
     keys: int,
 ) -> TargetCounts:
-    """Return counts of one target for which sums over key combinations are enough (`counts.can_be_summed`).
+    """Count one target for which sums over key combinations are enough (`counts.can_be_summed`).
 
-    `t` (shape: n, q): the codes of the records. `key_levels_of` gives the level of each of the `keys` in some
+    `t`: the code of each record (shape: n, q). `key_levels_of` gives the level of each of the `keys` in some
     of the q.
     """
     size = target.column.size
     d, s = _records_of_cells(rare, t)
     sums = _key_sums(rare, d, s)
-    # `totals.is_only_level`, by record: the key combination is in SD.
+    # `totals.is_only_level` by record, at key combinations that are in SD.
     disclosed = (s == rare.s_q).view(np.uint8) & rare.is_in_synthetic
     kind = disclosed << np.uint8(2 * _BITS)
     kind |= d << np.uint8(_BITS)
@@ -268,7 +270,7 @@ def count_rare_keys(
     in_both = GT_counts.sum(axis=0)
     in_both[:, 0] = 0
     rare_cells = RareCells(
-        rare.is_original, rare.of_SD, rare.d_q, rare.s_q, t, d, s, GT_counts.sum(axis=(0, 1))
+        rare.is_original, rare.is_synthetic, rare.d_q, rare.s_q, t, d, s, GT_counts.sum(axis=(0, 1))
     )
     no_guess = target.occurring_no_guess(synthesis)
     baselines = count_rare_baselines(rare_cells, sums, disclosed, target.sizes(synthesis), no_guess)
@@ -282,28 +284,30 @@ def count_rare_keys(
         smallest_share=Fraction(1 if rare.keys_by_d_q[0] == len(rare.d_q) else 0),
     )
     large = _large_cells(t, d, disclosed, target.list_cells_above, key_levels_of, keys, size)
-    bands = count_rare_bands(rare.of_SD, t, target.band, target.sizes(synthesis)) if target.band else None
+    bands = (
+        count_rare_bands(rare.is_synthetic, t, target.band, target.sizes(synthesis)) if target.band else None
+    )
     return TargetCounts(totals_of_keys(sums), cells, large, None, baselines, (), bands)
 
 
 def _records_of_cells(rare: RareKeys, t: Codes) -> tuple[Bytes, Bytes]:
-    """Count the SD records of each record's cell, and for a GT record (else 0) the GT records of its cell."""
-    d, s = rare.is_original.copy(), rare.of_SD.copy()
+    """Count the GT records of each GT record's cell (else 0), and the SD records of each record's cell."""
+    d, s = rare.is_original.copy(), rare.is_synthetic.copy()
     for apart in range(1, len(t)):
         same = (t[apart:] == t[:-apart]).view(np.uint8)
         both_of_GT = same & rare.is_original[apart:]  # GT records come first
         d[apart:] += both_of_GT
         d[:-apart] += both_of_GT
-        s[apart:] += same & rare.of_SD[:-apart]
-        same &= rare.of_SD[apart:]
+        s[apart:] += same & rare.is_synthetic[:-apart]
+        same &= rare.is_synthetic[apart:]
         s[:-apart] += same
     return d, s
 
 
 def _key_sums(rare: RareKeys, d: Bytes, s: Bytes) -> KeySums:
-    """Return the five sums, an entry for all q that have the same.
+    """Return the five sums, with one entry for all q that have the same sums.
 
-    Of n records of a table, d² adds up to n and twice the number of pairs of records with the same level.
+    The sum of d² over the cells of a q is d_q plus twice the number of pairs of records with the same level.
     """
     n = len(d)
     GT_pairs = (d.sum(axis=0, dtype=np.uint8) - rare.d_q) >> 1
@@ -337,8 +341,8 @@ def _large_cells(
     keys: int,
     targets: int,
 ) -> tuple[Grouped, ...]:
-    """Return the records of DiSCO cells of more than so many, as `pairs_in_large_cells`."""
-    if len(t) <= list_cells_above + 1:  # one record at least is of SD
+    """Count the records of DiSCO cells of more than `list_cells_above`, as `pairs_in_large_cells` does."""
+    if len(t) <= list_cells_above + 1:  # at least one record is of SD
         return (Grouped.empty(),) * keys
     large = disclosed & (d > list_cells_above)
     q = np.flatnonzero(np.bitwise_or.reduce(large, axis=0))

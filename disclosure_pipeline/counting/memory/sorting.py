@@ -1,7 +1,7 @@
-"""Counts sorted records, where there are too many cells to count them all.
+"""Counting sorted records, where a table of all possible cells would be too large.
 
-A part is what all tables hold of some ranges of key combinations. In it the records of a q stand together,
-those of GT before those of SD, and else in no order.
+A part has the records of all tables in some ranges of key combinations. The records of a q stand together,
+those of GT before those of SD, otherwise in no order.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from disclosure_pipeline.runtime.machine import run_in_threads
 
 @dataclass(frozen=True)
 class Runs:
-    """The places of the runs of equal values, in their order: where each begins, and after it the end of all.
+    """Runs of equal values, by the positions at which they begin; the last of `begins` is the end of all.
 
-    `by_length`: the numbers of the runs, the shorter ones first; the first `ends[n]` of them have n values at
-    most, for n up to the longest length that is told from longer ones.
+    `by_length`: the numbers of the runs, shorter ones first. The first `ends[n]` of them have at most n
+    values; all runs longer than the longest length distinguished come last.
     """
 
     begins: IntArray
@@ -58,7 +58,7 @@ class Runs:
 
     @classmethod
     def from_ascending(cls, ascending: npt.NDArray[Any], most: int) -> Runs:
-        """Find the runs of ascending values, one at least; lengths up to `most` are told apart.
+        """Find the runs of ascending values (at least one), and distinguish lengths up to `most`.
 
         >>> runs = Runs.from_ascending(np.array([3, 5, 5, 7, 8, 8, 8]), most=2)
         >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer().tolist()
@@ -70,31 +70,31 @@ class Runs:
         return cls(begins, np.argsort(lengths, kind="stable"), ends)
 
     def of_length(self, n: int) -> IntArray:
-        """Return the places at which runs of so many values begin, in ascending order."""
+        """Return the positions at which runs of n values begin, in ascending order."""
         return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
 
     def places_of_longer(self) -> IntArray:
-        """Return the places of values in runs longer than those told apart, in ascending order."""
+        """Return the positions of values in longer runs than those distinguished, in ascending order."""
         longer = self.by_length[self.ends[-2] :]
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins
         return np.repeat(begins, lengths) + aranges(lengths)
 
 
-_ROOMY = 2  # to count takes less than to sort, in a table of at most so many cells for each record
-_LARGEST_PART = 2  # times the records of a part are measured at once
+_ROOMY = 2  # cells for each record, up to which a table of cells is faster than sorting
+_LARGEST_PART = 2  # times the usual records of a part
 
 
 @dataclass(frozen=True)
 class PartCounts:
-    """Counts of a part, bit by bit: of the keys, and of each target. Empty where it has no records."""
+    """The counts of a part, to be added up: of the keys, and of each target. Empty if it has no records."""
 
     keys: list[KeyCounts] = field(default_factory=list)
     targets: list[list[TargetCounts]] = field(default_factory=list)
 
 
-def list_parts(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]]:
-    """List what measures each part, those of a synthesis one after the other."""
+def list_tasks(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]]:
+    """Return a task for each part of each synthesis, synthesis by synthesis."""
     return [
         partial(_measure_part, job, packed, synthesis, ranges)
         for synthesis in job.syntheses
@@ -105,16 +105,15 @@ def list_parts(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]
 def add_up_parts(
     parts: Sequence[PartCounts], syntheses: int
 ) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
-    """Return the counts of the keys and of each target, of each synthesis, from those of `list_parts`."""
+    """Add up the results of `list_tasks`: the counts of the keys and of each target, by synthesis."""
     number = len(parts) // syntheses
     by_synthesis = [parts[i * number : (i + 1) * number] for i in range(syntheses)]
     key_counts = tuple(
-        add_up([counts for part in of_synthesis for counts in part.keys]) for of_synthesis in by_synthesis
+        add_up([counts for part in own_parts for counts in part.keys]) for own_parts in by_synthesis
     )
     target_counts = [
         tuple(
-            add_up([counts for part in of_synthesis for counts in part.targets[i]])
-            for of_synthesis in by_synthesis
+            add_up([counts for part in own_parts for counts in part.targets[i]]) for own_parts in by_synthesis
         )
         for i in range(len(parts[0].targets))
     ]
@@ -122,7 +121,7 @@ def add_up_parts(
 
 
 def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
-    """Return what all syntheses disclose together, of these targets."""
+    """Count what all syntheses together disclose of the packed targets."""
 
     def measure_part(ranges: range) -> TogetherCounts:
         tables = [
@@ -136,7 +135,7 @@ def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
 
 
 def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> PartCounts:
-    """Count the records of some ranges: GT's and one SD's."""
+    """Count the records of GT and one SD in some ranges."""
     key_bit = packed.table_bit + 1
     records = np.concatenate(
         [sort_by_key(packed.in_ranges(range(i, i + 1), 0, synthesis), key_bit) for i in ranges]
@@ -159,19 +158,18 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
 
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
-    """Split sorted records into parts of about so many: a range with a frequent level can hold far more."""
+    """Split sorted records into parts of about `most`: a range with a frequent level can hold far more."""
     ends = np.unique(np.searchsorted(records, packed.first_of_key(records[most::most])))
     return [some for some in np.split(records, ends) if len(some)]
 
 
 def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> IntArray:
-    """Return the level of each key in some of the key combinations."""
     return packed.keys.levels_of(codes[positions])
 
 
 @dataclass(frozen=True)
 class _UncountedRecords:
-    """Records whose cells have to be counted for some targets, and the keys too if `with_keys`."""
+    """Records whose cells are still to be counted for some targets, and for the keys if `with_keys`."""
 
     records: Codes
     targets: Sequence[int]
@@ -181,9 +179,9 @@ class _UncountedRecords:
 def _measure_rare_keys(
     fewest: int, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
 ) -> list[_UncountedRecords]:
-    """Add the counts of the q of few records to those of the part; return what is left to count.
+    """Add the counts of the q of few records to those of the part; return the records still to be counted.
 
-    Left are also those q that have `fewest` records in all, or fewer, among those of as many records each.
+    The q of n records each also stay uncounted if they have at most `fewest` records in all.
     """
     runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
     lone = records.take(runs.of_length(1))
@@ -194,11 +192,11 @@ def _measure_rare_keys(
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
             target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
     uncounted = []
-    of_few_records: list[Codes] = []
+    too_few: list[Codes] = []
     for n in range(2, MOST_RECORDS + 1):
         some = records.take(runs.of_length(n) + np.arange(n)[:, None])
         if some.size <= fewest:
-            of_few_records.append(some.ravel())
+            too_few.append(some.ravel())
             continue
         rare = RareKeys.from_marks(packed.mark_synthetic(some))
         counts.keys.append(rare.count_keys())
@@ -207,8 +205,8 @@ def _measure_rare_keys(
             if others:
                 uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
     remaining = [records.take(runs.places_of_longer())]
-    if any(map(len, of_few_records)):
-        remaining.append(np.sort(np.concatenate(of_few_records)))
+    if any(map(len, too_few)):
+        remaining.append(np.sort(np.concatenate(too_few)))
     uncounted += [
         _UncountedRecords(some, range(len(packed.targets)), with_keys=True) for some in remaining if len(some)
     ]
@@ -218,16 +216,16 @@ def _measure_rare_keys(
 def _measure_targets_of_rare_keys(
     packed: PackedRecords, synthesis: int, rare: RareKeys, records: Codes, counts: PartCounts
 ) -> list[int]:
-    """Add the counts of those targets for which rare keys can be compared; return the other targets.
+    """Add the counts of the targets for which `rare` can be compared; return the other targets.
 
-    `records` (shape: n, q) are those of the rare keys.
+    `records` are those of the rare keys (shape: n, q).
     """
     others = []
     digits = packed.target_digits(records)
     key_levels_of = partial(_key_levels, packed, packed.q(records[0]))
     for i, (target, target_counts) in enumerate(zip(packed.targets, counts.targets, strict=True)):
         size = target.column.size
-        if can_be_compared(rare, size, target.occurring_levels(synthesis)):
+        if can_be_compared(rare, size, target.count_occurring_levels(synthesis)):
             t = packed.t(digits, i).astype(np.min_scalar_type(size), copy=False)
             target_counts.append(
                 count_rare_keys(rare, t, target, synthesis, key_levels_of, packed.keys.width)
@@ -239,11 +237,11 @@ def _measure_targets_of_rare_keys(
 
 @dataclass(frozen=True)
 class _RecordsByKey:
-    """Records of GT and one SD by their q, which are numbered from 0 (`codes`: shape of d_q and s_q)."""
+    """Records of GT and one SD by their `q`, numbered from 0; the key combination of each in `codes`."""
 
     records: Codes
     q: IntArray
-    of_SD: Bytes
+    is_synthetic: Bytes
     codes: Codes
     d_q: IntArray
     s_q: IntArray
@@ -253,22 +251,22 @@ class _RecordsByKey:
         codes = packed.q(records)
         new = first_of_run(codes)
         first = np.flatnonzero(new)
-        of_SD = packed.mark_synthetic(records)
+        is_synthetic = packed.mark_synthetic(records)
         number = run_lengths(first, len(records))
-        s_q = _sums_of_runs(of_SD, first, number)
-        return cls(records, np.cumsum(new) - 1, of_SD, codes[first], number - s_q, s_q)
+        s_q = _sums_of_runs(is_synthetic, first, number)
+        return cls(records, np.cumsum(new) - 1, is_synthetic, codes[first], number - s_q, s_q)
 
 
 def _tabulate_cells(
     job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsByKey, target: int
 ) -> FrequencyTable:
-    """Count the cells of some q and a target: by a table of all of them where it is small, else sorted."""
+    """Count the cells of the keys and a target: in a table of all possible ones, or sorted if it is large."""
     levels = packed.targets[target].column.size
     size = len(keys.codes) * levels
     dtype: Any = unsigned_type((2 * size - 1).bit_length())
     cells = keys.q.astype(dtype) * dtype(2 * levels)
     cells += packed.t(keys.records, target).astype(dtype) << 1
-    cells += keys.of_SD.astype(dtype)
+    cells += keys.is_synthetic.astype(dtype)
     occupied: Any
     if size <= min(_ROOMY * len(cells), job.limits.table):
         counts = np.bincount(cells.astype(np.intp), minlength=2 * size)
@@ -297,5 +295,5 @@ def _tabulate_cells(
 
 
 def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
-    """Return the sums of runs of values, each of so many from its first one on."""
+    """Return the sum of each run of values, given the position of its first value and their `number`."""
     return undo_cumsum(np.cumsum(values, dtype=np.int64)[first + number - 1])

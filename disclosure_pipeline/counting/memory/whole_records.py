@@ -1,4 +1,4 @@
-"""Count records of GT and of one SD that agree in all of some columns."""
+"""Counting records of GT and one SD that agree in all of some columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, count_keys
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, add, radix
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix, sum_readers
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
 from disclosure_pipeline.measures.frequency import first_of_run
@@ -19,9 +19,9 @@ from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _BITS = 64  # of the largest number
-_EXACT = 53  # binary digits of a whole number that is stored as a float
-_CELLS = 8  # of a table, for each distinct record: more are not counted by a table
-_FEW = 64  # records: most records have fewer that are equal to them
+_EXACT = 53  # bits of the whole numbers that floats hold exactly
+_CELLS = 8  # for each distinct record, up to which a table is faster than sorting
+_FEW = 64  # records: most distinct records occur less often
 
 
 @dataclass(frozen=True)
@@ -38,111 +38,111 @@ class DistinctRecords:
 
 @dataclass(frozen=True)
 class PackedDistinctRecords:
-    """Distinct records as one ascending number each: its code, and in the lower binary digits d and s."""
+    """Distinct records as one ascending number each: the code, and in the lower bits d and s."""
 
     packed: Codes
-    digits_of_d: int
-    digits_of_s: int
+    bits_of_d: int
+    bits_of_s: int
 
     @property
     def unit(self) -> int:
-        """Return by how much the number grows where the code does by one."""
-        return 1 << (self.digits_of_d + self.digits_of_s)
+        """The difference between the numbers of consecutive codes."""
+        return 1 << (self.bits_of_d + self.bits_of_s)
 
     def read(self, some: slice) -> DistinctRecords:
         """Return some of the records."""
         packed = self.packed[some]
         return DistinctRecords(
-            packed >> np.uint64(self.digits_of_d + self.digits_of_s),
-            (packed >> np.uint64(self.digits_of_s) & np.uint64((1 << self.digits_of_d) - 1)).astype(np.int64),
-            (packed & np.uint64((1 << self.digits_of_s) - 1)).astype(np.int64),
+            packed >> np.uint64(self.bits_of_d + self.bits_of_s),
+            (packed >> np.uint64(self.bits_of_s) & np.uint64((1 << self.bits_of_d) - 1)).astype(np.int64),
+            (packed & np.uint64((1 << self.bits_of_s) - 1)).astype(np.int64),
         )
 
 
 @dataclass(frozen=True)
-class BothNumbers:
-    """The d and the s of some records as one number of `digits` each, d above `digits_of_s`."""
+class PackedCounts:
+    """The d and the s of records as one number of `bits` each: s in the lowest `bits_of_s`, d above."""
 
     numbers: Codes
-    digits_of_s: int
-    digits: int
-    is_exact_as_float: bool  # the sum of all of them
+    bits_of_s: int
+    bits: int
+    has_exact_sum: bool  # as a float
 
     @classmethod
-    def from_records(cls, records: DistinctRecords) -> BothNumbers:
-        """Return the numbers of these records.
+    def from_records(cls, records: DistinctRecords) -> PackedCounts:
+        """Pack the d and the s of these records.
 
         >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
-        >>> BothNumbers.from_records(records).numbers
+        >>> PackedCounts.from_records(records).numbers
         array([5, 5, 2], dtype=uint8)
         """
-        of_GT, of_SD = (int(number.max(initial=0)).bit_length() for number in (records.d, records.s))
-        number = np.min_scalar_type((1 << (of_GT + of_SD)) - 1).type
-        numbers = (records.d.astype(number) << number(of_SD)) | records.s.astype(number)
-        of_sums = sum(int(number.sum()).bit_length() for number in (records.d, records.s))
-        return cls(numbers, of_SD, of_GT + of_SD, of_sums <= _EXACT)
+        bits_of_d, bits_of_s = (int(n.max(initial=0)).bit_length() for n in (records.d, records.s))
+        number = np.min_scalar_type((1 << (bits_of_d + bits_of_s)) - 1).type
+        numbers = (records.d.astype(number) << number(bits_of_s)) | records.s.astype(number)
+        bits_of_sums = sum(int(n.sum()).bit_length() for n in (records.d, records.s))
+        return cls(numbers, bits_of_s, bits_of_d + bits_of_s, bits_of_sums <= _EXACT)
 
     def is_single(self, numbers: Codes) -> Mask:
-        """Mark those that stand for one record of GT, or one of SD."""
+        """Mark the numbers that stand for a single record, of GT or of SD."""
         single = numbers == 1
-        if 0 < self.digits_of_s < self.digits:
-            single |= numbers == 1 << self.digits_of_s
+        if 0 < self.bits_of_s < self.bits:
+            single |= numbers == 1 << self.bits_of_s
         return single
 
     def count_single_synthetic(self, numbers: npt.NDArray[Any]) -> int:
-        """Count those that stand for one record of SD and none of GT."""
-        return int(np.count_nonzero(numbers == 1)) if self.digits_of_s else 0
+        """Count the numbers that stand for a single record of SD and none of GT."""
+        return int(np.count_nonzero(numbers == 1)) if self.bits_of_s else 0
 
     def is_tabulated(self, records: int, entries: int) -> bool:
-        """Return whether so many cells of so many records are counted by a table."""
-        return entries <= _CELLS * records and self.is_exact_as_float
+        """Return whether this number of records is counted in a table with this number of entries."""
+        return entries <= _CELLS * records and self.has_exact_sum
 
     def choose_type(self, records: int, entries: int) -> type[Any]:
-        """Return the type of cells below `entries`: the smallest in which they are sorted fast."""
+        """Return the type for cells below `entries`: the smallest in which `add_up` can sort them."""
         if self.is_tabulated(records, entries):
             return np.int64
-        return np.uint32 if max(entries - 1, 0) << self.digits < 1 << 32 else np.uint64
+        return np.uint32 if max(entries - 1, 0) << self.bits < 1 << 32 else np.uint64
 
     def add_up(self, cells: Codes, numbers: Codes, entries: int) -> tuple[IntArray, IntArray, int]:
-        """Return the d and the s of each cell of several records, those of SD alone perhaps left out.
+        """Return the d and the s of each cell of several records, and the number of cells of one SD record.
 
-        Last the number of cells that a single SD record has. `cells` are of the chosen type, and lost.
+        Cells of SD records alone may be left out. `cells` have the chosen type, and are overwritten.
         """
         if self.is_tabulated(len(cells), entries):
-            d, s = self._divide(numbers)
-            above = int(s.sum()).bit_length()  # sums fit beside each other, exact as floats
+            d, s = self._unpack(numbers)
+            above = int(s.sum()).bit_length()  # both sums fit one float exactly
             table = np.bincount(cells, (d << above) | s, entries)
             sums = table[np.flatnonzero(table > 1 << above)].astype(np.int64)
             single = int(np.count_nonzero(table == 1)) if above else 0
             return sums >> above, sums & ((1 << above) - 1), single
-        if max(entries - 1, 0) << self.digits >> _BITS:
+        if max(entries - 1, 0) << self.bits >> _BITS:
             order = np.argsort(cells)
             cells, numbers = cells[order], numbers[order]
-        else:  # sorting numbers is several times faster than sorting their places
+        else:  # sorting numbers is several times faster than argsort
             number = cells.dtype.type
-            cells <<= number(self.digits)
+            cells <<= number(self.bits)
             cells |= numbers
             cells.sort()
-            numbers = (cells & number((1 << self.digits) - 1)).astype(numbers.dtype)
-            cells >>= number(self.digits)
+            numbers = (cells & number((1 << self.bits) - 1)).astype(numbers.dtype)
+            cells >>= number(self.bits)
         new = np.append(first_of_run(cells), True)
         alone = new[:-1] & new[1:] & self.is_single(numbers)
         single = self.count_single_synthetic(numbers[alone])
         together = np.flatnonzero(~alone)
         first = np.flatnonzero(new[together])
-        d, s = self._divide(numbers[together])
+        d, s = self._unpack(numbers[together])
         if len(first):
             d, s = np.add.reduceat(d, first), np.add.reduceat(s, first)
         return d, s, single
 
-    def _divide(self, numbers: Codes) -> tuple[IntArray, IntArray]:
+    def _unpack(self, numbers: Codes) -> tuple[IntArray, IntArray]:
         number = numbers.dtype.type
-        s = numbers & number((1 << self.digits_of_s) - 1)
-        return (numbers >> number(self.digits_of_s)).astype(np.int64), s.astype(np.int64)
+        s = numbers & number((1 << self.bits_of_s) - 1)
+        return (numbers >> number(self.bits_of_s)).astype(np.int64), s.astype(np.int64)
 
 
 def find_distinct(pooled: Codes) -> DistinctRecords:
-    """Find the distinct records among some of `sort_codes`, all of those with one code; at least one.
+    """Find the distinct records among one or more of `sort_codes`; no code is split between calls.
 
     >>> records = find_distinct(np.array([2, 2, 3, 9]))
     >>> records.codes.tolist(), records.d.tolist(), records.s.tolist()
@@ -162,35 +162,33 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
 def pack(
     parts: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
 ) -> PackedDistinctRecords | None:
-    """Return records by codes up to `largest`, which `recode` makes of theirs; None where they do not fit.
-
-    Sorting numbers is several times faster than sorting their places.
+    """Sort records by the codes that `recode` returns, up to `largest`; return None if they do not fit.
 
     >>> records = DistinctRecords(np.array([1, 4]), np.array([2, 1]), np.array([0, 3]))
     >>> pack([records], lambda codes: 4 - codes, 4).read(slice(None))
     DistinctRecords(codes=array([0, 3], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
     """
-    digits_of_d, digits_of_s = (
+    bits_of_d, bits_of_s = (
         max((int(getattr(part, name).max(initial=0)) for part in parts), default=0).bit_length()
         for name in ("d", "s")
     )
-    if largest.bit_length() + digits_of_d + digits_of_s > _BITS:
+    if largest.bit_length() + bits_of_d + bits_of_s > _BITS:
         return None
     packed = np.empty(sum(map(len, parts)), dtype=np.uint64)
     end = 0
     for part in parts:
-        of_part: Codes = packed[end : end + len(part)]
-        of_part[:] = recode(part.codes)
-        of_part <<= np.uint64(digits_of_d + digits_of_s)
-        of_part |= part.d.astype(np.uint64) << np.uint64(digits_of_s)
-        of_part |= part.s.astype(np.uint64)
+        numbers: Codes = packed[end : end + len(part)]
+        numbers[:] = recode(part.codes)
+        numbers <<= np.uint64(bits_of_d + bits_of_s)
+        numbers |= part.d.astype(np.uint64) << np.uint64(bits_of_s)
+        numbers |= part.s.astype(np.uint64)
         end += len(part)
-    packed.sort()
-    return PackedDistinctRecords(packed, digits_of_d, digits_of_s)
+    packed.sort()  # several times faster than argsort
+    return PackedDistinctRecords(packed, bits_of_d, bits_of_s)
 
 
 def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
-    """Count what the keys tell, if they are all columns; records of equal numbers are counted together.
+    """Count the keys, which are all columns; records with equal d and s are counted together.
 
     >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
     >>> count_distinct([records]).uniques.in_both
@@ -208,10 +206,10 @@ def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
     return add_up([count_keys(d, s, table[numbers]), *counts])
 
 
-def split_between(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
-    """Split numbers into parts of about so many at `most`; those that are in one `unit` stay together.
+def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
+    """Split ascending numbers into parts of about `most`; those with equal `number // unit` stay together.
 
-    >>> split_between(np.array([0, 1, 2, 3]), unit=2, most=3)
+    >>> split_by_unit(np.array([0, 1, 2, 3]), unit=2, most=3)
     [slice(0, 2, None), slice(2, 4, None)]
     """
     bounds = np.arange(0, len(ascending), most)
@@ -220,15 +218,15 @@ def split_between(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
     return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
 
 
-LARGEST = 1 << 63  # a code and a binary digit for the table fit 64
-_AT_A_TIME = 1 << 17  # records, so that they fit the cache
-_TABLE = 1 << 20  # combinations that are counted by a table of all of them
+LARGEST = 1 << 63  # a code, with a bit for the table, fits 64 bits
+_AT_A_TIME = 1 << 17  # records at a time: they fit the cache
+_TABLE = 1 << 20  # combinations counted in a table of all of them
 
 
 def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
-    """Count the copies in each synthesis, by all of these columns; missing is a level."""
+    """Count the copies in each synthesis by all of these columns; missing is a level."""
     records = [len(table.stored) for table in columns[0].tables]
-    codes = radix(columns, records, LARGEST)
+    codes = build_radix(columns, records, LARGEST)
     if codes.size <= min(_TABLE, sum(records)):
         d, *by_synthesis = (_count_codes(codes, table) for table in range(len(records)))
         return [copy_counts(d, s) for s in by_synthesis]
@@ -239,12 +237,12 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
 
 
 def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] = ()) -> DisclosureCounts:
-    """Count all that keys tell of each synthesis, the keys being all of these columns.
+    """Count the keys of each synthesis, which are all of these columns.
 
-    `by_level` are the places of those by whose levels people are counted, too.
+    `by_level` are positions of keys by whose levels people are counted as well.
     """
     records = [len(table.stored) for table in columns[0].tables]
-    codes = radix(columns, records, LARGEST)
+    codes = build_radix(columns, records, LARGEST)
     keys, levels = [], []
     for synthesis in range(1, len(records)):
         parts = _find_distinct(codes, synthesis)
@@ -256,7 +254,7 @@ def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] 
 def count_levels(
     parts: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
 ) -> tuple[LevelCounts, ...]:
-    """Count people by the levels of the columns of `codes` at these places, from the distinct records."""
+    """Count people by the levels of the columns of `codes` at these places, from all distinct records."""
     if not places:
         return ()
     counts = []
@@ -272,29 +270,29 @@ def count_levels(
 
 def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:
     pooled = sort_codes(codes, synthesis)
-    return [find_distinct(pooled[some]) for some in split_between(pooled, 2, _AT_A_TIME)]
+    return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2, _AT_A_TIME)]
 
 
 def _count_codes(codes: Radix, table: int) -> IntArray:
-    """Return the number of a table's records with each code."""
+    """Count a table's records with each code."""
     readers, records = codes.readers(table, 1, np.int64), codes.records(table)
     counts = np.zeros(codes.size, dtype=np.int64)
     for start in range(0, records, _AT_A_TIME):
         stop = min(start + _AT_A_TIME, records)
-        of_records = np.empty(stop - start, dtype=np.int64)
-        add(readers, slice(start, stop), of_records)
-        counts += np.bincount(of_records, minlength=codes.size)
+        record_codes = np.empty(stop - start, dtype=np.int64)
+        sum_readers(readers, slice(start, stop), record_codes)
+        counts += np.bincount(record_codes, minlength=codes.size)
     return counts
 
 
 def sort_codes(codes: Radix, synthesis: int) -> Codes:
-    """Sort twice the code of each record of GT and a synthesis; the lowest binary digit marks SD's."""
+    """Sort twice the code of each record of GT and a synthesis; the lowest bit is 1 for SD."""
     dtype = np.uint32 if 2 * codes.size <= 1 << 32 else np.uint64
     records = [codes.records(table) for table in (0, synthesis)]
     pooled = np.empty(sum(records), dtype=dtype)
     parts = (pooled[: records[0]], pooled[records[0] :])
     for table, part in zip((0, synthesis), parts, strict=True):
-        add(codes.readers(table, 2, dtype), slice(0, len(part)), part)
+        sum_readers(codes.readers(table, 2, dtype), slice(0, len(part)), part)
     parts[1][:] += dtype(1)
     pooled.sort()
     return pooled

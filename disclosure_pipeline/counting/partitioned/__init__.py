@@ -1,1 +1,1 @@
-"""Counts files batch by batch, and spills to disk what does not fit into memory."""
+"""Counting files batch by batch; what does not fit into memory is spilled to disk."""

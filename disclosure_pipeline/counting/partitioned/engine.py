@@ -1,8 +1,8 @@
 """The engine for tables that do not fit into memory: it reads them once, batch by batch.
 
-Where the table of all cells is small, cells are counted as the batches come. Else the records are spilled in
-parts by key, and each part is counted as if it were the whole table: everything is a sum over keys. So it is
-for copies by all columns but one, in parts by those of the columns that are not left out.
+If the table of all possible cells is small, cells are counted batch by batch. Otherwise records are spilled
+in parts by key, and each part is counted like a whole table, as all counts are sums over keys. For copies by
+all columns but one, the columns that are never left out decide the part.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy as np
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     DisclosureCounts,
-    columns_of_requests,
     count_without_each,
+    gather_columns,
 )
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.partial_records import deal_columns
-from disclosure_pipeline.counting.memory.radix import Job, Limits, Numbered, Radix
+from disclosure_pipeline.counting.memory.radix import Job, Limits, Numbering, Radix
 from disclosure_pipeline.counting.partitioned.record_parts import (
     RecordParts,
-    has_orders,
-    shared_parts,
-    spill_in_parts,
+    group_requests,
+    open_record_parts,
+    supports_orders,
 )
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
 from disclosure_pipeline.measures.copies import FoundCopies
@@ -41,10 +41,10 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 @dataclass(frozen=True)
 class CellCounter:
-    """The records of each table with each key combination, and those in each cell of each target.
+    """The number of records of each table by key combination, and by cell of each target.
 
-    `by_key[table]` has an entry for each code of `keys`, `by_cell[i][table]` one for each such code * size of
-    target i + its level.
+    `by_key[table]` has an entry for each code of `keys`; `by_cell[i][table]` one for each code * size of
+    target i + target level.
     """
 
     keys: Radix
@@ -54,7 +54,7 @@ class CellCounter:
     by_cell: list[list[IntArray]]
 
     def count_batch(self, batch: CodedBatch) -> list[IntArray]:
-        """Return the records of a batch by key combination, then by the cells of each target."""
+        """Count the records of a batch by key combination, then by the cells of each target."""
         q = np.zeros(batch.records, dtype=np.int64)
         for key, weight in zip(self.request.keys, self.keys.weights, strict=True):
             q += batch.codes_of(key).astype(np.int64) * weight
@@ -66,15 +66,15 @@ class CellCounter:
         return counts
 
     def add(self, table: int, counts: Sequence[IntArray]) -> None:
-        """Add what was counted of a batch of a table."""
-        for sums, of_batch in zip([self.by_key, *self.by_cell], counts, strict=True):
-            sums[table] += of_batch
+        """Add the counts of a batch of a table."""
+        for sums, batch_counts in zip([self.by_key, *self.by_cell], counts, strict=True):
+            sums[table] += batch_counts
 
     def measure(self, limits: Limits, on_progress: OnProgress) -> DisclosureCounts:
-        """Return what the request asks for, once all batches are counted."""
+        """Return the requested counts, once all batches are counted."""
         together = self.request.together
         job = Job(self.keys, tuple(self.request.targets), self.records, limits, on_progress, together)
-        numbered = Numbered((), np.arange(self.keys.size), self.keys)
+        numbered = Numbering((), np.arange(self.keys.size), self.keys)
         measured = cell_tables.measure_cells(job, numbered, self.by_key, self.request.targets, self.by_cell)
         unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
         return DisclosureCounts(
@@ -96,8 +96,10 @@ class CellCounter:
         )
 
 
-def count_cells(request: CountRequest, records: tuple[int, ...], limits: Limits) -> CellCounter | None:
-    """Return a counter for tables of so many records; None where there are too many possible cells."""
+def _create_cell_counter(
+    request: CountRequest, records: tuple[int, ...], limits: Limits
+) -> CellCounter | None:
+    """Return a counter for tables of these sizes; None if there are too many possible cells."""
     keys = Radix(tuple(request.keys))
     largest_target = max((target.column.size for target in request.targets), default=1)
     if keys.size * largest_target > min(limits.table, sum(records)):
@@ -116,14 +118,16 @@ def count_in_parts(
     on_progress: OnProgress = ignore_progress,
     limits: Limits | None = None,
 ) -> list[DisclosureCounts]:
-    """For each request the counts of GT and all syntheses, as `memory` counts them; batches are read once.
+    """Count GT and all syntheses for each request, as `memory` does; batches are read once.
 
-    `counts` of the columns are those of the tables. A column of several requests is coded once if it is one
-    object. InputError where the disk has no room; errors of the batches come through.
+    The columns' `counts` are those of whole tables. A column object shared by several requests is coded once.
+    Raise InputError if the disk has no room; errors of the batches pass through.
     """
     limits = limits or Limits()
     count = partial(_count_in_one_pass, batches=batches, on_progress=on_progress, limits=limits)
-    return count_without_each(requests, count, partial(has_orders, records=batches.records, limits=limits))
+    return count_without_each(
+        requests, count, partial(supports_orders, records=batches.records, limits=limits)
+    )
 
 
 def _count_in_one_pass(
@@ -133,7 +137,7 @@ def _count_in_one_pass(
         return []
     total = sum(batches.records)
     threads = threads_for(total) if limits.threads is None else limits.threads
-    columns = columns_of_requests(requests)
+    columns = gather_columns(requests)
     with ExitStack() as stack:
         counters, spilled = _prepare(requests, batches.records, limits, stack)
 
@@ -146,18 +150,18 @@ def _count_in_one_pass(
         completed = 0
         for table in batches.tables:
             for records, counts in map_in_threads(batches.read(table), partial(process, table), threads):
-                for counter, of_batch in zip(counters, counts, strict=True):
-                    counter.add(table, of_batch)
+                for counter, batch_counts in zip(counters, counts, strict=True):
+                    counter.add(table, batch_counts)
                 completed += records
                 on_progress("Counting", completed, total)
         by_request = {id(counter.request): counter.measure(limits, on_progress) for counter in counters}
         without: dict[tuple[int, int], tuple[FoundCopies, ...]] = {}
         for parts in spilled:
             measured = parts.measure(limits, threads, on_progress)
-            for request, of_parts in zip(parts.counter.requests, measured, strict=True):
-                by_request.setdefault(id(request), of_parts)
-                for key, found in zip(parts.counter.left_out, of_parts.without, strict=True):
-                    without[id(request), id(key)] = found
+            for request, request_counts in zip(parts.counter.requests, measured, strict=True):
+                by_request.setdefault(id(request), request_counts)
+                for key, copies in zip(parts.counter.left_out, request_counts.without, strict=True):
+                    without[id(request), id(key)] = copies
     return [
         replace(by_request[id(request)], without=tuple(without[id(request), id(key)] for key in request.keys))
         if request.without_each
@@ -169,17 +173,17 @@ def _count_in_one_pass(
 def _prepare(
     requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
 ) -> tuple[list[CellCounter], list[RecordParts]]:
-    """Return the counters of requests for few cells, and where the records are spilled for the others."""
+    """Return the counters for requests with few cells, and for the others the parts that records spill to."""
     counters, to_spill, in_orders = [], [], list[RecordParts]()
     for request in requests:
         if request.without_each:
             orders = range(len(deal_columns(request.keys)))
-            in_orders += [spill_in_parts([request], records, limits, stack, order) for order in orders]
+            in_orders += [open_record_parts([request], records, limits, stack, order) for order in orders]
             continue
-        counter = count_cells(request, records, limits)
+        counter = _create_cell_counter(request, records, limits)
         if counter is None:
             to_spill.append(request)
         else:
             counters.append(counter)
-    groups = [spill_in_parts(group, records, limits, stack) for group in shared_parts(to_spill)]
+    groups = [open_record_parts(group, records, limits, stack) for group in group_requests(to_spill)]
     return counters, [*groups, *in_orders]

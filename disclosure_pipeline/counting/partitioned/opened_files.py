@@ -1,4 +1,4 @@
-"""Files that are read in batches, opened to be counted: in canonical form, or as they are."""
+"""The engine `partitioned` and the tables it opens: files read in batches, in canonical form or not."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     DisclosureCounts,
-    columns_of_requests,
+    gather_columns,
     sample_positions,
 )
-from disclosure_pipeline.counting.memory.engine import FramesInMemory, check_frames, code_drawn
+from disclosure_pipeline.counting.memory.engine import FramesInMemory, check_frames, code_sample
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
@@ -30,7 +30,7 @@ from disclosure_pipeline.counting.partitioned.streams import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import identifying_columns
+from disclosure_pipeline.tables.additions import find_identifying_columns
 from disclosure_pipeline.tables.alignment import code_distinct_columns
 from disclosure_pipeline.tables.coding import stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
@@ -40,11 +40,11 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.inference import canonical_distinct
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
-from disclosure_pipeline.tables.sources import Location, columns_of, is_location
+from disclosure_pipeline.tables.sources import Location, is_location, read_column_names
 
-_ORDERED_AT_ONCE = 1 << 23  # records whose values' numbers are in memory at once
+_ORDERED_AT_ONCE = 1 << 23  # records whose value numbers are in memory at once
 MOST_COMPARED = 1_000_000
-"""The number of records among which the nearest ones are looked for; drawn from larger tables."""
+"""The most records of a table to find the nearest among; larger tables are sampled."""
 
 
 @dataclass
@@ -60,14 +60,12 @@ class PartitionedEngine(Engine):
     def open(
         self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
     ) -> Iterator[OpenedTables]:
-        """Open files, which are read in batches, or frames, whose records are counted in parts."""
+        """Open files, to read them in batches, or frames, to count their records in parts."""
         if not any(map(is_location, tables)):
             yield FramesInParts(check_frames(tables, names), self.description, names=tuple(names))
             return
         if not all(map(is_location, tables)):
-            raise InputError(
-                "engine 'partitioned' takes either files or data frames: give all tables in one way."
-            )
+            raise InputError("engine 'partitioned' takes either files or data frames: do not mix them.")
         with ExitStack() as stack:
             yield _open_streams(tables, names, self.description, numeric, stack)
 
@@ -86,30 +84,30 @@ class PartitionedEngine(Engine):
 
 @dataclass(frozen=True)
 class FramesInParts(FramesInMemory):
-    """Frames whose records are counted in parts, which wait on the disk, to need less memory."""
+    """Frames whose records are counted in parts, spilled to disk to save memory."""
 
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
-        """Count the records by columns that were coded here, grouped or not."""
-        return count_in_parts(requests, batches_in_memory(columns_of_requests(requests)), on_progress)
+        """Count the records by columns coded here, grouped or not."""
+        return count_in_parts(requests, batches_in_memory(gather_columns(requests)), on_progress)
 
 
 @dataclass(frozen=True)
 class StreamedTable(TableOfValues):
-    """A table that was read in batches: `distinct` has each value that was met, as numbered in `stream`."""
+    """A table read in batches: `distinct` has the values, in the order of their numbers in `stream`."""
 
     stream: Stream | StackedStream
 
-    def some_records(self, positions: IntArray) -> pd.DataFrame:
-        """Return some records, by their positions and in the order of these."""
+    def take_records(self, positions: IntArray) -> pd.DataFrame:
+        """Return the records at these positions, in their order."""
         [records] = self.records_in_order(positions, max(1, len(positions)))
         return records
 
     def records_in_order(self, positions: IntArray, at_once: int) -> Iterator[pd.DataFrame]:
-        """Yield the records in the order of these positions, so many at once.
+        """Yield the records at these positions, in their order, `at_once` in a frame.
 
-        All batches are read for a great many of them, which wait as numbers of values.
+        All batches are read once for millions of records, which wait as value numbers.
         """
         for start in range(0, max(1, len(positions)), max(at_once, _ORDERED_AT_ONCE)):
             some = positions[start : start + max(at_once, _ORDERED_AT_ONCE)]
@@ -123,15 +121,15 @@ class StreamedTable(TableOfValues):
                 yield pd.DataFrame(columns, copy=False)
 
     def records_from(self, start: int, stop: int) -> pd.DataFrame:
-        """Return the records from a position to before another one, or to the last."""
-        return self.some_records(np.arange(start, min(stop, self.records)))
+        """Return the records from `start` to before `stop`, or to the last."""
+        return self.take_records(np.arange(start, min(stop, self.records)))
 
 
 def stream_canonical(
     location: Location, contract: Contract, stack: ExitStack, on_progress: OnProgress = ignore_progress
 ) -> StreamedTable:
-    """Read as `read_canonical` does, but in batches: every rule is about values."""
-    names = columns_of(location, contract.table, contract.dictionary)
+    """Read as `read_canonical` does, but in batches: all its rules are about distinct values."""
+    names = read_column_names(location, contract.table, contract.dictionary)
     described = [name for name in contract.dictionary if name in names]
     stream = read_stream(location, contract.table, described or names[:1], stack, on_progress)
     raw = {name: stream.distinct(name) for name in described}
@@ -140,7 +138,7 @@ def stream_canonical(
 
 
 def stack_tables(tables: Sequence[StreamedTable]) -> StreamedTable:
-    """Return several tables as one, of the columns that all of them have; no record is read or copied."""
+    """Stack tables without reading or copying records; only columns that all of them have."""
     names = names_in_all([table.distinct for table in tables])
     return StreamedTable(
         sum(table.records for table in tables),
@@ -174,7 +172,7 @@ def _open_streams(
             for stream, distinct, name in zip(streams, canonical, chosen, strict=True)
         ]
 
-    known = tuple(columns_of(location, name) for location, name in zip(locations, names, strict=True))
+    known = tuple(read_column_names(location, name) for location, name in zip(locations, names, strict=True))
     return StreamedTables(known, read, description, tuple(names))
 
 
@@ -182,8 +180,8 @@ def _open_streams(
 class StreamedTables:
     """GT (first) and its syntheses, read in batches: see `opening.OpenedTables`.
 
-    `read` gives the tables of some numbers with some columns; `columns` names all that each has. `names` are
-    the tables' in messages.
+    `read` returns the tables with these numbers and columns; `columns` are the names of all columns of each.
+    Messages call the tables by `names`.
     """
 
     columns: tuple[tuple[str, ...], ...]
@@ -194,17 +192,17 @@ class StreamedTables:
 
     @property
     def frames(self) -> None:
-        """None: the records stay where they are."""
+        """None: records are not held in memory."""
 
     @property
     def ledger(self) -> tuple[Change, ...]:
-        """Return what was changed to compare the tables."""
+        """The changes made to values so that the tables can be compared."""
         return tuple(change for table in self.tables for change in table.ledger)
 
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
-        """Return columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        """Return columns as a code for each value, over the levels of all tables, not grouped yet."""
         self.tables = tuple(self.read(range(len(self.columns)), columns, on_progress))
         distinct = {name: [table.distinct[name] for table in self.tables] for name in columns}
         return code_distinct_columns(distinct, grouping, self.names)
@@ -221,12 +219,12 @@ class StreamedTables:
         )
         return count_in_parts(requests, batches, on_progress)
 
-    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
-        return identifying_columns(columns, [table.distinct for table in self.tables])
+    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """Return each (synthesis, column) whose values identify records."""
+        return find_identifying_columns(columns, [table.distinct for table in self.tables])
 
     def only(self, tables: Sequence[int]) -> StreamedTables:
-        """Return some of the tables, in this order; what was read of them is not read again."""
+        """Return some of the tables, in this order; columns already read are not read again."""
 
         def read(
             numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress
@@ -244,8 +242,8 @@ class StreamedTables:
             tuple(self.tables[i] for i in tables) if self.tables else (),
         )
 
-    def stacked(self) -> StreamedTables:
-        """Return GT, and all the syntheses as one table, of the columns that all of them have."""
+    def stack_syntheses(self) -> StreamedTables:
+        """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
         shared = tuple(names_in_all(self.columns[1:]))
 
         def read(
@@ -260,7 +258,7 @@ class StreamedTables:
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
 
     def with_columns(self, names: Sequence[Any]) -> FramesInMemory:
-        """Read the records into memory, and give SD these columns of GT, empty."""
+        """Read the records into memory, with these GT columns added, empty in SD."""
         frames = self.sample(max(table.records for table in self.tables), 0)
         if names:
             [ground_truth] = self.read([0], names, ignore_progress)
@@ -269,20 +267,20 @@ class StreamedTables:
                 frames[0][name] = read[name]
         return FramesInMemory(tuple(frames), self.engine_description, names=self.names).with_columns(names)
 
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Return coded columns with codes of at most so many records a table, drawn by the seed."""
-        return code_drawn(self.sample(most, seed), columns)
+    def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
+        """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
+        return code_sample(self.sample(limit, seed), columns)
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return GT records' distances to the nearest ones, of at most MOST_COMPARED records a table."""
+        """Return the distances of GT records to the nearest of at most MOST_COMPARED records of a table."""
         coded = self.code_records(columns, MOST_COMPARED, seed)
         return [nearest_distances(coded, comparison) for comparison in draw(coded, seed)]
 
-    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """Return at most so many records of each table, drawn by the seed, in their order."""
+    def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
+        """Draw at most `limit` records of each table, in their order."""
         records = [table.records for table in self.tables]
-        drawn = sample_positions(records, most, seed)
+        drawn = sample_positions(records, limit, seed)
         return [
-            table.records_from(0, table.records) if positions is None else table.some_records(positions)
+            table.records_from(0, table.records) if positions is None else table.take_records(positions)
             for table, positions in zip(self.tables, drawn, strict=True)
         ]

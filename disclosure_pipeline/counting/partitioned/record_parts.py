@@ -1,7 +1,7 @@
-"""Coded records in parts by their keys, each of which is counted as if it were the whole table.
+"""Coded records in parts by their keys, each counted like a whole table.
 
-Records with equal keys lie in one part, and all counts are sums over keys: those of the parts add up. Parts
-wait in a spill file until all batches were read.
+Records with equal keys are in one part, and all counts are sums over keys, so those of the parts add up.
+Parts wait in a spill file until all batches are read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, columns_of_requests
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, gather_columns
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
@@ -31,7 +31,7 @@ from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 Records = npt.NDArray[Any]
 PartCounts = tuple[list[int], DisclosureCounts]
-"""The counts of some syntheses in a part, and which these are."""
+"""The numbers of some syntheses, and their counts in a part."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
 _HALF = np.uint64(32)
@@ -39,11 +39,12 @@ _HALF = np.uint64(32)
 
 @dataclass(frozen=True)
 class PartCounter:
-    """Counts the records of one part after the other: the codes of `columns`, in so many `tables`.
+    """Counts the records of `tables` part by part, by the codes of `columns`.
 
-    Records with equal keys are in one part, for each of the `requests`: the keys of the first decide, and
-    records that differ in them differ in the keys of all others too. `order`: records are in one part that
-    agree in all keys but those that are left out in this order (`deal_columns`); of one request.
+    For each of the `requests`, records with equal keys are in one part: the keys of the first request decide,
+    and records that differ in them also differ in the keys of every other. With an `order`, which takes a
+    single request, records are in one part if they agree in all keys that it never leaves out
+    (`deal_columns`).
     """
 
     requests: tuple[CountRequest, ...]
@@ -52,38 +53,38 @@ class PartCounter:
     order: int | None = None
 
     @classmethod
-    def of_requests(
+    def from_requests(
         cls, requests: Sequence[CountRequest], tables: int, order: int | None = None
     ) -> PartCounter:
-        """Return the counter for the columns of these requests, which can share their parts."""
-        return cls(tuple(requests), tuple(columns_of_requests(requests)), range(tables), order)
+        """Return the counter for requests that can share parts (`group_requests`)."""
+        return cls(tuple(requests), tuple(gather_columns(requests)), range(tables), order)
 
     @property
     def left_out(self) -> list[CodedColumn]:
-        """The keys that are left out in this order, one at a time; none without an order."""
+        """The keys left out one at a time in this order; none without an order."""
         keys = self.requests[0].keys
         dealt = () if self.order is None else deal_columns(keys)[self.order]
         return [key for key in keys if any(key is column for column in dealt)]
 
     @property
     def deciding(self) -> list[CodedColumn]:
-        """The columns that decide in which part a record is."""
+        """The keys that decide a record's part."""
         left_out = set(map(id, self.left_out))
         return [key for key in self.requests[0].keys if id(key) not in left_out]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of a record: a field for the code of each column, and for one more, that of no level."""
+        """The type of a record: a field for each column, wide enough for its codes and one for no level."""
         return np.dtype(
             [(f"{number}", np.min_scalar_type(column.size)) for number, column in enumerate(self.columns)]
         )
 
     def field(self, column: CodedColumn) -> str:
-        """Return the field of the records that holds the codes of a column."""
+        """Return the name of the field with the codes of a column."""
         return f"{next(i for i, counted in enumerate(self.columns) if counted is column)}"
 
     def find_parts(self, codes_of: Callable[[CodedColumn], Codes], parts: int) -> IntArray:
-        """Return the part of each record: one and the same for all that agree in what decides."""
+        """Return the part of each record, the same for all that agree in the deciding keys."""
         keys = [codes_of(key) for key in self.deciding]
         mixed = np.zeros(len(keys[0]), dtype=np.uint64)
         for codes in keys:
@@ -94,12 +95,12 @@ class PartCounter:
         return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
 
     def count(self, records: Sequence[Records], limits: Limits) -> list[list[PartCounts]]:
-        """For each request the counts in a part, of some syntheses at a time; none of those without a record.
+        """Count a part for each request, from the `records` that each table has in it.
 
-        `records` are those of each table in the part.
+        Only syntheses for which GT or the synthesis itself has records are counted.
         """
         present = [synthesis for synthesis in self.tables[1:] if len(records[0]) or len(records[synthesis])]
-        # With GT every synthesis can be measured; without it only those that have records.
+        # With GT records every synthesis can be measured, without them only those that have records.
         together = [present] if len(records[0]) else [[synthesis] for synthesis in present]
         return [
             [
@@ -120,18 +121,20 @@ class PartCounter:
 
         keys = [in_part(key) for key in request.keys]
         if self.order is not None:
-            return count_records(keys, () if self.order else request.by_level, self.order).as_found()
+            return count_records(
+                keys, () if self.order else request.by_level, self.order
+            ).to_disclosure_counts()
         if request.by_level:
             return count_whole_records(keys, request.by_level)
         targets = [replace(target, column=in_part(target.column)) for target in request.targets]
-        # Of a part without a GT record nothing is disclosed; its syntheses are counted one by one.
+        # A part without GT records discloses nothing; its syntheses are counted one by one.
         together = request.together and len(records[0]) > 0
         return count_in_memory(keys, targets, limits=limits, together=together)
 
     def pairs_of_key(
         self, records: Records, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn]
     ) -> tuple[tuple[Grouped, ...], ...]:
-        """For each target and key the GT records by level of the key * size of the target + target level.
+        """Count GT records by level of the key * size of the target + target level, for each target and key.
 
         `records` are those of GT in a part.
         """
@@ -140,81 +143,81 @@ class PartCounter:
         pairs = []
         for target in targets:
             t, size = records[self.field(target)].astype(np.int64), target.size
-            pairs.append(tuple(Grouped.sum_by_group(of_key * size + t, ones) for of_key in levels))
+            pairs.append(tuple(Grouped.sum_by_group(key_levels * size + t, ones) for key_levels in levels))
         return tuple(pairs)
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
-    """Return some records of a table; `counts` stay those of all, which say what levels there are."""
+    """Return a column of some records of a table; `counts` stay those of the whole table, with all levels."""
     return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
 
 
-_WAITING = 8  # parts whose counts are added up at once: by group they take megabytes each
+_WAITING = 8  # parts whose counts are added up at once: each takes megabytes
 
 
 @dataclass
 class RunningSum:
-    """A sum of counts that come one after the other, few of which are held at a time."""
+    """A sum of counts that arrive one by one and are added up a few at a time."""
 
     waiting: list[Any] = field(default_factory=list)
 
     def add(self, counts: Any) -> None:
-        """Add the counts of one more part."""
+        """Add the counts of a part."""
         self.waiting.append(counts)
         if len(self.waiting) == _WAITING:
             self.waiting = [self.result()]
 
     def result(self) -> Any:
-        """Return the sum of all that was added."""
+        """Return the sum of all counts added so far."""
         return add_up(self.waiting)
 
 
 @dataclass
 class PartSums:
-    """The sums of the parts that were counted so far, of each synthesis and of all together."""
+    """The sums of the parts counted so far, for each synthesis and for all together."""
 
     request: CountRequest
-    of_syntheses: dict[int, RunningSum] = field(default_factory=lambda: defaultdict(RunningSum))
+    by_synthesis: dict[int, RunningSum] = field(default_factory=lambda: defaultdict(RunningSum))
     together: RunningSum = field(default_factory=RunningSum)
 
     def add(self, counted: Sequence[PartCounts]) -> None:
-        """Add the counts of one more part."""
+        """Add the counts of a part."""
         for syntheses, counts in counted:
             for i, synthesis in enumerate(syntheses):
-                targets = tuple(of_target[i] for of_target in counts.targets)
+                targets = tuple(target_counts[i] for target_counts in counts.targets)
                 levels = counts.levels[i] if counts.levels else ()
-                without = tuple(of_set[i] for of_set in counts.without)
-                self.of_syntheses[synthesis].add((counts.keys[i], targets, levels, without))
+                without = tuple(copies[i] for copies in counts.without)
+                self.by_synthesis[synthesis].add((counts.keys[i], targets, levels, without))
             if counts.together:
                 self.together.add(counts.together)
 
     def counts(self, count_pairs: Callable[[list[int]], Sequence[tuple[Grouped, ...]]]) -> DisclosureCounts:
-        """Return what the request asks for, once all parts are counted.
+        """Return the requested counts, once all parts are counted.
 
-        `count_pairs` is asked for the pairs of those targets, by number, that have large cells.
+        `count_pairs` counts the pairs of targets, given by number: of those with large cells.
         """
         request = self.request
-        of_syntheses = [self.of_syntheses[i].result() for i in sorted(self.of_syntheses)]
-        by_target = tuple(zip(*(targets for _, targets, *_ in of_syntheses), strict=True))
-        listed = [t for t, of_target in enumerate(by_target) if any(c.has_large_cells for c in of_target)]
+        results = [self.by_synthesis[i].result() for i in sorted(self.by_synthesis)]
+        by_target = tuple(zip(*(targets for _, targets, *_ in results), strict=True))
+        listed = [t for t, counts in enumerate(by_target) if any(c.has_large_cells for c in counts)]
         pairs_of_target = dict(zip(listed, count_pairs(listed) if listed else [], strict=True))
         return DisclosureCounts(
-            tuple(keys for keys, *_ in of_syntheses),
+            tuple(keys for keys, *_ in results),
             by_target,
             tuple(pairs_of_target.get(t, ()) for t in range(len(request.targets))),
             self.together.result() if request.together else None,
-            tuple(levels for _, _, levels, _ in of_syntheses) if request.by_level else (),
-            tuple(zip(*(without for *_, without in of_syntheses), strict=True)),
+            tuple(levels for _, _, levels, _ in results) if request.by_level else (),
+            tuple(zip(*(without for *_, without in results), strict=True)),
         )
 
 
-_EVEN = 16  # combinations for each part: some are frequent
-_SMALLEST_CHUNK = 1 << 15  # bytes: of 10 billion records in each table they wait in 0.6 GB at most
+_EVEN = 16  # combinations for each part: with fewer, frequent ones make parts uneven
+_SMALLEST_CHUNK = 1 << 15  # bytes; with 10 billion records in each table, at most 0.6 GB wait
 
 
 @dataclass(frozen=True)
 class RecordParts:
-    """Spilled records, in so many `parts` of each table, and who counts them."""
+    """The spilled records of each table, in a number of `parts`, and the counter for them."""
 
     counter: PartCounter
     parts: int
@@ -234,38 +237,38 @@ class RecordParts:
                 self.spill_file.add((i, table), records[start:end])
 
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
-        """Return what the requests ask for, once all batches are spilled."""
+        """Return the counts for each request, once all batches are spilled."""
         sums = [PartSums(request) for request in self.counter.requests]
         work = partial(_measure_part, self, replace(limits, threads=0))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
-            for of_request, of_part in zip(sums, counts, strict=True):
-                of_request.add(of_part)
+            for request_sums, part_counts in zip(sums, counts, strict=True):
+                request_sums.add(part_counts)
             on_progress("Measuring", completed, self.parts)
         return [
-            of_request.counts(partial(_pairs_of_key, self, of_request.request, threads))
-            for of_request in sums
+            request_sums.counts(partial(_pairs_of_key, self, request_sums.request, threads))
+            for request_sums in sums
         ]
 
 
-def spill_in_parts(
+def open_record_parts(
     requests: Sequence[CountRequest],
     records: tuple[int, ...],
     limits: Limits,
     stack: ExitStack,
     order: int | None = None,
 ) -> RecordParts:
-    """Return where records of tables of these sizes are spilled until the stack ends.
+    """Open a spill file, until the stack closes, for the records of tables of these sizes.
 
-    The keys of every request determine those of the first: see `shared_parts`. With an `order` it is one
-    request. InputError where the disk has no room.
+    The requests can share parts (`group_requests`); an `order` takes a single one. Raise InputError if the
+    disk has no room.
     """
-    counter = PartCounter.of_requests(requests, len(records), order)
+    counter = PartCounter.from_requests(requests, len(records), order)
     spill_file = stack.enter_context(open_spill_file(counter.dtype, sum(records), _SMALLEST_CHUNK))
     return RecordParts(counter, _count_parts(records, limits), spill_file)
 
 
-def has_orders(request: CountRequest, records: tuple[int, ...], limits: Limits) -> bool:
-    """True if the records are spilled, and part evenly by the columns that an order does not leave out."""
+def supports_orders(request: CountRequest, records: tuple[int, ...], limits: Limits) -> bool:
+    """Return whether records are spilled, and evenly by the columns that each order never leaves out."""
     combinations = prod(column.size for column in request.keys)
     fewest = _EVEN * _count_parts(records, limits)
     return combinations > min(limits.table, sum(records)) and all(
@@ -278,8 +281,8 @@ def _count_parts(records: tuple[int, ...], limits: Limits) -> int:
     return max(1, -(-sum(records) // limits.spill_part))
 
 
-def shared_parts(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
-    """Return the requests in groups that can share their parts: their keys determine those of the first."""
+def group_requests(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
+    """Group requests that can share parts: the keys of each determine those of the group's first."""
     groups: list[list[CountRequest]] = []
     for request in sorted(requests, key=lambda request: len(request.keys)):
         for group in groups:
@@ -292,7 +295,7 @@ def shared_parts(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
 
 
 def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
-    """Return whether a record's code in `finer` says that in `coarser`: the same column, or grouped."""
+    """Return whether a record's code in `finer` determines that in `coarser`: the same column, or grouped."""
     if finer is coarser:
         return True
     coarser_code = np.full(finer.size, -1, dtype=np.int64)
@@ -307,7 +310,6 @@ def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
 
 
 def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[PartCounts]]:
-    """For each request the counts in a part: see `PartCounter.count`."""
     records = [parts.spill_file.read((part, table)) for table in parts.counter.tables]
     return parts.counter.count(records, limits)
 
@@ -315,7 +317,7 @@ def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[Pa
 def _pairs_of_key(
     parts: RecordParts, request: CountRequest, threads: int, targets: Sequence[int]
 ) -> Sequence[tuple[Grouped, ...]]:
-    """Return the pairs of some targets, by number, in all parts: see `PartCounter.pairs_of_key`."""
+    """Count the pairs of these targets, given by number, in all parts: see `PartCounter.pairs_of_key`."""
     columns = [request.targets[t].column for t in targets]
 
     def pairs_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:

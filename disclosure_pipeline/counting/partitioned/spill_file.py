@@ -1,7 +1,7 @@
-"""Records that do not fit into memory, on disk until they are read again, part by part.
+"""Records that do not fit into memory, on disk until they are read again part by part.
 
-They are those of the ground truth. So each chunk is encrypted and sealed with a key that only this process
-has, in a file that has no name: whatever ends the process, nothing that can be read is left.
+They include GT records. So each chunk is encrypted and sealed with a key that only this process has, in a
+file without a name: however the process ends, nothing readable is left.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NONCE, _TAG = 12, 16  # bytes
 
 @dataclass(frozen=True)
 class SpillFile:
-    """A file of sealed chunks; `chunks[part]` holds place and size of each chunk of a part in turn.
+    """A file of sealed chunks; `chunks[part]` alternates the positions and sizes of a part's chunks.
 
-    Records wait in memory until there are `smallest_chunk` bytes of their part: else the chunks of many
-    parts would be as many as the parts times the batches, and each of them tiny.
+    Records wait in memory until their part has `smallest_chunk` bytes: otherwise every batch would write a
+    tiny chunk for each of many parts.
     """
 
     file: IO[bytes]
@@ -44,7 +44,7 @@ class SpillFile:
     lock: Lock = field(default_factory=Lock)
 
     def add(self, part: Any, records: Records) -> None:
-        """Append some records to a part. DisclosurePipelineError where the disk is full."""
+        """Append records to a part. Raise DisclosurePipelineError if the disk is full."""
         chunk = records.tobytes()
         with self.lock:
             if len(chunk) < self.smallest_chunk:
@@ -54,7 +54,7 @@ class SpillFile:
                     return
                 chunk = bytes(self.waiting.pop(part))
             place = self.file.seek(0, os.SEEK_END)
-            self.file.truncate(place + len(chunk) + _TAG)  # the place is taken
+            self.file.truncate(place + len(chunk) + _TAG)  # reserves the place
             self.chunks.setdefault(part, array("q")).extend((place, len(chunk) + _TAG))
         sealed = self.cipher.encrypt(place.to_bytes(_NONCE, "big"), chunk, None)
         try:
@@ -63,12 +63,12 @@ class SpillFile:
             written = 0
         if written != len(sealed):
             raise DisclosurePipelineError(
-                f"The disk of {tempfile.gettempdir()!r} is full, or cannot be written: set TMPDIR to a "
-                "folder with room."
+                f"The disk of {tempfile.gettempdir()!r} is full or cannot be written: set TMPDIR to a folder "
+                "with enough space."
             )
 
     def read(self, part: Any) -> Records:
-        """Return all records of a part. DisclosurePipelineError where a chunk is not what was written."""
+        """Return all records of a part. Raise DisclosurePipelineError if a chunk was changed."""
         chunks = self.chunks.get(part, array("q"))
         places, sizes = chunks[::2], chunks[1::2]
         waiting = np.frombuffer(self.waiting.get(part, b""), dtype=self.dtype)
@@ -92,15 +92,16 @@ class SpillFile:
         except (InvalidTag, OSError, ValueError):
             pass
         raise DisclosurePipelineError(
-            f"What was spilled to {tempfile.gettempdir()!r} cannot be read again: its disk is damaged."
+            f"The records spilled to {tempfile.gettempdir()!r} cannot be read back: they were changed, or "
+            "the disk is damaged."
         )
 
 
 @contextmanager
 def open_spill_file(dtype: np.dtype[Any], records: int, smallest_chunk: int = 0) -> Iterator[SpillFile]:
-    """Return a file for so many records in the folder for temporary files; it is gone after the block.
+    """Open a file for this number of records in the folder for temporary files, until the block ends.
 
-    InputError where there is no room for them.
+    Raise InputError if they do not fit on the disk.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -109,7 +110,7 @@ def open_spill_file(dtype: np.dtype[Any], records: int, smallest_chunk: int = 0)
     if free < needed:
         raise InputError(
             f"{needed / 1e9:.1f} GB are needed in {folder!r}, which has {free / 1e9:.1f}: set TMPDIR to a "
-            "folder with room."
+            "folder with enough space."
         )
     with tempfile.TemporaryFile() as file:
         yield SpillFile(file, AESGCM(AESGCM.generate_key(_KEY_BITS)), dtype, smallest_chunk)

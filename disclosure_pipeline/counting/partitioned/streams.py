@@ -1,6 +1,6 @@
-"""Tables that are read once, batch by batch: their values, and which of them each record has.
+"""Tables read once, batch by batch: the values of their columns, numbered, and each record's value numbers.
 
-The numbers of the records' values are put on disk, sealed, and read from there as often as the records are
+The numbers of the records' values are spilled to disk, sealed, and read from there whenever the records are
 counted: the table itself is not read again.
 """
 
@@ -41,8 +41,8 @@ _RECORDS = 1 << 20  # of a batch
 class Batches:
     """The records of some tables (GT first), which can be read any number of times.
 
-    `records` are their numbers of records. `read(table)` gives the batches of a table. `code(table, batch,
-    column)` gives the codes of a column for the records of a batch; only that is called on threads.
+    `records` are the numbers of records. `read(table)` returns the batches of a table. `code(table, batch,
+    column)` returns the codes of a column in a batch; only this is called in threads.
     """
 
     records: tuple[int, ...]
@@ -57,24 +57,24 @@ class Batches:
 
 @dataclass(frozen=True)
 class CodedBatch:
-    """The codes of a batch's records: of each column as many as it has `records`."""
+    """The codes of a batch's records, by the identity of the column."""
 
     records: int
     codes: Mapping[int, Codes]
 
     def codes_of(self, column: CodedColumn) -> Codes:
-        """Return the codes of a column."""
+        """Return the codes of a column, one for each record."""
         return self.codes[id(column)]
 
 
 def code_batch(batches: Batches, columns: Sequence[CodedColumn], table: int, batch: Any) -> CodedBatch:
-    """Return a batch of a table, coded by each of the columns once."""
+    """Code a batch of a table by each of the columns."""
     codes = {id(column): batches.code(table, batch, column) for column in columns}
     return CodedBatch(len(next(iter(codes.values()))), codes)
 
 
 def batches_in_memory(columns: Sequence[CodedColumn], records: int = _RECORDS) -> Batches:
-    """Return the batches, of so many records, of columns that are in memory."""
+    """Return batches of this number of records from columns in memory."""
     sizes = tuple(len(table.stored) for table in columns[0].tables)
     readers = {
         (table, id(column)): column.reader(table, np.arange(column.size))
@@ -90,7 +90,7 @@ def batches_in_memory(columns: Sequence[CodedColumn], records: int = _RECORDS) -
 
 @dataclass
 class SeenValues:
-    """The values of one column that were met in the batches so far; each has a number.
+    """The values of one column in the batches read so far, numbered.
 
     `by_type`: Arrow type -> the values of that type, and their numbers. `counts`: records by number.
     """
@@ -100,7 +100,7 @@ class SeenValues:
     missing: int = 0
 
     def add(self, batch: _EncodedColumn) -> IntArray:
-        """Count the records of a batch; the number of each one's value, -1 where it is missing."""
+        """Count the records of a batch, and return the number of each one's value, -1 for missing."""
         counts = np.bincount(batch.codes + 1, minlength=len(batch.values) + 1)
         occurs = counts[1:] > 0
         self.missing += int(counts[0] + counts[1:][occurs & batch.empty].sum())
@@ -122,7 +122,7 @@ class SeenValues:
         return number_of_value[batch.codes]
 
     def _numbers_of(self, values: Any) -> IntArray:
-        """Return the number of each value, -1 where it was not seen yet."""
+        """Return the number of each value, -1 for a new one."""
         known, numbers = self.by_type.get(values.type, (None, np.empty(0, dtype=np.int64)))
         if known is None:
             return np.full(len(values), -1)
@@ -142,7 +142,7 @@ class SeenValues:
 
 @dataclass(frozen=True)
 class _EncodedColumn:
-    """A column of a batch: `codes` (-1 is missing) are positions in `values`; `empty` marks missing ones."""
+    """A column of a batch: `codes` are positions in `values` (-1: missing); `empty` marks missing values."""
 
     codes: IntArray
     values: Any
@@ -158,16 +158,16 @@ def _encode_column(column: Any, name: str, table: str) -> _EncodedColumn:
     array = dictionary_encode(array, name, table)
     values = array.dictionary
     empty = values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy(zero_copy_only=False)
-    # A file may index its dictionary by bytes, which have no room for -1, or none above the last index.
+    # A file may index its dictionary by bytes, which have no value left for missing.
     indices = array.indices.cast(pa.int32()).fill_null(-1)
     return _EncodedColumn(indices.to_numpy(zero_copy_only=False), values, empty)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A table of `records` that was read: the values of its columns, and the numbers of its records' values.
+    """A table that was read: the values `seen` in its columns, and the numbers of its records' values.
 
-    `numbers` has a part for each batch and column, of whole numbers of the type `types` names. `ends`: the
+    `numbers` has a part for each batch and column, of the integer type in `types`. `ends`: the number of
     records up to the end of each batch.
     """
 
@@ -191,25 +191,25 @@ class Stream:
         """Return the values of a column."""
         return self.seen[column].distinct(column, self.name)
 
-    def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
-        """Return each record's code in a batch; `of_number` has one for each number, and last for missing."""
+    def codes(self, column: str, batch: int, code_by_number: IntArray) -> IntArray:
+        """Return each record's code in a batch; `code_by_number` ends with the code of missing."""
         numbers = self.numbers.read((batch, column)).view(self.types[batch, column])
-        return of_number[numbers]
+        return code_by_number[numbers]
 
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
-        """Number the value of each column (-1: missing) in some records, whose positions ascend."""
+        """Return the value numbers (-1: missing) of each column, of records whose positions ascend."""
         numbers: dict[str, IntArray] = {
             column: np.empty(len(positions), dtype=smallest_code_type(len(seen.counts)))
             for column, seen in self.seen.items()
         }
         bounds = np.searchsorted(positions, [0, *self.ends])
         for batch, (first, last) in enumerate(pairwise(bounds.tolist())):
-            if first == last:  # reading it would cost as much as if all were wanted
+            if first == last:  # no need to read the whole batch
                 continue
-            of_batch = positions[first:last] - (self.ends[batch - 1] if batch else 0)
-            for column, of_column in numbers.items():
+            in_batch = positions[first:last] - (self.ends[batch - 1] if batch else 0)
+            for column, column_numbers in numbers.items():
                 stored = self.numbers.read((batch, column)).view(self.types[batch, column])
-                of_column[first:last] = stored[of_batch]
+                column_numbers[first:last] = stored[in_batch]
         return numbers
 
 
@@ -220,9 +220,9 @@ def read_stream(
     stack: ExitStack,
     on_progress: OnProgress = ignore_progress,
 ) -> Stream:
-    """Read the columns of a table. `name` is the table's in messages; what is on disk is gone with the stack.
+    """Read columns of a table, which messages call `name`; what is spilled is gone when the stack closes.
 
-    InputError as `sources.read_raw`, and where a column holds values of several kinds.
+    Raise InputError as `sources.read_raw` does, and if a column holds values of several kinds.
     """
 
     def encode(batch: dict[str, Any]) -> tuple[int, dict[str, _EncodedColumn]]:
@@ -235,8 +235,8 @@ def read_stream(
         return stream
     batches = map_in_threads(read_batches(location, name, columns), encode, count_cores())
     for batch, (rows, encoded) in enumerate(batches):
-        for column, of_column in encoded.items():
-            value_numbers = stream.seen[column].add(of_column)
+        for column, encoded_column in encoded.items():
+            value_numbers = stream.seen[column].add(encoded_column)
             stream.types[batch, column] = value_numbers.dtype
             numbers.add((batch, column), value_numbers.view(np.uint8))
         stream.ends.append(stream.records + rows)
@@ -246,10 +246,10 @@ def read_stream(
 
 @dataclass(frozen=True)
 class StackedStream:
-    """A `Stream` of all records of `streams` in their order.
+    """A `Stream` of all records of `streams`, in their order.
 
-    `values`: column -> the number of values of each stream. The values of the second are numbered from where
-    those of the first end, and so on.
+    `values`: column -> the number of values of each stream. The numbers of a stream's values follow those of
+    the stream before it.
     """
 
     streams: Sequence[Stream | StackedStream]
@@ -257,37 +257,37 @@ class StackedStream:
 
     @property
     def records(self) -> int:
-        """The number of records of all."""
+        """The number of records of all streams."""
         return sum(stream.records for stream in self.streams)
 
     @property
     def batches(self) -> range:
-        """The numbers of the batches of all."""
+        """The numbers of the batches of all streams."""
         return range(sum(len(stream.batches) for stream in self.streams))
 
-    def codes(self, column: str, batch: int, of_number: IntArray) -> IntArray:
-        """Return each record's code in a batch; `of_number` has one for each number, and last for missing."""
+    def codes(self, column: str, batch: int, code_by_number: IntArray) -> IntArray:
+        """Return each record's code in a batch; `code_by_number` ends with the code of missing."""
         position, own_batch = self._find(batch)
         first = sum(self.values[column][:position])
-        own = of_number[first : first + self.values[column][position]]
-        return self.streams[position].codes(column, own_batch, np.append(own, of_number[-1]))
+        own = code_by_number[first : first + self.values[column][position]]
+        return self.streams[position].codes(column, own_batch, np.append(own, code_by_number[-1]))
 
     def value_numbers(self, positions: IntArray) -> dict[str, IntArray]:
-        """Number the value of each column (-1: missing) in some records, whose positions ascend."""
+        """Return the value numbers (-1: missing) of each column, of records whose positions ascend."""
         parts: dict[str, list[IntArray]] = {column: [] for column in self.values}
         start = 0
         for position, stream in enumerate(self.streams):
             first, last = np.searchsorted(positions, [start, start + stream.records])
             numbers = stream.value_numbers(positions[first:last] - start)
-            for column, of_column in parts.items():
+            for column, column_parts in parts.items():
                 before = sum(self.values[column][:position])
                 own = numbers[column].astype(np.int64)
-                of_column.append(np.where(own < 0, -1, own + before))
+                column_parts.append(np.where(own < 0, -1, own + before))
             start += stream.records
-        return {column: np.concatenate(of_column) for column, of_column in parts.items()}
+        return {column: np.concatenate(column_parts) for column, column_parts in parts.items()}
 
     def _find(self, batch: int) -> tuple[int, int]:
-        """Return the stream that a batch is of, and its number there."""
+        """Return the position of the batch's stream, and its number there."""
         for position, stream in enumerate(self.streams):
             if batch < len(stream.batches):
                 return position, batch

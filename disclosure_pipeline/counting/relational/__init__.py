@@ -1,1 +1,1 @@
-"""Counts the tables of a database where they are, by expressions of Ibis."""
+"""Counting tables where they are, in a database, by Ibis expressions."""

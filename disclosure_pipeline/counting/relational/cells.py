@@ -1,9 +1,9 @@
-"""The counts of coded records as expressions of Ibis: integers, never a quotient.
+"""The counts of coded records as Ibis expressions: integers, never quotients.
 
-Keys are rows (q0, …, k0, k1, …): the records of each table that have a key combination. Cells are rows
-(q0, …, t, n0, n1, …): those that have a key combination and a target level. What is counted at a key
-combination depends on its cells, and on those of its key levels that an exclusion names: key combinations
-with equal cells form a class, and one of each class is counted for all of them.
+Keys are rows (q0, …, k0, k1, …): a key combination and the number of each table's records with it. Cells are
+rows (q0, …, t, n0, n1, …): the same for a key combination and a target level. The counts of a key combination
+depend only on its cells and on the key levels that exclusions name: combinations that share these form a
+class, of which only one is counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from disclosure_pipeline.measures.totals import is_only_level
 
 
 def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> Any:
-    """Return the cells that GT has and whose GT records are not excluded."""
+    """Return the cells of GT whose records are not excluded."""
     t, d = as_int64(cells["t"]), as_int64(cells["n0"])
     excluded = [t == int64(level) for level in exclusions.target_levels]
     if exclusions.missing_target is not None:
@@ -49,9 +49,9 @@ def _has_level(cells: Any, digits: Digits, level: int) -> Any:
 
 @dataclass(frozen=True)
 class Packing:
-    """A cell as one number: from the highest digit its SD records, its level, and its GT records.
+    """A cell as one number: from the highest bit down its SD records, its level, and its GT records.
 
-    Levels count downwards, so that of cells with as many SD records the first level makes the largest number.
+    Levels count downwards, so that among cells with equal SD records the first level has the largest number.
     `targets` is the number of codes of the target; no cell has more than `most` GT records.
     """
 
@@ -60,30 +60,30 @@ class Packing:
 
     @property
     def d_bits(self) -> int:
-        """The bits of the GT records."""
+        """The number of bits for the GT records."""
         return self.most.bit_length()
 
     @property
     def bits(self) -> int:
-        """The bits of the GT records and of the level."""
+        """The number of bits for the GT records and the level."""
         return self.d_bits + self.targets.bit_length()
 
     def unpack(self, cells: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """GT records, SD records and level of some cells."""
+        """Return the GT records, SD records and level of cells."""
         t = self.targets - ((cells >> self.d_bits) & ((1 << (self.bits - self.d_bits)) - 1))
         return cells & ((1 << self.d_bits) - 1), cells >> self.bits, t
 
 
 def count_key_combinations(records: Any, tables: int) -> Any:
-    """Return the keys: rows (q0, …, k0, k1, …), each key combination with the records of each table."""
+    """Count each table's records by key combination: rows (q0, …, k0, k1, …)."""
     counts = {f"k{i}": count_rows(records, records["i"] == i) for i in range(tables)}
     return records.group_by(word_columns(records)).aggregate(**counts)
 
 
 def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
-    """Return the keys by some of their digits only: rows (q0, …, k0, k1, …) as `count_key_combinations`."""
-    words = sorted({of_key.word for of_key in digits})
-    masks = {word: sum(of_key.mask for of_key in digits if of_key.word == word) for word in words}
+    """Merge the rows of `count_key_combinations` that agree in these digits: rows (q0, …, k0, k1, …)."""
+    words = sorted({place.word for place in digits})
+    masks = {word: sum(place.mask for place in digits if place.word == word) for word in words}
     counts = [f"k{i}" for i in range(tables)]
     rows = keys.select(*counts, **{f"q{word}": keys[f"q{word}"] & int64(masks[word]) for word in words})
     sums = {name: as_int64(rows[name].sum()) for name in counts}
@@ -91,14 +91,14 @@ def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
 
 
 def count_keys_by_size(keys: Any, synthesis: int) -> Any:
-    """Return how many key combinations have so many records: rows (d_q, s_q, keys)."""
+    """Count the key combinations by their numbers of records: rows (d_q, s_q, keys)."""
     occurring = keys.filter((keys["k0"] > 0) | (keys[f"k{synthesis}"] > 0))
     sizes = occurring.group_by(d_q=occurring["k0"], s_q=occurring[f"k{synthesis}"])
     return sizes.aggregate(keys=count_rows)
 
 
 def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:
-    """Return the counts of `LevelCounts` by a key's level: rows (level, repeated, pairs, found1, …)."""
+    """Count as `LevelCounts` does: rows (level, repeated, pairs, repeated1, …, found1, …)."""
     counted = keys.mutate(level=keys[f"q{digits.word}"] & int64(digits.mask))
 
     def records(table: int) -> Any:
@@ -106,45 +106,45 @@ def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:
         return as_int64((column > 1).ifelse(column, int64(0)).sum())
 
     alone = counted["k0"] == 1
-    of_tables = {f"repeated{i}": records(i) for i in range(1, tables)}
-    of_tables |= {f"found{i}": count_rows(counted, alone & (counted[f"k{i}"] > 0)) for i in range(1, tables)}
+    by_table = {f"repeated{i}": records(i) for i in range(1, tables)}
+    by_table |= {f"found{i}": count_rows(counted, alone & (counted[f"k{i}"] > 0)) for i in range(1, tables)}
     pairs = count_rows(counted, counted["k0"] == 2)  # noqa: PLR2004 (a pair)
-    return counted.group_by("level").aggregate(repeated=records(0), pairs=pairs, **of_tables)
+    return counted.group_by("level").aggregate(repeated=records(0), pairs=pairs, **by_table)
 
 
 def count_lone_keys(keys: Any, tables: int) -> Any:
-    """Count the key combinations of a single record in all, by its table: one row (n0, n1, …)."""
+    """Count the key combinations of a single record in all tables, by its table: one row (n0, n1, …)."""
     lone = keys.filter(_all_records(keys, tables) == 1)
     return lone.aggregate(**{f"n{i}": count_rows(lone, lone[f"k{i}"] == 1) for i in range(tables)})
 
 
 def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
-    """Return the records whose key combination somebody else has too, in whatever table."""
+    """Return the records whose key combination another record has too, in any table."""
     return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
 
 
 def count_cells(records: Any, target: int, tables: int) -> Any:
-    """Return the cells of a target: rows (q0, …, t, n0, n1, …)."""
+    """Count each table's records by cell of a target: rows (q0, …, t, n0, n1, …)."""
     counts = {f"n{i}": count_rows(records, records["i"] == i) for i in range(tables)}
     return records.group_by(*word_columns(records), t=records[f"t{target}"]).aggregate(**counts)
 
 
 def records_as_cells(records: Any, target: int) -> Any:
-    """Return the GT records as if each were a cell of its own: rows (q0, …, t, n0)."""
+    """Return each GT record as a cell of its own: rows (q0, …, t, n0)."""
     return records.filter(records["i"] == 0).select(
         *word_columns(records), t=records[f"t{target}"], n0=int64(1)
     )
 
 
 def pack(packing: Packing, d: Any, s: Any, t: Any) -> Any:
-    """Cells as numbers of a packing."""
+    """Return cells as numbers of a packing."""
     return s * int64(1 << packing.bits) + (packing.targets - t) * int64(1 << packing.d_bits) + d
 
 
 def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
-    """Return the cells of more GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
+    """Return the cells of more than `above` GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
 
-    x1, … are whether the first one does, and so on.
+    x1, … are true if the first synthesis does, and so on.
     """
     large = cells.filter(cells["n0"] > int64(above)).inner_join(keys, word_columns(cells))
     disclosed = {f"x{i}": is_only_level(large[f"n{i}"], large[f"k{i}"]) for i in range(1, tables)}
@@ -153,7 +153,7 @@ def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
 
 
 def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
-    """GT records by the level of each key and of the target: rows (key, code, t, n); codes as in a word."""
+    """Count GT records by level of each key and target level: rows (key, code, t, n); codes as in words."""
     import ibis
 
     in_GT = cells.filter(cells["n0"] > 0)
@@ -171,17 +171,16 @@ def _all_records(keys: Any, tables: int) -> Any:
     return reduce(add, [as_int64(keys[f"k{i}"]) for i in range(tables)])
 
 
-_NO_LIMIT = float("inf")  # of cells that are listed one by one: the database lists them
+_NO_LIMIT = float("inf")  # no cell is listed here: the database lists them
 
 
 @dataclass(frozen=True)
 class KeyClasses:
     """Classes of key combinations that have the same cells.
 
-    `cells` are the cells of one combination of each class, numbers of a `Packing`, which begin at `first`.
-    `key_levels` are the levels that
-    exclusions name, and for all others of a key the same one (shape: keys, classes); `number` is how many key
-    combinations a class has.
+    `cells` are the cells of one combination of each class, as numbers of a `Packing`; each class begins at
+    `first`. `key_levels` are the levels that exclusions name; one code stands for all other levels of a key
+    (shape: keys, classes). `number` counts the key combinations of each class.
     """
 
     cells: IntArray
@@ -190,13 +189,12 @@ class KeyClasses:
     number: IntArray
 
     def only(self, positions: IntArray) -> KeyClasses:
-        """Return some of the classes, by their positions, which ascend."""
+        """Return the classes at these positions, which ascend."""
         lengths = run_lengths(self.first, len(self.cells))
         selected = np.zeros(len(lengths), dtype=bool)
         selected[positions] = True
-        of_selected = np.repeat(selected, lengths)
         return KeyClasses(
-            self.cells[of_selected],
+            self.cells[np.repeat(selected, lengths)],
             np.cumsum(lengths[positions]) - lengths[positions],
             self.key_levels[:, positions],
             self.number[positions],
@@ -206,9 +204,9 @@ class KeyClasses:
 def classify_keys(
     cells: Any, synthesis: int, packing: Packing, exclusions: CodedExclusions, digits: Sequence[Digits]
 ) -> Any:
-    """Return the classes of key combinations, counted: rows (cells, n, x0, x3, …).
+    """Count the key combinations by class: rows (cells, n, x0, x3, …).
 
-    The cells are text; x0, x3, … are the levels of those keys that exclusions name.
+    Cells are text; x0, x3, … are the levels of keys that exclusions name.
     """
     occurring = cells.filter((cells["n0"] > 0) | (cells[f"n{synthesis}"] > 0))
     d, s, t = (as_int64(occurring[name]) for name in ("n0", f"n{synthesis}", "t"))
@@ -224,9 +222,9 @@ def classify_keys(
 def count_by_classes(
     cells: Any, synthesis: int, packing: Packing, target: Target, digits: Sequence[Digits]
 ) -> TargetCounts | None:
-    """Return a target's counts in a synthesis, but for large cells and pairs, which need every key level.
+    """Count a target in a synthesis, except large cells and pairs, which need every key level.
 
-    None where there is no cell.
+    Return None if there is no cell.
     """
     rows = fetch_rows(classify_keys(cells, synthesis, packing, target.exclusions, digits))
     if not len(rows):
@@ -234,7 +232,7 @@ def count_by_classes(
     classes = _read_classes(rows, target.exclusions, digits)
     unlisted = replace(target, list_cells_above=_NO_LIMIT)
     result: TargetCounts | None = None
-    # Each class as often as its number says, from the highest binary digit down: twice as often, once more.
+    # Count each class `number` times, from the highest bit down: double the sum, then add once.
     for digit in reversed(range(int(classes.number.max()).bit_length())):
         selected = np.flatnonzero((classes.number >> digit) & 1)
         parts = [result, result] if result else []
@@ -245,13 +243,13 @@ def count_by_classes(
 
 
 def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:
-    """The level of a key in its place within a word; all bits set, which is no level, if it is not named."""
+    """Return a key's level in its place within a word, or all bits set (no level) if it is not named."""
     level = keys[f"q{digits.word}"] & int64(digits.mask)
     return level.isin([int64(named << digits.shift) for named in levels]).ifelse(level, int64(digits.mask))
 
 
 def _named_levels(exclusions: CodedExclusions) -> Mapping[int, list[int]]:
-    """Return the levels that exclusions name, by key."""
+    """Return the levels that exclusions name, by position of the key."""
     named: dict[int, set[int]] = {}
     for k, level, *_ in (*exclusions.missing_keys, *exclusions.pairs):
         named.setdefault(k, set()).add(level)
@@ -262,7 +260,7 @@ def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digit
     texts = rows.column("cells").combine_chunks()
     lists = pc.split_pattern(texts.cast(pa.string()), ",")
     lengths = np.asarray(pc.list_value_length(lists)).astype(np.int64)
-    levels = np.zeros((len(digits), len(rows)), dtype=np.int64)  # of keys that no exclusion looks at: any
+    levels = np.zeros((len(digits), len(rows)), dtype=np.int64)  # any level, if no exclusion names the key
     for k in _named_levels(exclusions):
         levels[k] = np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift
     return KeyClasses(
@@ -274,7 +272,7 @@ def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digit
 
 
 def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis: int) -> TargetCounts:
-    """Return the counts of one key combination of each class."""
+    """Count one key combination of each class."""
     number = run_lengths(classes.first, len(classes.cells))
     q = np.repeat(np.arange(len(number)), number)
     d, s, t = packing.unpack(classes.cells)

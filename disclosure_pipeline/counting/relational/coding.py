@@ -1,4 +1,4 @@
-"""Records of a database as codes, by expressions of Ibis.
+"""Records of a database as codes, by Ibis expressions.
 
 Coded records are rows (i, q0, q1, …, t0, t1, …): the number of the table (0 is GT), the key combination as
 digits of 64-bit numbers (words), and the code of each target.
@@ -19,12 +19,12 @@ from disclosure_pipeline.counting.relational.transfer import fetch_integers, upl
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 
-BITS = 63  # of a word, so that no number is negative
+BITS = 63  # of a word: no number is negative
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The place of a key's code: so many `bits` of a `word`, from the bit `shift` on."""
+    """The place of a key's code: `bits` bits of a `word`, from the bit `shift` on."""
 
     word: int
     shift: int
@@ -32,7 +32,7 @@ class Digits:
 
     @property
     def mask(self) -> int:
-        """A word with these bits set."""
+        """The word with these bits set."""
         return ((1 << self.bits) - 1) << self.shift
 
 
@@ -40,7 +40,7 @@ class Digits:
 class ColumnCodes:
     """The codes of column k of a table: `codes` is a table (v{k}, m{k}) of values and their codes, or None.
 
-    `missing` is the code of a missing value, `unknown` that of a value that `codes` does not have.
+    `missing` is the code of a missing value, `unknown` the code of a value that `codes` does not have.
     """
 
     column: str
@@ -50,7 +50,7 @@ class ColumnCodes:
 
 
 def lay_out_words(sizes: Sequence[int]) -> tuple[Digits, ...]:
-    """Words, as few as needed, for keys of codes below these sizes, and one code more: that of no code."""
+    """Lay out keys in as few words as possible; each has codes up to its size, which stands for no level."""
     digits: list[Digits] = []
     word = shift = 0
     for size in sizes:
@@ -63,21 +63,21 @@ def lay_out_words(sizes: Sequence[int]) -> tuple[Digits, ...]:
 
 
 def levels_of(words: Sequence[IntArray], digits: Sequence[Digits]) -> IntArray:
-    """Return the level of each key in some key combinations (shape: keys, combinations)."""
+    """Return the level of each key in key combinations given as words (shape: keys, combinations)."""
     return np.array([(words[key_digits.word] & key_digits.mask) >> key_digits.shift for key_digits in digits])
 
 
 def as_comparable(column: Any) -> Any:
     """Return a column in a type that databases group and join by value; NaN becomes NULL.
 
-    InputError where its values are neither numbers, text, true/false, dates nor times.
+    Raise InputError unless it holds numbers, text, true/false, dates or times.
     """
     import ibis.expr.operations as ops
 
     kind = column.type()
     if kind.is_floating():
         return column.isnan().ifelse(None, column)
-    if kind.is_string() or kind.is_uuid():  # Ibis takes an enumeration for text, the database does not
+    if kind.is_string() or kind.is_uuid():  # enumerations are text to Ibis, but not to the database
         return ops.Cast(column, to="string").to_expr()
     if any((kind.is_numeric(), kind.is_boolean(), kind.is_timestamp(), kind.is_date())):
         return column
@@ -92,7 +92,8 @@ def code_records(
 ) -> Any:
     """Return the coded records of a table.
 
-    The codes of keys, that of missing and of unknown included, come in their place within `words`.
+    All codes of keys, `missing` and `unknown` included, are shifted to their place within the word that
+    `words` names.
     """
     import ibis
 
@@ -103,13 +104,13 @@ def code_records(
             rows = rows.left_join(column.codes, [(f"c{k}", f"v{k}")])
 
     def code(k: int) -> Any:
-        # Before any GROUP BY or join of codes: a database leaves NULL out of joins, minima and maxima.
+        # Before any GROUP BY or join of codes: databases leave NULL out of joins, minima and maxima.
         unknown = int64(columns[k].unknown)
         known = unknown if columns[k].codes is None else ibis.coalesce(rows[f"m{k}"], unknown)
         return rows[f"c{k}"].isnull().ifelse(int64(columns[k].missing), known)
 
     codes_of_words = [
-        reduce(add, [code(k) for k, of_key in enumerate(words) if of_key == word])
+        reduce(add, [code(k) for k, key_word in enumerate(words) if key_word == word])
         for word in range(words[-1] + 1)
     ]
     return rows.select(
@@ -120,9 +121,9 @@ def code_records(
 
 
 def count_by_code(records: Any, digits: Sequence[Digits], targets: int) -> Any:
-    """The records of each table that have each code: rows (column, i, code, n); keys come before targets.
+    """Count each table's records with each code: rows (column, i, code, n); keys come before targets.
 
-    The codes of keys are in their place within a word.
+    The codes of keys are shifted to their place within a word.
     """
     import ibis
 
@@ -144,10 +145,10 @@ def word_columns(table: Any) -> list[str]:
 
 
 def count_rows(rows: Any, where: Any = None) -> Any:
-    """Return the number of rows, or of those where it holds, in 64 bits."""
+    """Count the rows, or those that fulfil a condition, in 64 bits."""
     if where is None:
         return as_int64(rows.count())
-    # Spark sums where others count, and the sum of no rows is NULL.
+    # Spark sums where other databases count, and its sum of no rows is NULL.
     return as_int64(rows.count(where=where)).coalesce(int64(0))
 
 
@@ -159,20 +160,20 @@ def int64(number: int) -> Any:
 
 
 def as_int64(number: Any) -> Any:
-    """Cast to 64 bits also where Ibis believes that it is: it does not know what a database makes of sums."""
+    """Cast to 64 bits even if Ibis infers them already: it does not know the database's type of sums."""
     import ibis.expr.operations as ops
 
     return ops.Cast(number, to="int64").to_expr()
 
 
-_RANGE_BITS = 12  # of the first word; so many ranges at most, of which each is sorted by itself
+_RANGE_BITS = 12  # of the first word; the ranges are its values, each sorted on its own
 
 
 def number_records(rows: Any, digits: Sequence[Digits], stack: Any) -> Any:
-    """Coded records, each with its number r in its table, from 0 on, in the order of the codes.
+    """Return coded records with their numbers r within their table, from 0 on, in the order of the codes.
 
-    No table is sorted as a whole: records are numbered within ranges of the codes, each of which begins where
-    the records before it end. What is uploaded for that is there as long as the stack.
+    No table is sorted as a whole: records are numbered within ranges of codes, whose first numbers follow
+    from counts. Uploaded tables exist until the stack closes.
     """
     import ibis
 
@@ -182,7 +183,7 @@ def number_records(rows: Any, digits: Sequence[Digits], stack: Any) -> Any:
     counts = fetch_integers(parted.group_by("i", "range").aggregate(n=count_rows))
     starts = _find_starts(counts["i"], counts["range"], counts["n"])
     uploaded = stack.enter_context(upload_temporarily(rows.get_backend(), starts))
-    in_range = [as_int64(parted["i"]) == uploaded["table"], parted["range"] == uploaded["of_range"]]
+    in_range = [as_int64(parted["i"]) == uploaded["table"], parted["range"] == uploaded["lowest"]]
     joined = parted.inner_join(uploaded, in_range)
     within = ibis.row_number().over(group_by=["i", "range"], order_by=word_columns(rows))
     numbered = joined.mutate(within=within)
@@ -190,10 +191,10 @@ def number_records(rows: Any, digits: Sequence[Digits], stack: Any) -> Any:
 
 
 def _find_starts(table: IntArray, ranges: IntArray, records: IntArray) -> Any:
-    """Return the number of the first record of each range of each table: rows (table, of_range, start)."""
+    """Return the number of the first record of each range of each table: rows (table, lowest, start)."""
     order = np.lexsort([ranges, table])
     table, ranges, records = table[order], ranges[order], records[order]
     before = np.cumsum(records) - records
     first_of_table = before[np.searchsorted(table, table)]
-    columns = {"table": table, "of_range": ranges, "start": before - first_of_table}
+    columns = {"table": table, "lowest": ranges, "start": before - first_of_table}
     return pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})

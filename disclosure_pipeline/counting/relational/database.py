@@ -1,9 +1,8 @@
 """The engine for tables in a database: it counts them where they are, and only sums come back.
 
-Everything that follows from the values of a column (alignment, canonical form, groups) is done in Python,
-over the different values of the columns; here a raw value is only replaced by its code. The coded records
-are written once to a temporary table of the database, compared with what was known of the columns, and then
-counted: all figures are of that one state of the tables.
+Alignment, canonical form and groups are worked out in Python over the distinct values of the columns; the
+database only replaces values by codes. The coded records are written once to a temporary table, compared with
+the known counts of the columns, and then counted, so that all figures are of one state of the tables.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from disclosure_pipeline.counting.counts import (
     KeyCounts,
     Target,
     TargetCounts,
-    columns_of_requests,
     count_keys,
     count_lone_records,
+    gather_columns,
 )
 from disclosure_pipeline.counting.relational import cells
 from disclosure_pipeline.counting.relational.cells import Packing, cells_left, count_by_classes
@@ -64,27 +63,28 @@ from disclosure_pipeline.measures.together import (
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 _STEP = "Counting in the database"
-_ACTION = "The database did not do what counting needs"
+_ACTION = "The database could not count the tables"
 _TWO = 2  # tables: GT and one synthesis
 
 
 def count_in_database(
     read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
 ) -> list[DisclosureCounts]:
-    """Return the counts of GT (the first table) and all syntheses, request by request.
+    """Count GT (the first table) and all syntheses for each request.
 
-    Raises InputError where the tables do not hold what is known of them (they changed, or the database does
-    not compare values by value), where a number would not fit 64 bits, and where the database fails. Nothing
-    is left in the database in any case.
+    Raise InputError if the tables do not hold the known values (they changed, or the database takes different
+    values for equal), if a number may not fit 64 bits, or if the database fails. Nothing is ever left in the
+    database.
     """
-    sets = [request for request in requests if not request.targets and not request.together]
+    without_targets = [request for request in requests if not request.targets and not request.together]
     counted = {
         id(request): run_query(_ACTION, partial(_count, read, request, on_progress))
         for request in requests
-        if not any(request is of_set for of_set in sets)
+        if request.targets or request.together
     }
-    counts_of_sets = run_query(_ACTION, partial(_count_sets, read, sets, on_progress)) if sets else []
-    counted |= dict(zip(map(id, sets), counts_of_sets, strict=True))
+    if without_targets:
+        counts = run_query(_ACTION, partial(_count_keys_only, read, without_targets, on_progress))
+        counted |= dict(zip(map(id, without_targets), counts, strict=True))
     return [counted[id(request)] for request in requests]
 
 
@@ -93,7 +93,7 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
     if backend.name == SPARK and have_this_package(spark_session(backend)):
         return count_in_workers(read, request, partial(on_progress, _STEP))
     keys, targets = request.keys, request.targets
-    columns = {id(target.column): target.column for target in targets}  # of several targets once
+    columns = {id(target.column): target.column for target in targets}  # each once
     place = {column: k for k, column in enumerate(columns)}
     target_counts: list[tuple[TargetCounts, ...]] = []
     pairs: list[tuple[Grouped, ...]] = []
@@ -104,16 +104,16 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, key_counts = count_key_combinations(records, digits, N, stack)
-        in_both = [of_synthesis.uniques.in_both for of_synthesis in key_counts]
+        in_both = [counts.uniques.in_both for counts in key_counts]
         unique_in_any = fetch_unique_in_any(rows.keys, in_both) if request.together else 0
         on_progress(_STEP, 2, steps)
         for step, target in enumerate(targets, start=3):
-            counts_of_target, pairs_of_target, by_all = count_target_levels(
+            counts_of_target, pairs_of_target, together_of_target = count_target_levels(
                 rows, place[id(target.column)], target, together=request.together
             )
             target_counts.append(counts_of_target)
             pairs.append(pairs_of_target)
-            together.append(by_all)
+            together.append(together_of_target)
             on_progress(_STEP, step, steps)
     return DisclosureCounts(
         key_counts,
@@ -123,11 +123,11 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
     )
 
 
-def _count_sets(
+def _count_keys_only(
     read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress
 ) -> list[DisclosureCounts]:
-    """Requests without targets: the records are coded and counted by all columns once, then by some."""
-    columns = columns_of_requests(requests)
+    """Count for requests without targets: code and count the records by all columns once, then merge keys."""
+    columns = gather_columns(requests)
     N = [total(counts) for counts in columns[0].counts]
     counts: list[DisclosureCounts] = []
     place_of = {id(column): place for place, column in enumerate(columns)}
@@ -136,9 +136,9 @@ def _count_sets(
         store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys,
     ):
         for step, request in enumerate(requests, start=1):
-            of_request = set(map(id, request.keys))
+            requested = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)
-            kept = [place for place, column in places if id(column) in of_request]
+            kept = [place for place, column in places if id(column) in requested]
             counted_keys = keys if len(kept) == len(columns) else cells.merge_keys(keys, kept, len(N))
             needs_no_table = counted_keys is keys or len(N) == _TWO
             with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
@@ -149,13 +149,13 @@ def _count_sets(
     return counts
 
 
-_SEVERAL = 2  # syntheses, at least
+_SEVERAL = 2  # syntheses
 
 
 def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
-    """Return the key combinations that one GT record has, and one record of at least one synthesis.
+    """Count the key combinations of one GT record and of one record of at least one synthesis.
 
-    `in_both` are those of each synthesis: if one alone has any, the database is not asked.
+    `in_both` are the numbers for each synthesis: if at most one has any, the database is not queried.
     """
     if np.count_nonzero(in_both) < _SEVERAL:
         return sum(in_both)
@@ -165,35 +165,35 @@ def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
 
 
 def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> TogetherTargetCounts:
-    """Return what all syntheses disclose of a target; `cells` as `cells.count_cells`, of so many tables."""
+    """Count what all syntheses disclose of a target; `cells` are those of `cells.count_cells`."""
     import ibis
 
     def number(condition: Any) -> Any:
         return condition.ifelse(int64(1), int64(0))
 
     # As `together.disclosed_of_tables`, by cell.
-    of_key = ibis.window(group_by=word_columns(cells))
-    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(of_key)) for i in range(1, tables)}
-    sums = {f"k{i}": as_int64(cells[f"n{i}"].sum().over(of_key)) for i in range(tables)}
+    by_key = ibis.window(group_by=word_columns(cells))
+    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(by_key)) for i in range(1, tables)}
+    sums = {f"k{i}": as_int64(cells[f"n{i}"].sum().over(by_key)) for i in range(tables)}
     rows = cells.mutate(**levels, **sums)
     rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
     one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
     disclosing = reduce(add, [number(condition) for condition in one_level.values()])
     rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
-    # Records of more than are left by a draw are in it anyway: one more stands for all of them.
+    # If there are more records than a draw leaves out, one is certainly drawn: larger numbers are capped.
     sizes = target.all_sizes
     most = [max(size.others_left for size in sizes) + 1, *(size.synthetic_left + 1 for size in sizes)]
     own = [1, *(0 for _ in sizes)]
     records = {
-        name: ibis.least(as_int64(of_q), int64(most[i]))
+        name: ibis.least(as_int64(column), int64(most[i]))
         for i in range(tables)
-        for name, of_q in ((f"a{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
+        for name, column in ((f"a{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
     }
     agree = (rightly > 1) & (rightly == disclosing)
     words = word_columns(rows)
-    of_kind = {"any": number(rightly > 0), "agreed": number(agree), **records}
-    kinds = rows.select(*words, d=as_int64(rows["n0"]), **of_kind)
-    counted = fetch_integers(kinds.group_by(*of_kind).aggregate(d=as_int64(kinds["d"].sum())))
+    kind = {"any": number(rightly > 0), "agreed": number(agree), **records}
+    kinds = rows.select(*words, d=as_int64(rows["n0"]), **kind)
+    counted = fetch_integers(kinds.group_by(*kind).aggregate(d=as_int64(kinds["d"].sum())))
     d = counted["d"]
     any_at_n = chance_of_any(
         [chance_of_disclosure(counted[f"o{i}"], counted[f"a{i}"], size.q0) for i, size in enumerate(sizes, 1)]
@@ -212,13 +212,13 @@ def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables:
 
 
 def _square_beyond(cells_of_kinds: Any, words: Sequence[str], beyond: Any) -> int:
-    """Return `together.square_beyond`, of cells whose kinds add as much as the Arrow table says."""
+    """Return `together.square_beyond`; the Arrow table says how much each kind of cell adds."""
     names = [name for name in beyond.column_names if name != "beyond"]
     with upload_temporarily(cells_of_kinds.get_backend(), beyond) as by_kind:
         rows = cells_of_kinds.join(by_kind, names)
         by_q = rows.group_by(words).aggregate(x=as_int64((rows["d"] * rows["beyond"]).sum()))
-        found = fetch_integers(by_q.group_by("x").aggregate(keys=count_rows(by_q)))
-    return sum_of_squares(found["x"], found["keys"])
+        counted = fetch_integers(by_q.group_by("x").aggregate(keys=count_rows(by_q)))
+    return sum_of_squares(counted["x"], counted["keys"])
 
 
 _LARGEST = 2**63 - 1
@@ -228,9 +228,9 @@ _LARGEST = 2**63 - 1
 class CodedRecords:
     """Coded records in a database.
 
-    `keys` are the key combinations with the records of each table, `N` the records of each table, `largest`
-    the most of them with one key combination. `shared` are the records whose key combination another record
-    has too, and `lone` the numbers of the others by table; where that would not help, `shared` are all of the
+    `keys` are the key combinations with each table's number of records. `N` are the records of each table,
+    `largest` the most of them with one key combination. `shared` are the records whose key combination
+    another record has too, `lone` the numbers of the others by table; if few are lone, `shared` are all
     `records`.
     """
 
@@ -244,23 +244,22 @@ class CodedRecords:
 
     @property
     def syntheses(self) -> range:
-        """The numbers of the syntheses, which are those of their tables."""
+        """The numbers of the syntheses, from 1 on."""
         return range(1, len(self.N))
 
 
 def count_key_combinations(
     records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
 ) -> tuple[CodedRecords, tuple[KeyCounts, ...]]:
-    """Return the records as the targets need them, and the counts of the keys in each synthesis.
+    """Return the records to count targets from, and the counts of the keys in each synthesis.
 
-    What the database keeps for that is dropped with the stack. InputError where sums of squares may not fit
-    64 bits.
+    The stack drops the temporary tables. Raise InputError if sums of squares may not fit 64 bits.
     """
     keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
     key_counts, largest = fetch_key_counts(keys, N)
     shared, lone = records, [0] * len(N)
-    # Most records may be counted without a look at their targets: those of a key combination of their own.
-    unique = key_counts[0].uniques.in_GT + sum(of_synthesis.uniques.in_SD for of_synthesis in key_counts)
+    # Records with a key combination of their own, often most, are counted without their targets.
+    unique = key_counts[0].uniques.in_GT + sum(counts.uniques.in_SD for counts in key_counts)
     if 2 * unique > sum(N):
         lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
         lone_records = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
@@ -271,29 +270,28 @@ def count_key_combinations(
 
 
 def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...], tuple[int, ...]]:
-    """The counts of the keys in each synthesis, and the most records of each table with one key combination.
+    """Return the key counts of each synthesis, and the most records of each table with one key combination.
 
-    `keys` as `cells.count_key_combinations`, of tables of N records each. InputError where sums of squares
-    may not fit 64 bits.
+    `keys` are those of `cells.count_key_combinations`, of tables with N records. Raise InputError if sums of
+    squares may not fit 64 bits.
     """
     key_counts, largest = [], [0] * len(N)
     for synthesis in range(1, len(N)):
         sizes = fetch_integers(cells.count_keys_by_size(keys, synthesis))
         key_counts.append(count_keys(sizes["d_q"], sizes["s_q"], sizes["keys"]))
         largest[0], largest[synthesis] = int(sizes["d_q"].max()), int(sizes["s_q"].max())
-    # Sums of d², s² and d·s over keys are at most the records times the most with one key combination.
+    # Sums of d², s² and d·s over keys are at most N times the most records with one key combination.
     if max(N) * max(largest) > _LARGEST:
         raise InputError(
-            "The tables have so many records with one key combination that sums of squares do not fit "
-            "64 bits: name more keys."
+            "Too many records have the same key combination: sums of squares do not fit 64 bits. Name more "
+            "keys."
         )
     return tuple(key_counts), tuple(largest)
 
 
 def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tuple[LevelCounts, ...], ...]:
-    """Count people by the levels of some keys, of each synthesis; `keys` as `fetch_key_counts`."""
-    by_key = [cells.count_people_by_level(keys, of_key, tables) for of_key in digits]
-    fetched = [fetch_integers(counted) for counted in by_key]
+    """Count people by the levels of keys with these digits, for each synthesis; see `fetch_key_counts`."""
+    fetched = [fetch_integers(cells.count_people_by_level(keys, place, tables)) for place in digits]
 
     def sums(k: int, name: str) -> Grouped:
         return Grouped.sum_by_group(fetched[k]["level"] >> digits[k].shift, fetched[k][name])
@@ -310,15 +308,15 @@ def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tupl
 def count_target_levels(
     rows: CodedRecords, k: int, target: Target, *, together: bool
 ) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], TogetherTargetCounts]:
-    """Return the counts of a target in each synthesis, and its `pairs_of_key` if there are large cells.
+    """Count a target in each synthesis, and its `pairs_of_key` if there are large cells.
 
-    Its codes are those of column k. With `together` also what all syntheses disclose, else nothing.
+    Its codes are those of target k of the records. `together`: also count what all syntheses disclose.
     """
     packing = Packing(target.column.size, rows.largest[0])
     if packing.bits + max(rows.largest).bit_length() > BITS:
         raise InputError(
-            f"Target {target.column.name!r} has so many levels, and the tables so many records with one key "
-            "combination, that they do not fit 64 bits together: name more keys, or group the target."
+            f"Target {target.column.name!r} has too many levels, or too many records have the same key "
+            "combination: both together do not fit 64 bits. Name more keys, or group the target."
         )
     counted = rows.records if target.exclusions else rows.shared
     with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
@@ -326,18 +324,18 @@ def count_target_levels(
         target_counts = tuple(
             _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
         )
-        # Of a key combination of one record, which may be in no cell, nothing is disclosed.
-        by_all = TogetherTargetCounts()
+        # Lone records may be in no cell: their key combinations disclose nothing.
+        together_counts = TogetherTargetCounts()
         if together:
-            by_all = fetch_together(target_cells, target, rows.digits, len(rows.N))
-        if all(of_synthesis.totals.largest <= target.list_cells_above for of_synthesis in target_counts):
-            return target_counts, (), by_all
+            together_counts = fetch_together(target_cells, target, rows.digits, len(rows.N))
+        if all(counts.totals.largest <= target.list_cells_above for counts in target_counts):
+            return target_counts, (), together_counts
         large = _fetch_large_cells(rows, target_cells, target)
         target_counts = tuple(
             replace(counts, large_pairs=listed) for counts, listed in zip(target_counts, large, strict=True)
         )
         all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
-        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), by_all
+        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), together_counts
 
 
 def _count_synthesis(
@@ -348,7 +346,7 @@ def _count_synthesis(
     target: Target,
     lone: tuple[int, ...],
 ) -> TargetCounts:
-    """Return the counts of the cells, and of so many `lone` records of each table, which are in no cell."""
+    """Count the cells, and the `lone` records of each table, which are in no cell."""
     parts = []
     if lone[0] or lone[synthesis]:
         parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
@@ -357,17 +355,17 @@ def _count_synthesis(
 
 
 def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[tuple[Grouped, ...]]:
-    """Return the records of the DiSCO cells that are listed, of each synthesis: see `TargetCounts`."""
+    """Fetch the records of the DiSCO cells to list, for each synthesis: see `TargetCounts`."""
     left = target_cells
     if target.exclusions:
         left = cells.cells_left(target_cells, target.exclusions, rows.digits)
     above = math.floor(target.list_cells_above)
     large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
     levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)
-    of_syntheses = [large[f"x{i}"] == 1 for i in rows.syntheses]
     return [
         sum_by_pair(levels[:, where], large["t"][where], large["d"][where], target.column.size)
-        for where in of_syntheses
+        for i in rows.syntheses
+        for where in [large[f"x{i}"] == 1]
     ]
 
 
@@ -375,9 +373,8 @@ def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> t
     pairs = fetch_integers(cells.count_pairs(target_cells, digits))
     return tuple(
         Grouped.sum_by_group(
-            (pairs["code"][is_of_key] >> key_digits.shift) * targets + pairs["t"][is_of_key],
-            pairs["n"][is_of_key],
+            (pairs["code"][where] >> key_digits.shift) * targets + pairs["t"][where], pairs["n"][where]
         )
         for k, key_digits in enumerate(digits)
-        for is_of_key in [pairs["key"] == k]
+        for where in [pairs["key"] == k]
     )

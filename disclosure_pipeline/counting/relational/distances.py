@@ -1,7 +1,7 @@
-"""The distance of some GT records to the nearest of many in a database.
+"""The distances of some GT records to the nearest of many in a database.
 
-Of small tables the records are fetched that are compared. Of large ones only combinations are that agree with
-one of the persons in a block of columns, one record of each: the distances are those of the engine in memory.
+From small tables all records to be compared are fetched; from large ones only the combinations that agree
+with a person in a block of columns, one record of each. The distances are the same as in memory.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Words = Sequence[IntArray]
 def fetch_nearest(
     read: ReadTables, columns: Sequence[CodedColumn], comparisons: Iterable[Comparison]
 ) -> list[list[IntArray]]:
-    """For each comparison what `nearest_distances` returns; `columns` are coded, not grouped.
+    """Return the result of `nearest_distances` for each comparison; `columns` are coded, not grouped.
 
-    Records are numbered in the order of their codes. InputError as `count_in_database`.
+    Records are numbered in the order of their codes. Raise InputError as `count_in_database` does.
     """
     return run_query(
-        "The database did not give the nearest records", partial(_fetch_all, read, columns, comparisons)
+        "The database did not return the nearest records", partial(_fetch_all, read, columns, comparisons)
     )
 
 
@@ -59,20 +59,20 @@ def _fetch_all(
 
 @dataclass(frozen=True)
 class _NumberedRecords:
-    """Coded `rows` (i, r, q0, …), r the number of a record in its table; the columns' places in the words."""
+    """Coded `rows` (i, r, q0, …), r being a number within the table; the columns' places are `digits`."""
 
     rows: Any
     columns: tuple[CodedColumn, ...]
     digits: tuple[Digits, ...]
 
     def nearest(self, comparison: Comparison) -> list[IntArray]:
-        """Return the distance of each person to the nearest record of each of the tables."""
+        """Return the distance of each person to the nearest record of each table."""
         numbers = comparison.numbers
         distances = measure_columns(self.columns, numbers)
         persons = self._fetch(0, comparison.persons)
-        of_tables = zip(comparison.tables, comparison.left_out, strict=True)
-        if comparison.is_of_all_pairs:
-            return [self._nearest_of_all(distances, persons, table, own) for table, own in of_tables]
+        tables = zip(comparison.tables, comparison.left_out, strict=True)
+        if comparison.compares_all_pairs:
+            return [self._nearest_of_all(distances, persons, table, own) for table, own in tables]
         expected: dict[tuple[int, ...], float] = {}
 
         def expect_candidates(block: Sequence[CodedColumn]) -> float:
@@ -85,7 +85,7 @@ class _NumberedRecords:
         blocks = form_blocks(self.columns, comparison.tables, expect_candidates)
         return [
             self._nearest_in_blocks(distances, blocks, persons, table, own, expect_candidates)
-            for table, own in of_tables
+            for table, own in tables
         ]
 
     def _nearest_of_all(
@@ -118,10 +118,10 @@ class _NumberedRecords:
                     between = self._between(distances, part_words, fetched)
                     agreeing = [between[self._place(column)].column for column in block]
                     own = _find_lone(lone, number, left_out[part])
-                    of_block = nearest_of_candidates(
+                    in_block = nearest_of_candidates(
                         between, [agreeing], *_everybody(part_words, fetched), own
                     )
-                    nearest[:, part] = np.minimum(nearest[:, part], of_block)
+                    nearest[:, part] = np.minimum(nearest[:, part], in_block)
         return nearest
 
     def _place(self, column: CodedColumn) -> int:
@@ -130,15 +130,15 @@ class _NumberedRecords:
     def _between(
         self, distances: Sequence[ColumnDistances], persons: Words, fetched: Words
     ) -> list[ColumnDistances]:
-        """Return the distances of the columns, between persons (table 0) and what was fetched (table 1)."""
+        """Return the columns' distances between persons (table 0) and the fetched records (table 1)."""
         return [
             replace(
-                of_column,
+                column_distances,
                 column=replace(
                     column, tables=tuple(store_codes(column, words, place) for words in (persons, fetched))
                 ),
             )
-            for of_column, column, place in zip(distances, self.columns, self.digits, strict=True)
+            for column_distances, column, place in zip(distances, self.columns, self.digits, strict=True)
         ]
 
     def _fetch(self, table: int, positions: IntArray) -> Words:
@@ -151,7 +151,7 @@ class _NumberedRecords:
 
     @contextmanager
     def _counted(self, table: ComparedTable) -> Iterator[Any]:
-        """Return the rows of a table that count, while the block runs."""
+        """Yield the rows of a table that count."""
         rows = self.rows.filter(self.rows["i"] == table.table)
         is_minority = 2 * int(table.counted.sum()) <= len(table.counted)
         numbers = np.flatnonzero(table.counted if is_minority else ~table.counted)
@@ -162,7 +162,7 @@ class _NumberedRecords:
             yield rows.semi_join(uploaded, "r") if is_minority else rows.anti_join(uploaded, "r")
 
     def _masked(self, block: Sequence[CodedColumn]) -> dict[int, int]:
-        """Return the mask of a block's digits, for each word that has some."""
+        """Return the mask of a block's digits in each word that has any."""
         masks: dict[int, int] = {}
         for column in block:
             place = self.digits[self._place(column)]
@@ -170,7 +170,7 @@ class _NumberedRecords:
         return masks
 
     def _expect_candidates(self, numbers: Sequence[int], block: Sequence[CodedColumn]) -> float:
-        """Return the number of records of these tables that agree with one of them in a block, on average."""
+        """Return the average number of these tables' records that agree with one of them in a block."""
         masks = self._masked(block)
         rows = self.rows.filter(self.rows["i"].isin(numbers))
         codes = rows.select(**{f"m{word}": rows[f"q{word}"] & int64(mask) for word, mask in masks.items()})
@@ -183,7 +183,7 @@ class _NumberedRecords:
     def _fetch_candidates(
         self, rows: Any, block: Sequence[CodedColumn], persons: Words
     ) -> tuple[Words, IntArray, IntArray]:
-        """The combinations that agree with a person in a block, the records with each, and one's number."""
+        """Fetch the combinations that agree with a person in a block, and each one's records and lowest r."""
         masks = self._masked(block)
         names = [f"m{word}" for word in masks]
         codes = np.unique(np.column_stack([persons[word] & mask for word, mask in masks.items()]), axis=0)
@@ -198,12 +198,12 @@ class _NumberedRecords:
 
 
 def _everybody(persons: Words, fetched: Words) -> tuple[IntArray, ComparedTable]:
-    """Return all of the persons, and all that was fetched as the table that they are compared with."""
+    """Return the positions of all persons, and all fetched records as the table to compare with."""
     return np.arange(len(persons[0])), ComparedTable(1, np.ones(len(fetched[0]), dtype=bool))
 
 
 def _find_lone(records: IntArray, number: IntArray, wanted: IntArray) -> IntArray:
-    """The place of the combination that only this record has, for each record of `wanted`; -1 for none."""
+    """Return, for each record of `wanted`, the place of the combination that it alone has, or -1."""
     lone = np.flatnonzero(records == 1)
     if not len(lone):
         return np.full(len(wanted), -1)

@@ -1,4 +1,4 @@
-"""Tables of a database, opened to be counted there: their values come here, their records stay."""
+"""Tables of a database, opened to be counted there: distinct values are fetched, records stay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import identifying_columns
+from disclosure_pipeline.tables.additions import find_identifying_columns
 from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_frames
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
@@ -42,7 +42,7 @@ from disclosure_pipeline.tables.messages import names_in_all, table_names
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
 
 MOST_VALUES = 10_000_000
-"""This many values of a column are fetched from a database at most."""
+"""The most distinct values of a column that are fetched from a database."""
 
 
 @dataclass
@@ -57,17 +57,17 @@ class DatabaseEngine(Engine):
     def open(
         self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
     ) -> AbstractContextManager[DatabaseTables]:
-        """Open tables as the database has them: see `open_in_database`."""
+        """Open tables as they are in the database: see `open_in_database`."""
         return open_in_database(tables, self.name, names)
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> DatabaseTable:
-        """Ask for the values of a table."""
-        location = _readable(location, contract.table)
+        """Fetch the distinct values of a table, and bring them to canonical form."""
+        location = _prepare_location(location, contract.table)
         with open_in_database([location], self.name, [contract.table]) as opened:
             [columns] = opened.columns
             described = [name for name in contract.dictionary if name in columns]
             fetched = opened.distinct(described or columns[:1])
-        values = {name: of_table for name, [of_table] in fetched.items()}
+        values = {name: distinct for name, [distinct] in fetched.items()}
         records = next(iter(values.values())).records
         raw = {name: values[name] for name in described}
         distinct, ledger = canonical_values(columns, records, raw, contract)
@@ -90,21 +90,23 @@ class DatabaseEngine(Engine):
 def open_in_database(
     tables: Sequence[Any], engine: str, names: Sequence[str] | None = None
 ) -> Iterator[DatabaseTables]:
-    """Tables as the database has them. InputError where one cannot be reached.
+    """Open tables as they are in the database. Raise InputError if one cannot be reached.
 
-    `names` are those in messages; by default of GT and its syntheses.
+    Messages call the tables by `names`, by default GT and its syntheses.
     """
     names = names or table_names(len(tables))
-    with open_database_tables([_for_database(table) for table in tables], engine, names) as opened:
+    with open_database_tables([_as_database_source(table) for table in tables], engine, names) as opened:
         columns = tuple(tuple(table.columns) for table in opened)
-        in_database = DatabaseTables(opened, names, columns, f"{opened[0].get_backend().name}, by Ibis")
-        with closing(in_database.kept):
-            yield in_database
+        tables_in_database = DatabaseTables(
+            opened, names, columns, f"{opened[0].get_backend().name}, by Ibis"
+        )
+        with closing(tables_in_database.kept):
+            yield tables_in_database
 
 
 @dataclass(frozen=True)
 class DatabaseTable(TableOfValues):
-    """A table that a database reads at `location`; `raw` are the values that it has, each in its place."""
+    """A table that a database reads at `location`; `raw` are its values before canonical form."""
 
     location: Any
     raw: Mapping[str, Distinct]
@@ -114,10 +116,10 @@ class DatabaseTable(TableOfValues):
 class DatabaseTables:
     """GT (first) and its syntheses in one database: see `opening.OpenedTables`.
 
-    `opened` are tables of Ibis, `names` what messages call them. `raw` are the values of columns that were
-    fetched, as the database has them, `canonical` those in canonical form, where they are known;
-    `distinct_of_tables` has those of all columns of each table, `kept` records that stay coded. `is_stacked`:
-    all syntheses are one table, whose records are stacked once they are coded.
+    `opened` are Ibis tables, `names` their names in messages. `raw` are the fetched values of columns as in
+    the database, `canonical` the same in canonical form, if known; `distinct_of_tables` are the canonical
+    values by table, for all its columns. `kept` holds coded records. `is_stacked`: all syntheses are one
+    table, stacked once they are coded.
     """
 
     opened: Sequence[Any]
@@ -133,13 +135,12 @@ class DatabaseTables:
 
     @property
     def frames(self) -> None:
-        """None: the records stay where they are."""
-        return None
+        """None: records are not held in memory."""
 
     def distinct(
         self, columns: Sequence[str], on_progress: OnProgress = ignore_progress
     ) -> dict[str, Sequence[Distinct]]:
-        """Return the values of some columns in each table, as the database has them."""
+        """Fetch the values of columns in each table, as they are in the database."""
         for i, column in enumerate(columns):
             on_progress("Reading the values", i, len(columns))
             if column not in self.raw:
@@ -152,7 +153,7 @@ class DatabaseTables:
     def code(
         self, columns: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
     ) -> list[CodedColumn]:
-        """Columns as codes over the levels of all tables, not grouped yet: a code for each value."""
+        """Return columns as a code for each value, over the levels of all tables, not grouped yet."""
         fetched = self.distinct(columns, on_progress)
         known = fetched if self.canonical is None else self.canonical
         distinct = {name: self._stack(known[name]) for name in columns}
@@ -161,29 +162,31 @@ class DatabaseTables:
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> list[DisclosureCounts]:
-        """Count the records by coded columns, request by request."""
+        """Count the records by columns coded here, grouped or not."""
         return count_without_each(
-            requests, lambda all_of_them: count_in_database(self._read, all_of_them, on_progress)
+            requests, lambda complete: count_in_database(self._read, complete, on_progress)
         )
 
-    def identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return the (synthesis, column) of GT's columns whose values tell which record it is."""
+    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
+        """Return each (synthesis, column) whose values identify records."""
         known = self.distinct_of_tables
         if self.is_stacked or not known:
-            of_tables = {name: self._stack(tables) for name, tables in self.raw.items()}
-            known = [{name: of_tables[name][i] for name in of_tables} for i in range(len(self.columns))]
-        return identifying_columns(columns, known)
+            by_column = {name: self._stack(tables) for name, tables in self.raw.items()}
+            known = [
+                {name: tables[i] for name, tables in by_column.items()} for i in range(len(self.columns))
+            ]
+        return find_identifying_columns(columns, known)
 
-    def code_records(self, columns: Sequence[CodedColumn], most: int, seed: int) -> Sequence[CodedColumn]:
-        """Coded columns with a code for each of at most so many records of each table, drawn by the seed."""
-        return fetch_codes(self._read, columns, most, seed)
+    def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
+        """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
+        return fetch_codes(self._read, columns, limit, seed)
 
     def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest ones, for each comparison that is drawn."""
+        """Return the distances of GT records to the nearest records, for each comparison drawn."""
         return fetch_nearest(self._read, columns, draw(columns, seed))
 
     def with_columns(self, names: Sequence[Any]) -> DatabaseTables:
-        """Return the tables with these columns of GT, empty in SD."""
+        """Return the tables with these GT columns added, empty in SD."""
         import ibis
 
         ground_truth, *syntheses = self.opened
@@ -197,49 +200,50 @@ class DatabaseTables:
         )
         if self.canonical is not None:
             known = dict(self.canonical)
-            for name, (of_GT, *of_SD) in opened.distinct(names).items():
-                known[name] = [replace(of_GT, values=self.distinct_of_tables[0][name].values), *of_SD]
+            for name, (raw, *empty_columns) in opened.distinct(names).items():
+                canonical = replace(raw, values=self.distinct_of_tables[0][name].values)
+                known[name] = [canonical, *empty_columns]
             opened.canonical = known
         return opened
 
     def only(self, tables: Sequence[int]) -> DatabaseTables:
-        """Return some of the tables, in this order; values that were fetched are not fetched again."""
+        """Return some of the tables, in this order; values already fetched are not fetched again."""
         names = [self.names[i] for i in tables]
 
         def select_tables(values: Mapping[str, Sequence[Distinct]]) -> dict[str, Sequence[Distinct]]:
-            return {name: [of_tables[i] for i in tables] for name, of_tables in values.items()}
+            return {name: [by_table[i] for i in tables] for name, by_table in values.items()}
 
         known = [self.distinct_of_tables[i] for i in tables] if self.distinct_of_tables else []
-        of_these = {name: [of_table[name] for of_table in known] for name in names_in_all(known or [()])}
+        shared = {name: [columns[name] for columns in known] for name in names_in_all(known or [()])}
         return replace(
             self,
             opened=[self.opened[i] for i in tables],
             names=names,
             columns=tuple(self.columns[i] for i in tables),
             raw=select_tables(self.raw),
-            canonical=None if self.canonical is None else of_these | select_tables(self.canonical),
+            canonical=None if self.canonical is None else shared | select_tables(self.canonical),
             distinct_of_tables=known,
             ledger=tuple(change for change in self.ledger if change.table in names),
         )
 
-    def stacked(self) -> DatabaseTables:
-        """GT, and all the syntheses as one table, of the columns that all of them have."""
+    def stack_syntheses(self) -> DatabaseTables:
+        """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
         shared = tuple(names_in_all(self.columns[1:]))
         return replace(self, columns=(self.columns[0], shared), is_stacked=True)
 
-    def sample(self, most: int, seed: int) -> list[pd.DataFrame]:
-        """Invented tables, as no record leaves the database: each column drawn by itself from its values.
+    def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
+        """Make up at most `limit` records of each table, as no record leaves the database.
 
-        As many records as the tables have, but at most so many.
+        Each column is drawn independently from its values.
         """
         known = self.raw if self.canonical is None else self.canonical
         frames = []
         for table in range(len(self.opened)):
             rng = np.random.default_rng([seed, table])
-            records = min(next(iter(known.values()))[table].records, most)
-            drawn = {name: _draw(of_tables[table], records, rng) for name, of_tables in known.items()}
+            records = min(next(iter(known.values()))[table].records, limit)
+            drawn = {name: _draw(by_table[table], records, rng) for name, by_table in known.items()}
             frames.append(pd.DataFrame(drawn, copy=False))
-        return [frames[0], stack_frames(frames[1:]).head(most)] if self.is_stacked else frames
+        return [frames[0], stack_frames(frames[1:]).head(limit)] if self.is_stacked else frames
 
     @property
     def _read(self) -> ReadTables:
@@ -247,7 +251,7 @@ class DatabaseTables:
         return ReadTables(self.opened, self.raw, names, self.is_stacked, self.kept)
 
     def _stack(self, tables: Sequence[Distinct]) -> Sequence[Distinct]:
-        """Return the values of a column, by table, where all syntheses may be one."""
+        """Return the values of a column by table, with all syntheses stacked if they are one table."""
         return [tables[0], stack_distinct(tables[1:])] if self.is_stacked else tables
 
 
@@ -258,14 +262,14 @@ def _draw(column: Distinct, records: int, rng: np.random.Generator) -> Any:
 
 @contextmanager
 def open_database_tables(sources: Sequence[Any], url: str, names: Sequence[str]) -> Iterator[list[Any]]:
-    """Tables of one database, each as `open_table` opens it; what was brought there is gone after the block.
+    """Open tables of one database, each as `open_table` does; drop uploaded ones after the block.
 
-    Where tables of Ibis are among them these say which database it is, not the `url`. `names` are the tables'
-    in messages. Raises InputError where there is no such database or table, or there are several databases.
+    Ibis tables determine the database; without any, the `url` does. Messages call the tables by `names`.
+    Raise InputError if there is no such database or table, or if there are several databases.
     """
-    ibis_tables = run_query("Databases cannot be used", lambda: _tables_of_ibis(sources))
+    ibis_tables = run_query("Databases cannot be used", lambda: _select_ibis_tables(sources))
     backends = run_query(
-        "The database of the tables is not known", lambda: [table.get_backend() for table in ibis_tables]
+        "The tables have no known database", lambda: [table.get_backend() for table in ibis_tables]
     )
     if any(backend is not backends[0] for backend in backends):
         raise InputError("The tables are in several databases: bring them to one.")
@@ -275,17 +279,17 @@ def open_database_tables(sources: Sequence[Any], url: str, names: Sequence[str])
         yield [stack.enter_context(table) for table in borrowed]
 
 
-def _tables_of_ibis(sources: Sequence[Any]) -> list[Any]:
+def _select_ibis_tables(sources: Sequence[Any]) -> list[Any]:
     import ibis.expr.types as ir
 
     return [source for source in sources if isinstance(source, ir.Table)]
 
 
 def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Distinct:
-    """Return the different values of a column, ascending, as the database types them, and their records.
+    """Fetch the distinct values of a column, ascending and in the database's type, with their counts.
 
-    NULL and NaN are missing. Raises InputError where there is no such column, or there are more than `most`
-    different values: they are never fetched all, then.
+    NULL and NaN are missing. Raise InputError if there is no such column, or if it has more than `most`
+    distinct values, without fetching them all.
     """
     if column not in table.columns:
         raise InputError(
@@ -301,18 +305,18 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
     present = rows.filter(pc.is_valid(rows["value"]))
     if len(present) > most:
         raise InputError(
-            f"Column {column!r} of {table_name} has more than {most} different values, too many to align: "
+            f"Column {column!r} of {table_name} has more than {most} distinct values, too many to align: "
             "group them in the database, leave the column out, or read the table into memory."
         )
-    present = present.sort_by("value")  # a database has no order: what is drawn from them would change
+    present = present.sort_by("value")  # databases have no order, and draws from the values depend on it
     counts = np.asarray(present["n"].cast(pa.int64()))
     missing = total(np.asarray(rows["n"].cast(pa.int64()))) - total(counts)
     values = pd.Series(pd.arrays.ArrowExtensionArray(present["value"]), name=column)
     return Distinct(values, np.append(counts, missing))
 
 
-def _readable(location: Location, table: str) -> Any:
-    """Return the location as a database takes it: a file that is not Parquet is read, and brought there."""
+def _prepare_location(location: Location, table: str) -> Any:
+    """Return a location that a database can read, or the rows of a file that is not Parquet."""
     if isinstance(location, FileSource):
         location = fill_in_variables(location.path, table)
     if isinstance(location, (str, Path)) and not str(location).endswith(".parquet"):
@@ -320,13 +324,13 @@ def _readable(location: Location, table: str) -> Any:
     return Path(location) if isinstance(location, str) else location
 
 
-def _for_database(table: Any) -> Any:
-    """Return a table as a database takes it: by name, or the path of Parquet."""
+def _as_database_source(table: Any) -> Any:
+    """Return a table as `open_table` takes it: the name of a table, or the path of Parquet."""
     if isinstance(table, FileSource):
         return Path(fill_in_variables(table.path, "path"))
     if isinstance(table, (SqlSource, DuckDBSource)):
         if table.table is None:
-            raise InputError("A database counts tables, not queries: make a view of the query and name that.")
+            raise InputError("A database counts tables, not queries: create a view of the query and name it.")
         schema = table.schema_ if isinstance(table, SqlSource) else None
         return f"{schema}.{table.table}" if schema else table.table
     return Path(table) if isinstance(table, str) and table.endswith(".parquet") else table

@@ -1,4 +1,4 @@
-"""Coded records in a temporary table of the database: what is counted, and drawn, is of that one state."""
+"""Coded records in a temporary table of the database: all counts and draws are of this one state."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 @dataclass(frozen=True)
 class ReadTables:
-    """Tables of Ibis in one database, GT first, and what is known of their values.
+    """Ibis tables in one database, GT first, and the values of their columns.
 
-    `distinct`: of each column the values in each table, as the database has them. `names` are the tables' in
-    messages. `stacked`: columns are coded of GT and of all syntheses as one table, whose values are those of
-    one synthesis after the other. `kept`: where records stay that were coded by all columns.
+    `distinct`: for each column the values in each table, as in the database. Messages call the tables by
+    `names`. `stacked`: columns have codes for GT and for all syntheses as one table, whose values are those
+    of one synthesis after the other. `kept` holds the records coded by all columns.
     """
 
     tables: Sequence[Any]
@@ -52,9 +52,9 @@ class ReadTables:
 
 @dataclass
 class StagedRecords:
-    """Records coded by `columns` only, which are keys: `rows` (i, q0, …), with the columns' `digits` in them.
+    """Records coded by `columns`, all of them keys: `rows` (i, q0, …), with the columns' `digits` in them.
 
-    What is made of them stays in the database as long as `stack`.
+    Tables derived from them stay in the database until the `stack` closes.
     """
 
     rows: Any
@@ -65,7 +65,7 @@ class StagedRecords:
 
     @property
     def numbered(self) -> Any:
-        """The rows, each with its number r: see `number_records`. They are numbered once."""
+        """The rows with their numbers r, numbered once: see `number_records`."""
         if self._numbered is None:
             rows = number_records(self.rows, self.digits, self.stack)
             self._numbered = self.stack.enter_context(store_temporarily(rows))
@@ -74,33 +74,33 @@ class StagedRecords:
 
 @dataclass
 class KeptRecords:
-    """The records that were staged last, which stay in the database until others are, or it is closed.
+    """The records staged last, which stay in the database until others are staged, or until `close`.
 
-    All guards look at the same columns of the same tables, which are coded once for them.
+    All guards need the same columns of the same tables, which are coded once for them.
     """
 
-    _of: tuple[Sequence[Any], bool, tuple[CodedColumn, ...]] = ((), False, ())
+    _staged_from: tuple[Sequence[Any], bool, tuple[CodedColumn, ...]] = ((), False, ())
     _staged: StagedRecords | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def stage(self, read: ReadTables, columns: Sequence[CodedColumn]) -> StagedRecords:
-        """The records of these tables by these columns, coded anew if they are not those that were last."""
+        """Return the records of these tables by these columns, coded anew unless they were staged last."""
         if self._staged is None or not self._is_kept(read, columns):
             self.close()
             with ExitStack() as stack:
                 staged = stage_by_columns(read, columns, stack)
                 self._stack = stack.pop_all()
             staged.stack = self._stack
-            self._of, self._staged = (read.tables, read.stacked, tuple(columns)), staged
+            self._staged_from, self._staged = (read.tables, read.stacked, tuple(columns)), staged
         return self._staged
 
     def close(self) -> None:
-        """Take away what is kept. InputError where the database does not."""
+        """Drop the kept tables. Raise InputError if the database fails to."""
         stack, self._stack, self._staged = self._stack, ExitStack(), None
         run_query("The database did not remove its temporary tables", stack.close)
 
     def _is_kept(self, read: ReadTables, columns: Sequence[CodedColumn]) -> bool:
-        tables, stacked, kept = self._of
+        tables, stacked, kept = self._staged_from
         return (
             stacked is read.stacked
             and [*map(id, tables)] == [*map(id, read.tables)]
@@ -110,7 +110,7 @@ class KeptRecords:
 
 @contextmanager
 def stage_all(read: ReadTables, columns: Sequence[CodedColumn]) -> Iterator[StagedRecords]:
-    """Return the records by these columns: those that are kept, or else as long as the block runs."""
+    """Yield the records by these columns: the kept ones, or else temporary ones."""
     if read.kept is not None:
         yield read.kept.stage(read, columns)
         return
@@ -119,7 +119,7 @@ def stage_all(read: ReadTables, columns: Sequence[CodedColumn]) -> Iterator[Stag
 
 
 def stage_by_columns(read: ReadTables, columns: Sequence[CodedColumn], stack: ExitStack) -> StagedRecords:
-    """See `stage_records`; as long as the stack."""
+    """Stage records by these columns as keys, until the stack closes: see `stage_records`."""
     rows, digits = stack.enter_context(stage_records(read, columns))
     return StagedRecords(rows, tuple(columns), digits, stack)
 
@@ -128,10 +128,10 @@ def stage_by_columns(read: ReadTables, columns: Sequence[CodedColumn], stack: Ex
 def stage_records(
     read: ReadTables, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn] = ()
 ) -> Iterator[tuple[Any, tuple[Digits, ...]]]:
-    """The coded records of all tables, and where the codes of the keys are in them, while the block runs.
+    """Yield the coded records of all tables, and the places of the keys' codes in them.
 
-    For each table, code i of a column is that of value i; its `counts` are the numbers of records. InputError
-    where the tables do not hold the values and records that are known.
+    For each table, code i of a column is that of value i; its `counts` are the numbers of records. Raise
+    InputError if the tables no longer hold the known values and numbers of records.
     """
     columns = [*keys, *targets]
     with ExitStack() as stack:
@@ -146,10 +146,12 @@ def stage_records(
 def code_tables(
     read: ReadTables, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn], stack: ExitStack
 ) -> tuple[Any, tuple[Digits, ...]]:
-    """Return the expression of the coded records of all tables, and where the codes of the keys are in them.
+    """Return the expression of the coded records of all tables, and the places of the keys' codes in them.
 
-    What is uploaded for them is there as long as the stack.
+    Uploaded tables exist until the stack closes.
     """
+    import ibis
+
     columns = [*keys, *targets]
     digits = lay_out_words([key.size for key in keys])
     coded = []
@@ -161,17 +163,11 @@ def code_tables(
             codes = [column.codes[i] for column in columns]
         number = min(i, 1) if read.stacked else i
         coded.append(_code_table(table, number, columns, codes, values, digits, stack))
-    return _stack_tables(coded), digits
-
-
-def _stack_tables(tables: Sequence[Any]) -> Any:
-    import ibis
-
-    return ibis.union(*tables)
+    return ibis.union(*coded), digits
 
 
 def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
-    """Return the codes of the values of one table, of a column whose second table are all the syntheses."""
+    """Return the codes of one table's values, from a column that has all syntheses as its second table."""
     if not table:
         return column.codes[0]
     ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
@@ -187,14 +183,14 @@ def _code_table(
     digits: Sequence[Digits],
     stack: ExitStack,
 ) -> Any:
-    """Return the coded records of a table; what is uploaded for them is there as long as the stack.
+    """Return the coded records of a table, from its `codes` and `values` by column.
 
-    `codes` and `values` are those of the table, by column.
+    Uploaded tables exist until the stack closes.
     """
     shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
     uploaded = [
-        _upload_codes(table, k, *of_column, stack)
-        for k, of_column in enumerate(zip(columns, codes, values, shifts, strict=True))
+        _upload_codes(table, k, *arguments, stack)
+        for k, arguments in enumerate(zip(columns, codes, values, shifts, strict=True))
     ]
     words = [key_digits.word for key_digits in digits]
     return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
@@ -203,7 +199,7 @@ def _code_table(
 def _upload_codes(
     table: Any, k: int, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
 ) -> ColumnCodes:
-    """Return the codes of column k of a table, shifted by so many bits to their place within a word."""
+    """Upload the codes of column k of a table, shifted to their place within a word."""
     uploaded = None
     if len(distinct.values):
         kind = as_comparable(table[column.name]).type().to_pyarrow()
@@ -216,47 +212,49 @@ def _upload_codes(
 def check_unchanged(
     rows: Mapping[str, IntArray], columns: Sequence[CodedColumn], shifts: Sequence[int], names: Sequence[str]
 ) -> None:
-    """Raise InputError unless the tables hold the records of each code that are known, and no others.
+    """Raise InputError unless the tables hold the known number of records of each code, and no others.
 
-    `rows` as `count_by_code`, with the codes of each column shifted by so many bits.
+    `rows` are those of `count_by_code`, with each column's codes shifted by its entry of `shifts`.
     """
     for k, (column, shift) in enumerate(zip(columns, shifts, strict=True)):
         for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
-            is_of_column = (rows["column"] == k) & (rows["i"] == i)
+            selected = (rows["column"] == k) & (rows["i"] == i)
             counts = np.zeros(column.size + 1, dtype=np.int64)
-            np.add.at(counts, rows["code"][is_of_column] >> shift, rows["n"][is_of_column])
+            np.add.at(counts, rows["code"][selected] >> shift, rows["n"][selected])
             if counts[-1] or not np.array_equal(counts[:-1], expected):
                 raise InputError(
-                    f"Column {column.name!r} of {name} does not hold the values that were read of it before: "
+                    f"Column {column.name!r} of {name} no longer holds the values that were read from it: "
                     "the table changed meanwhile, or the database takes different values for equal. Measure "
-                    "a table that nobody writes to, or with the engine memory."
+                    "a table that nobody writes to, or use the engine memory."
                 )
 
 
-def fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, seed: int) -> list[CodedColumn]:
-    """Return the columns with a code for each of at most so many records of each table, drawn by the seed.
+def fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], limit: int, seed: int) -> list[CodedColumn]:
+    """Return the columns with the codes of at most `limit` records of each table, drawn by the seed.
 
-    A database has no order of records. They are taken in that of their codes, so that the same tables always
-    give the same draw. InputError as `count_in_database`.
+    As databases do not order records, these are ordered by their codes: the same tables always give the same
+    draw. Raise InputError as `count_in_database` does.
     """
-    return run_query("The database did not give records", partial(_fetch_codes, read, columns, most, seed))
+    return run_query("The database did not return records", partial(_fetch_codes, read, columns, limit, seed))
 
 
-def _fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], most: int, seed: int) -> list[CodedColumn]:
+def _fetch_codes(
+    read: ReadTables, columns: Sequence[CodedColumn], limit: int, seed: int
+) -> list[CodedColumn]:
     N = [total(counts) for counts in columns[0].counts]
     with stage_all(read, columns) as staged:
-        words = [
+        words_by_table = [
             _fetch_words(staged, table, positions)
-            for table, positions in enumerate(sample_positions(N, most, seed))
+            for table, positions in enumerate(sample_positions(N, limit, seed))
         ]
     return [
-        replace(column, tables=tuple(store_codes(column, of_table, place) for of_table in words))
+        replace(column, tables=tuple(store_codes(column, words, place) for words in words_by_table))
         for column, place in zip(columns, staged.digits, strict=True)
     ]
 
 
 def _fetch_words(staged: StagedRecords, table: int, positions: IntArray | None) -> list[IntArray]:
-    """Return the key combinations of some records of a table (None: of all), in order; an array a word."""
+    """Fetch the words of a table's records at these positions (None: all), sorted; an array for each word."""
     names = word_columns(staged.rows)
     if positions is None:
         fetched = fetch_integers(staged.rows.filter(staged.rows["i"] == table).select(names))
@@ -264,14 +262,14 @@ def _fetch_words(staged: StagedRecords, table: int, positions: IntArray | None) 
         numbered = staged.numbered
         drawn = pa.table({"r": pa.array(positions, pa.int64())})
         with upload_temporarily(numbered.get_backend(), drawn) as uploaded:
-            of_table = numbered.filter(numbered["i"] == table)
-            fetched = fetch_integers(of_table.semi_join(uploaded, "r").select(names))
+            rows = numbered.filter(numbered["i"] == table)
+            fetched = fetch_integers(rows.semi_join(uploaded, "r").select(names))
     order = np.lexsort([fetched[name] for name in reversed(names)])
     return [fetched[name][order] for name in names]
 
 
 def store_codes(column: CodedColumn, words: Sequence[IntArray], place: Digits) -> StoredColumn:
-    """Return the codes of a column whose place in the words of some records this is."""
+    """Return a column of records given as words, in which it has this place."""
     codes = (words[place.word] & place.mask) >> place.shift
     counts = np.bincount(codes, minlength=column.size)
     stored = np.where(codes == column.missing, -1, codes).astype(np.min_scalar_type(-column.size))

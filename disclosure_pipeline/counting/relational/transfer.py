@@ -1,4 +1,4 @@
-"""Connections to databases, and what is brought to one, kept there for a while and fetched from it."""
+"""Connections to databases, temporary tables in them, and rows fetched from them."""
 
 from __future__ import annotations
 
@@ -26,21 +26,24 @@ Result = TypeVar("Result")
 
 SPARK = "pyspark"
 
-_MASTERS = ("local", "yarn", "k8s", "mesos")  # what a Spark master may begin with, beside a host
+_MASTERS = ("local", "yarn", "k8s", "mesos")  # beginnings of a Spark master that is not a host
 
 
 def run_query(action: str, query: Callable[[], Result]) -> Result:
-    """The answer of a database. InputError beginning with `action` where it raises, without its own words."""
+    """Run a query of a database; if it fails, raise an InputError that begins with `action`.
+
+    The message leaves out the driver's own text, which may quote a record.
+    """
     try:
         return query()
     except InputError as error:
         message = str(error)
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        message = f"{action}: the package {package} is needed: {_how_to_install(package)}."
-    except Exception as error:  # of whatever driver
+        message = f"{action}: the package {package} is missing: {_how_to_install(package)}."
+    except Exception as error:  # of any driver
         message = f"{action} ({type(error).__name__})."
-    # Outside the except block: the driver's own error, which may quote a record, is not carried along.
+    # Outside the except block, so that the driver's error is not its context.
     raise InputError(message)
 
 
@@ -53,24 +56,24 @@ def _how_to_install(package: str) -> str:
 
 
 def connect(url: str) -> Any:
-    """A connection of Ibis from a URL: duckdb://, duckdb:///file, postgres://user:password@host/database.
+    """Connect Ibis to a URL: duckdb://, duckdb:///file, postgres://user:password@host/database.
 
-    pyspark://local[2] names the master of a Spark session; pyspark:// is the session that there is, or a new
-    one; what follows a question mark configures it. Raises InputError where a package is missing or nothing
-    answers; it tells neither the password nor what the driver says.
+    pyspark://local[2] names the master of a Spark session; pyspark:// takes the current session, or a new
+    one; parameters after a question mark configure it. Raise InputError if a package is missing or nothing
+    answers; its message has neither the password nor the driver's text.
     """
     redacted_url = redact_location(url)
     if "://" not in url:
         raise InputError(
-            f"{redacted_url!r} is no URL of a database: expected one such as duckdb:///path/to/file."
+            f"{redacted_url!r} is not the URL of a database: expected one such as duckdb:///path/to/file."
         )
     open_url = _connect_spark if url.startswith(f"{SPARK}://") else _connect
-    return run_query(f"{redacted_url!r} cannot be connected to", partial(open_url, url))
+    return run_query(f"Cannot connect to {redacted_url!r}", partial(open_url, url))
 
 
 @contextmanager
 def open_connection(url: str) -> Iterator[Any]:
-    """Return a connection as `connect` makes it, closed after the block; a Spark session goes on."""
+    """Connect as `connect` does, and disconnect after the block; a Spark session is left open."""
     backend = connect(url)
     try:
         yield backend
@@ -89,10 +92,10 @@ def _connect_spark(url: str) -> Any:
     import ibis
     from pyspark.sql import SparkSession
 
-    # Ibis does not look at the master, and Python's urllib takes its brackets for those of an address.
+    # Ibis ignores the master, and urllib takes its brackets for those of an IPv6 address.
     master, _, options = url.partition("://")[2].partition("?")
     master = master.rstrip("/")
-    if master.startswith("local"):  # executors are on this machine, and have the packages of this Python
+    if master.startswith("local"):  # executors run on this machine: let them have this Python's packages
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     if master:
@@ -113,15 +116,15 @@ _NULL = "\\N"
 
 
 def copy_rows(connection: Any, table_name: str, rows: Any) -> None:
-    """Append the rows of an Arrow table to a table that has its columns, all of them or none.
+    """Append all rows of an Arrow table, or none, to a table that has its columns.
 
-    `connection` is one of psycopg. Raises what it raises, and pa.ArrowInvalid for times that have more than
-    the six digits of a second that PostgreSQL keeps.
+    `connection` is one of psycopg, whose errors pass through. Raise pa.ArrowInvalid for times with more than
+    the six decimals of a second that PostgreSQL keeps.
     """
     from psycopg import sql
 
     columns = sql.SQL(", ").join(map(sql.Identifier, rows.column_names))
-    # What is sent is UTF-8, whatever encoding the connection has for all else.
+    # The rows are UTF-8, whatever the connection's encoding.
     statement = sql.SQL("COPY {} ({}) FROM STDIN (ENCODING 'UTF8')").format(
         sql.Identifier(table_name), columns
     )
@@ -136,17 +139,17 @@ def copy_rows(connection: Any, table_name: str, rows: Any) -> None:
 
 
 def copy_text(batch: Any) -> memoryview:
-    """Return a record batch in the text format of COPY: a line for each row, its values between tabs."""
+    """Return a record batch in the text format of COPY: a line for each row, with tabs between values."""
     nothing, tab, newline = (pa.scalar(text, pa.large_string()) for text in ("", "\t", "\n"))
     texts = [_write_as_text(column) for column in batch.columns]
     texts[-1] = pc.binary_join_element_wise(texts[-1], newline, nothing)
     lines = pc.binary_join_element_wise(*texts, tab)
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
-    return memoryview(lines.buffers()[2] or b"")[:size]  # the lines lie there one after the other
+    return memoryview(lines.buffers()[2] or b"")[:size]  # this buffer has the lines one after the other
 
 
 def _can_be_text(arrow_type: Any) -> bool:
-    """Return whether Arrow writes values of a type as PostgreSQL reads them."""
+    """Return whether PostgreSQL reads values of this type as Arrow writes them."""
     kinds = (
         *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
         *(pa.types.is_string, pa.types.is_large_string, pa.types.is_date, pa.types.is_timestamp),
@@ -155,7 +158,7 @@ def _can_be_text(arrow_type: Any) -> bool:
 
 
 def _write_as_text(column: Any) -> Any:
-    """Return the values of a column as COPY has them, NULL included."""
+    """Return the values of a column as text for COPY, NULL included."""
     if pa.types.is_timestamp(column.type):
         zone = None if column.type.tz is None else "UTC"
         column = column.cast(pa.timestamp("us", zone))
@@ -172,7 +175,7 @@ _READ_PARQUET = ("duckdb", SPARK)
 
 @contextmanager
 def borrow_table(backend: Any, source: Any, table_name: str) -> Iterator[Any]:
-    """Return a table as `open_table` opens it; what that brought to the database is gone after the block."""
+    """Open a table as `open_table` does; if it was uploaded to the database, drop it after the block."""
     table = open_table(backend, source, table_name)
     try:
         yield table
@@ -187,12 +190,12 @@ def borrow_table(backend: Any, source: Any, table_name: str) -> Iterator[Any]:
 
 
 def open_table(backend: Any, source: Any, table_name: str) -> Any:
-    """Return a table of Ibis, which messages call `table_name`.
+    """Return an Ibis table, which messages call `table_name`.
 
     `source` is the name of a table ("table" or "schema.table"), the path of a Parquet file or of a folder of
-    them, a data frame, an Arrow table, or a table of Ibis, which stays as it is. A file is read where it lies
-    by a database that can; what is not in the database otherwise becomes a temporary table there, which ends
-    with the connection. Raises InputError where there is no such table or it cannot be brought there.
+    them, a data frame, an Arrow table, or an Ibis table, which is returned unchanged. DuckDB and Spark read
+    files in place; anything else becomes a temporary table, which ends with the connection. Raise InputError
+    if there is no such table or it cannot be uploaded.
     """
     import ibis.expr.types as ir
 
@@ -203,16 +206,16 @@ def open_table(backend: Any, source: Any, table_name: str) -> Any:
         action = f"{table_name}: the database has no table {source!r} that can be read"
         return run_query(action, partial(backend.table, name, database=schema or None))
     if isinstance(source, Path):
-        action = f"{table_name}: {source.name!r} cannot be read or brought to the database"
+        action = f"{table_name}: {source.name!r} cannot be read or uploaded to the database"
         return run_query(action, partial(_open_parquet, backend, source))
     if isinstance(source, pd.DataFrame):
         columns = {column: _arrow_column(source, column, table_name) for column in source.columns}
         source = pa.table(columns)
     if isinstance(source, pa.Table):
-        action = f"{table_name} cannot be brought to the database"
+        action = f"{table_name} cannot be uploaded to the database"
         return run_query(action, partial(_create_table, backend, source.schema, [source]))
     raise InputError(
-        f"{table_name} must be the name of a table, a path of Parquet, a data frame or an Arrow table, "
+        f"{table_name} must be the name of a table, the path of Parquet, a data frame or an Arrow table, "
         f"not {type(source).__name__}."
     )
 
@@ -242,7 +245,7 @@ def _open_parquet(backend: Any, path: Path) -> Any:
 
 
 def _create_table(backend: Any, schema: Any, batches: Iterable[Any]) -> Any:
-    """Return a temporary table of the batches."""
+    """Create a temporary table of the batches."""
     import ibis
 
     name = _new_name()
@@ -270,7 +273,7 @@ def _append(backend: Any, name: str, rows: Any) -> None:
 
 
 def _plain_type(arrow_type: Any) -> Any:
-    """Return a type that databases have: no dictionary, and text for a column of nothing but nulls."""
+    """Return a type that databases have: no dictionaries, and text for columns of nulls only."""
     if pa.types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
     return pa.string() if pa.types.is_null(arrow_type) else arrow_type
@@ -278,7 +281,7 @@ def _plain_type(arrow_type: Any) -> Any:
 
 @contextmanager
 def upload_temporarily(backend: Any, rows: Any) -> Iterator[Any]:
-    """Return a small Arrow table in the database, for as long as the block runs."""
+    """Upload a small Arrow table to the database, and drop it after the block."""
     import ibis
 
     if backend.name == SPARK:
@@ -301,14 +304,14 @@ def upload_temporarily(backend: Any, rows: Any) -> Iterator[Any]:
     try:
         yield table
     finally:
-        # Ibis brings it there on first use, and would leave it there until the process ends.
+        # Ibis uploads it on first use, and would leave it there until the process ends.
         drop = backend.drop_view if backend.name == "duckdb" else backend.drop_table
         drop(table.op().name, force=True)
 
 
 @contextmanager
 def store_temporarily(table: Any) -> Iterator[Any]:
-    """Return the rows of an expression, kept in the database for as long as the block runs."""
+    """Store the rows of an expression in the database, and drop them after the block."""
     backend = table.get_backend()
     if backend.name == SPARK:
         with table.cache() as kept:
@@ -317,12 +320,12 @@ def store_temporarily(table: Any) -> Iterator[Any]:
     name = _new_name()
     try:
         yield backend.create_table(name, table, temp=True)
-    finally:  # also where it could be made, but not filled
+    finally:  # even if the table was created but not filled
         backend.drop_table(name, force=True)
 
 
 def as_spark_frame(table: Any) -> Any:
-    """Return an expression over tables of Spark as a data frame of Spark."""
+    """Return an expression over Spark tables as a Spark data frame."""
     backend = table.get_backend()
     return backend.raw_sql(backend.compile(table))
 
@@ -330,20 +333,20 @@ def as_spark_frame(table: Any) -> Any:
 def fetch_rows(table: Any) -> Any:
     """Return the rows of an expression as an Arrow table."""
     if table.get_backend().name == SPARK:
-        # By way of pandas, as Ibis does it, integers beside a NULL become floats.
+        # Ibis goes through pandas, which turns integers beside a NULL into floats.
         return as_spark_frame(table).toArrow()
     return table.to_pyarrow()
 
 
 def fetch_integers(table: Any) -> Mapping[str, IntArray]:
-    """Return the rows of an expression as 64-bit integers, column by column. ValueError where one is NULL."""
+    """Fetch the rows of an expression as 64-bit integers by column. Raise ValueError if one is NULL."""
     return read_integers(fetch_rows(table))
 
 
 def read_integers(rows: Any) -> Mapping[str, IntArray]:
-    """Return an Arrow table as 64-bit integers, column by column. ValueError where one is NULL."""
-    if any(column.null_count for column in rows.columns):  # NumPy would make floats of them all
-        raise ValueError("An integer that was asked for is NULL.")
+    """Return an Arrow table as 64-bit integers by column. Raise ValueError if one is NULL."""
+    if any(column.null_count for column in rows.columns):  # NumPy would turn the column into floats
+        raise ValueError("The database returned NULL for an integer.")
     return {name: np.asarray(rows.column(name).cast(pa.int64())) for name in rows.column_names}
 
 

@@ -1,6 +1,6 @@
-"""Counting in the Python processes of Spark's executors, where these have this package.
+"""Counting in the Python processes of Spark's executors that have this package.
 
-Spark codes the records and brings those of a part together, once; each part is then counted as in memory, for
+Spark codes the records and brings those of a part together once. Each part is then counted as in memory, for
 all targets, and only integers come back.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, columns_of_requests
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, gather_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, PartSums, Records, RunningSum
 from disclosure_pipeline.counting.relational.coding import Digits
@@ -28,17 +28,17 @@ from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 _PACKAGE = "disclosure-pipeline"
 _STEPS = 3
-_PARTS = 2  # of each partition: Spark spreads them by a hash, the more of them the more evenly
-_RECORDS = 1 << 20  # that a worker brings into the order of their parts at a time
-_CHUNK = 1 << 17  # bytes: Spark sends 10,000 rows to a worker at a time, and no more than 2 GB
+_PARTS = 2  # for each partition: Spark spreads more of them more evenly by a hash
+_RECORDS = 1 << 20  # that a worker sorts by part at a time
+_CHUNK = 1 << 17  # bytes of a row: Spark sends 10,000 rows to a worker at a time, and at most 2 GB
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Work on batches of rows, of which a worker has those of a partition.
+    """The tasks of a worker, which takes the rows of a partition in batches.
 
-    `digits` are the places of the columns' codes within the words of a coded record. Records are put in so
-    many `parts` by their keys.
+    `digits` are the places of the columns' codes in the words of a coded record. `parts` is the number of
+    parts that records are divided into by their keys.
     """
 
     counter: PartCounter
@@ -46,7 +46,7 @@ class Worker:
     parts: int
 
     def pack(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Bring coded records into parts: rows (part, i, records), each with many records of table i."""
+        """Divide coded records into parts: rows (part, i, records), each with many records of table i."""
         tables, dtype = len(self.counter.tables), self.counter.dtype
         most = _CHUNK // dtype.itemsize
         for rows in _join_batches(batches):
@@ -73,34 +73,34 @@ class Worker:
             )
 
     def count_codes(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Count the records of each table with each code of a column: rows (column, i, code, n)."""
+        """Count each table's records with each code of a column: rows (column, i, code, n)."""
         counts: list[list[IntArray]] = [
             [np.zeros(column.size + 1, dtype=np.int64) for column in self.counter.columns]
             for _ in self.counter.tables
         ]
         for tables in self._read(batches):
-            for of_table, records in zip(counts, tables, strict=True):
-                for number, of_column in enumerate(of_table):
-                    np.add(of_column, np.bincount(records[f"{number}"], minlength=len(of_column)), of_column)
-        for i, of_table in enumerate(counts):
-            for number, of_column in enumerate(of_table):
-                code = np.flatnonzero(of_column)
-                yield _rows(column=number, i=i, code=code, n=of_column[code])
+            for table_counts, records in zip(counts, tables, strict=True):
+                for number, sums in enumerate(table_counts):
+                    np.add(sums, np.bincount(records[f"{number}"], minlength=len(sums)), sums)
+        for i, table_counts in enumerate(counts):
+            for number, sums in enumerate(table_counts):
+                code = np.flatnonzero(sums)
+                yield _rows(column=number, i=i, code=code, n=sums[code])
 
     def count(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Count each part for the request: rows (counts), of bytes."""
+        """Count each part for the request: rows (counts), pickled."""
         limits = replace(Limits(), threads=0)
         for tables in self._read(batches):
             [counted] = self.counter.count(tables, limits)
             yield pa.record_batch({"counts": pa.array([pickle.dumps(counted)], pa.binary())})
 
     def count_pairs(self, targets: Sequence[int], batches: Iterable[Any]) -> Iterator[Any]:
-        """Count the pairs of some targets and each key in all parts: rows (target, key, pair, n)."""
+        """Count the pairs of these targets and each key in all parts: rows (target, key, pair, n)."""
         [request] = self.counter.requests
         columns = [request.targets[t].column for t in targets]
         sums = RunningSum()
-        for of_GT, *_ in self._read(batches):
-            sums.add(self.counter.pairs_of_key(of_GT, request.keys, columns))
+        for GT_records, *_ in self._read(batches):
+            sums.add(self.counter.pairs_of_key(GT_records, request.keys, columns))
         by_target = sums.result() if sums.waiting else ()  # a partition may have no part
         for t, by_key in zip(targets, by_target, strict=False):
             for k, pairs in enumerate(by_key):
@@ -110,25 +110,25 @@ class Worker:
         return records[self.counter.field(column)]
 
     def _read(self, batches: Iterable[Any]) -> Iterator[list[Records]]:
-        """Yield the records of each table in a part; the rows of a part come one after the other."""
+        """Yield each table's records in a part; the rows of a part are adjacent."""
         dtype, part = self.counter.dtype, None
         chunks: list[list[Records]] = []
         for batch in batches:
             for number, i, packed in zip(*map(batch.column, _CHUNKS.names), strict=True):
                 if number != part:
                     if chunks:
-                        yield [np.concatenate(of_table) for of_table in chunks]
+                        yield [np.concatenate(table_chunks) for table_chunks in chunks]
                     part, chunks = number, [[np.empty(0, dtype=dtype)] for _ in self.counter.tables]
                 chunks[i.as_py()].append(np.frombuffer(packed.as_buffer(), dtype=dtype))
         if chunks:
-            yield [np.concatenate(of_table) for of_table in chunks]
+            yield [np.concatenate(table_chunks) for table_chunks in chunks]
 
 
 _CHUNKS = pa.schema({"part": pa.int32(), "i": pa.int16(), "records": pa.binary()})
 
 
 def _join_batches(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield tables of many records, made of the batches."""
+    """Join batches to tables of many records."""
     waiting: list[Any] = []
     records = 0
     for batch in batches:
@@ -142,7 +142,7 @@ def _join_batches(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _rows(*, n: IntArray, **columns: IntArray | int) -> Any:
-    """Return rows of integers, of which a single one stands in all of them."""
+    """Return rows of integers; a single integer is repeated in all rows."""
     spread = {name: np.broadcast_to(column, len(n)) for name, column in columns.items()}
     return pa.record_batch(
         {name: pa.array(column, pa.int64()) for name, column in (spread | {"n": n}).items()}
@@ -155,20 +155,20 @@ def _tell_version(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def have_this_package(session: Any) -> bool:
-    """Return whether the executors of a Spark session can import this package, in this version."""
+    """Return whether the executors of a Spark session can import this version of the package."""
     answers = session.range(1).mapInArrow(_tell_version, "version string")
     try:
         return bool(answers.toArrow().column("version").to_pylist() == [version(_PACKAGE)])
-    except Exception:  # they have another Python, or none
+    except Exception:  # they have another Python, or no package
         return False
 
 
 def count_in_workers(
     read: ReadTables, request: CountRequest, on_progress: Callable[[int, int], None]
 ) -> DisclosureCounts:
-    """Return the counts that a request with targets asks for. InputError as `count_in_database`."""
-    columns = columns_of_requests([request])
-    counter = PartCounter.of_requests([_without_values(request)], len(request.keys[0].counts))
+    """Count for a request with targets. Raise InputError as `count_in_database` does."""
+    columns = gather_columns([request])
+    counter = PartCounter.from_requests([_without_values(request)], len(request.keys[0].counts))
     with ExitStack() as stack:
         rows, digits = code_tables(read, columns, (), stack)
         coded = as_spark_frame(rows)
@@ -183,8 +183,8 @@ def count_in_workers(
         counted = parts.mapInArrow(worker.count, "counts binary").toArrow().column("counts")
         on_progress(2, _STEPS)
         sums = PartSums(request)
-        for of_part in counted:
-            sums.add(pickle.loads(of_part.as_py()))  # which this session's own executors made
+        for part_counts in counted:
+            sums.add(pickle.loads(part_counts.as_py()))  # pickled by this session's own executors
         counts = sums.counts(partial(_count_pairs, parts, worker))
         on_progress(_STEPS, _STEPS)
         return counts
@@ -195,9 +195,9 @@ def _count_pairs(parts: Any, worker: Worker, targets: Sequence[int]) -> list[tup
     [request] = worker.counter.requests
     return [
         tuple(
-            Grouped.sum_by_group(rows["pair"][is_of_both], rows["n"][is_of_both])
+            Grouped.sum_by_group(rows["pair"][selected], rows["n"][selected])
             for k in range(len(request.keys))
-            for is_of_both in [(rows["target"] == t) & (rows["key"] == k)]
+            for selected in [(rows["target"] == t) & (rows["key"] == k)]
         )
         for t in targets
     ]
@@ -206,13 +206,13 @@ def _count_pairs(parts: Any, worker: Worker, targets: Sequence[int]) -> list[tup
 def _add_up(
     parts: Any, work: Callable[[Iterable[Any]], Iterator[Any]], groups: Sequence[str]
 ) -> Mapping[str, IntArray]:
-    """Return the sums of n, by group, of the rows that the work makes of the parts."""
+    """Run the work on the parts, and add up n of the rows that it returns, by group."""
     counted = parts.mapInArrow(work, ", ".join(f"{name} long" for name in (*groups, "n")))
     return read_integers(counted.groupBy(*groups).sum("n").withColumnRenamed("sum(n)", "n").toArrow())
 
 
 def _without_values(request: CountRequest) -> CountRequest:
-    """Return the request over columns that know how many levels they have, but not which."""
+    """Return the request over columns that have numbers of levels, but no values."""
     columns = {id(column): _without_levels(column) for column in request.columns}
     targets = [replace(target, column=columns[id(target.column)]) for target in request.targets]
     return replace(request, keys=[columns[id(key)] for key in request.keys], targets=targets)
