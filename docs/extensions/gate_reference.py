@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from disclosure_pipeline.policy.gate_template import file_schema
+from disclosure_pipeline.policy.gate_template import build_file_schema
 
 _LIMITS = {
     "minimum": "at least {}",
@@ -22,14 +22,14 @@ _LIMITS = {
 
 def page() -> str:
     """A table of attributes for the gate, then one for each kind of value that has attributes of its own."""
-    models = file_schema()["$defs"]
+    models = build_file_schema()["$defs"]
     names = ["Gate", *sorted(name for name in models if name != "Gate")]
     return "\n\n".join(_section(name, models[name]) for name in names if "properties" in models[name]) + "\n"
 
 
 def guards_page() -> str:
     """A row for each guard that a policy can bound: its name, default and description."""
-    guards = file_schema()["$defs"]["Guards"]["properties"]
+    guards = build_file_schema()["$defs"]["Guards"]["properties"]
     rows = [
         f"| `{name}` | {_default(guard, required=False)} | {_text(guard)} |" for name, guard in guards.items()
     ]
@@ -97,6 +97,6 @@ def _cell(text: str) -> str:
 
 def attributes() -> Iterator[tuple[str, str]]:
     """Every model and attribute that the page has to name."""
-    for name, model in file_schema()["$defs"].items():
+    for name, model in build_file_schema()["$defs"].items():
         for attribute in model.get("properties", ()):
             yield name, attribute
