@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 
-from disclosure_pipeline.demo.population import NO_OWN_INCOME, category, population
+from disclosure_pipeline.demo.population import NO_OWN_INCOME, make_category, population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.tables.dictionary import Column
 
@@ -142,4 +142,4 @@ def _in_bands(income: pd.Series) -> pd.Series:
     band = np.minimum(np.nan_to_num(amounts) // _BAND, _BANDS - 1).astype(np.int16) + 1
     band[amounts == NO_OWN_INCOME] = 0
     band[np.isnan(amounts)] = -1
-    return pd.Series(category(band, _INCOMES), index=income.index)
+    return pd.Series(make_category(band, _INCOMES), index=income.index)

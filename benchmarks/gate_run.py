@@ -28,7 +28,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.run import GATE as SURVEY
-from disclosure_pipeline.demo.run import HONEST, make_data, sign_with
+from disclosure_pipeline.demo.run import HONEST, load_keys, make_data
 from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.orchestration.component import run_job
@@ -142,7 +142,7 @@ def survey_gate(folder: Path, records: int, repeats: int) -> Callable[[], Any]:
 
         def enter() -> None:
             os.environ["DAGSTER_HOME"] = str(home)
-            sign_with(home / "demo" / "keys")
+            load_keys(home / "demo" / "keys")
 
         enter()
         run = _run_of_gate(defs(), SURVEY, source, incoming, dg.DagsterInstance.ephemeral())
@@ -173,7 +173,7 @@ def _prepare_gate(
     from dagster.components.testing import create_defs_folder_sandbox
 
     ground_truth, synthetic = paths
-    sign_with(folder / "keys")
+    load_keys(folder / "keys")
     attributes = {
         "name": _NAME,
         "ground_truth": str(ground_truth),
@@ -196,7 +196,7 @@ def _prepare_gate(
             run = _run_of_gate(defs, _NAME, synthetic, folder / "incoming", dg.DagsterInstance.ephemeral())
 
     def work() -> float:
-        sign_with(folder / "keys")
+        load_keys(folder / "keys")
         return run()
 
     return work

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
-from disclosure_pipeline.demo.run import HONEST, LEAKY, make_data, sign_with
+from disclosure_pipeline.demo.run import HONEST, LEAKY, load_keys, make_data
 
 RECORDS = 5_000
 OFTEN = 3
@@ -63,7 +63,7 @@ def measure_starts(folder: Path) -> Iterator[Start]:
 
 def _prepare(folder: Path) -> Mapping[str, str]:
     make_data(folder / "demo", RECORDS, seed=0)
-    sign_with(folder / "demo" / "keys")
+    load_keys(folder / "demo" / "keys")
     (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     written_anew = ("PYTHONDONTWRITEBYTECODE",)  # as in images of containers: every import would compile
     kept = {name: value for name, value in os.environ.items() if name not in written_anew}

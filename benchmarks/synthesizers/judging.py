@@ -18,7 +18,7 @@ from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, write_definition
-from disclosure_pipeline.policy.registry import values
+from disclosure_pipeline.policy.registry import find_figures
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.tables.additions import find_additions
 from disclosure_pipeline.tables.contract import canonical_table
@@ -73,23 +73,28 @@ class Judge:
         self._known = canonical_table(
             ground_truth,
             Contract(
-                {**gate.columns, **unit}, "the ground truth", (*gate.published, *unit), only_known=False
+                {**gate.columns, **unit},
+                "the ground truth",
+                (*gate.published_columns, *unit),
+                only_known=False,
             ),
-        ).keep_columns((*gate.published, *unit))
+        ).keep_columns((*gate.published_columns, *unit))
 
     def decide(self, synthetic: pd.DataFrame) -> Verdict:
         """Return the verdict. Figures are empty where a value cannot be read at all."""
         gate = self.gate
         try:
             read = canonical_table(
-                synthetic, Contract(gate.columns, "the table", gate.published, only_known=True)
+                synthetic, Contract(gate.columns, "the table", gate.published_columns, only_known=True)
             )
         except ContractError as error:
             return Verdict("refused", (), _name_rules(error.violations), {})
         added = find_additions(
             self._known.values, {"the table": read.values}, gate.columns, refuse_formulas=True
         )
-        with find_engine("memory").open_read([self._known, read.keep_columns(gate.published)]) as opened:
+        with find_engine("memory").open_read(
+            [self._known, read.keep_columns(gate.published_columns)]
+        ) as opened:
             result = measure_tables(gate, opened, "memory")
         judgements = judge(gate.clauses(), result)
         broken = tuple(
@@ -119,7 +124,7 @@ def collect(result: Disclosure) -> dict[str, float]:
             found: Any = frame[entry.column] if entry.column in frame.columns else []
         elif entry.role in {"beyond", "check", "overlap"}:
             columns = result.targets if entry.per_target else [None]
-            found = [value for column in columns for value in values(result, entry.name, column)]
+            found = [value for column in columns for value in find_figures(result, entry.name, column)]
         else:
             continue
         numbers = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna().to_numpy(float)

@@ -1,1 +1,1 @@
-"""Candidates: the snapshot of what arrived, its canonical form, its figures and its dossier."""
+"""Candidates: their snapshots, canonical form, figures and dossiers."""

@@ -1,4 +1,4 @@
-"""GT and a candidate as they arrive: taken in, checked against their contract, recorded and compared."""
+"""Arrival of GT and of a candidate: check their contracts, record them, and measure the key overlap."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
-from disclosure_pipeline.policy.registry import CONFIDENTIAL, smallest_overlap
-from disclosure_pipeline.policy.verdict import Judgement, hold, publish
+from disclosure_pipeline.policy.registry import CONFIDENTIAL, find_smallest_overlap
+from disclosure_pipeline.policy.verdict import Judgement, judge_figures, round_judgements
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 ARRIVAL = "arrival.json"
-"""The record of why a candidate was not measured; there is none where it was."""
+"""The file with the reason why a candidate was not measured; absent if it was."""
 
 BROKEN_CONTRACT = "broken contract"
 TOO_LITTLE_OVERLAP = "too little overlap"
@@ -49,10 +49,9 @@ TOO_LITTLE_OVERLAP = "too little overlap"
 
 @dataclass(frozen=True)
 class Arrival:
-    """A candidate as it arrived: its snapshot, its violations, and how much of each key it shares with GT.
+    """A candidate on arrival: its snapshot, its violations of the contract, and its key overlap with GT.
 
-    Where the contract is broken nothing is compared: no overlap is there. `public_overlaps` are the same for
-    those who may not see exact figures.
+    If the contract is broken, there are no overlaps. `public_overlaps` have figures rounded for publication.
     """
 
     snapshot: Snapshot
@@ -64,7 +63,7 @@ class Arrival:
 
     @property
     def problem(self) -> str | None:
-        """The kind of what ends its run here; None where there is nothing."""
+        """The reason to end the run on arrival, or None."""
         if self.violations:
             return BROKEN_CONTRACT
         is_compared = bool(self.overlaps) and all(overlap.outcome == "kept" for overlap in self.overlaps)
@@ -72,18 +71,20 @@ class Arrival:
 
 
 def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
-    """Put tables made in memory, a DataFrame or a pair (persons, events) each, where `receive` takes them."""
+    """Write in-memory tables to a folder for `receive`, each a DataFrame or a pair (persons, events)."""
     require_safe_name(candidate, "candidate")
     names = ("synthesis",) if folders.gate.events is None else LINKED
-    is_one = isinstance(delivered, pd.DataFrame if len(names) == 1 else tuple)
-    listed = [delivered] if is_one else delivered
+    is_single = isinstance(delivered, pd.DataFrame if len(names) == 1 else tuple)
+    listed = [delivered] if is_single else delivered
     syntheses = [(table,) if len(names) == 1 else table for table in listed] if _is_list(listed) else [()]
     if not all(
-        _is_list(tables) and len(tables) == len(names) and all(isinstance(of, pd.DataFrame) for of in tables)
+        _is_list(tables)
+        and len(tables) == len(names)
+        and all(isinstance(table, pd.DataFrame) for table in tables)
         for tables in syntheses
     ):
-        expected = "a pandas DataFrame" if len(names) == 1 else "a pair of DataFrames, persons and events,"
-        raise StoreError(f"The asset that makes the syntheses must give {expected} or a list of them.")
+        expected = "a pandas DataFrame" if len(names) == 1 else "a pair of DataFrames (persons, events)"
+        raise StoreError(f"The asset that makes the syntheses must return {expected} or a list of them.")
     folder = folders.store.root / "delivered" / candidate
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -101,11 +102,11 @@ def _is_list(value: Any) -> bool:
 def receive(
     folders: GateFolders, candidate: str, folder: Path | None = None, *, needs_marker: bool = True
 ) -> Arrival:
-    """Take the snapshot of a candidate, check its contract and how much of each key it shares with GT.
+    """Take a candidate's snapshot, check its contract and measure how much of each key it shares with GT.
 
-    It is taken from the incoming folder of that name, or from `folder`; see `take_snapshot`. As GT and the
-    candidate are read for it, everything is measured at once and recorded for the steps that follow. A ground
-    truth that nobody has recorded yet is recorded first: ContractError where it breaks its own contract.
+    The snapshot is taken from `folder`, by default the candidate's incoming folder (see `take_snapshot`). As
+    GT and the candidate are read anyway, all figures are measured and recorded for the following steps. GT is
+    recorded first if it is not yet; raise ContractError if it breaks its own contract.
     """
     if read_recorded_tables(folders).ground_truth is None:
         recorded = record_ground_truth(folders)
@@ -148,38 +149,40 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
         except ContractError as broken:
             return Arrival(snapshot, records, broken.violations, pd.DataFrame(), ())
     overlaps = tuple(
-        hold(clause, smallest_overlap(overlap, clause.column), len(syntheses))
+        judge_figures(clause, find_smallest_overlap(overlap, clause.column), len(syntheses))
         for clause in folders.gate.clauses()
         if clause.measure == "key_overlap"
     )
     in_GT: int = read_json(folders.store.ground_truth, "ground_truth")["records"]
-    public = publish(overlaps, [in_GT, *records], folders.gate.policy.smallest_count)
+    public = round_judgements(overlaps, [in_GT, *records], folders.gate.policy.smallest_count)
     return Arrival(snapshot, records, (), overlap, overlaps, public)
 
 
 def _measure_overlap(folders: GateFolders, tables: CandidateTables) -> pd.DataFrame:
-    """Return how much of each key GT and SD share; all that is measured on the way is recorded."""
+    """Measure all figures, record them and return the key overlap of GT and SD."""
     gate = folders.gate
     with open_candidate(folders, tables) as candidate:
         try:
             measured = measure_candidate(folders, candidate, tables.engine)
-        except InputError:  # the step that needs the figures measures again, and says so
+        except InputError:  # the step that needs the figures measures again, and reports the error
             return measure_key_overlap(candidate.opened, gate.keys, gate.key_grouping)
     record_measured(folders, tables.snapshot, candidate.ground_truth, measured)
     return measured.result.key_overlap
 
 
 def read_recorded_ground_truth(folders: GateFolders) -> str:
-    """Return the recorded sha256 of GT. StoreError where GT is not the one that was recorded."""
+    """Return the recorded sha256 of GT. Raise StoreError if GT has changed since."""
     recorded: str = read_json(folders.store.ground_truth, "ground_truth").get("sha256", "")
     if folders.ground_truth.sha256() not in {None, recorded}:
-        raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+        raise StoreError(
+            "The ground truth differs from the recorded one: run ground_truth again, then this step."
+        )
     return recorded
 
 
 @dataclass(frozen=True)
 class GroundTruth:
-    """The record of GT: its hash and size, and where it breaks the data dictionary."""
+    """The hash and size of GT, and its violations of the data dictionary."""
 
     sha256: str
     records: int
@@ -187,9 +190,9 @@ class GroundTruth:
 
 
 def record_ground_truth(folders: GateFolders) -> GroundTruth:
-    """Check GT and record its hash, if it keeps its contract. StoreError where it is not there.
+    """Check GT and, if it keeps its contract, record its hash and those of further confidential tables.
 
-    The hashes of the gate's further confidential tables are recorded beside it: a verdict is of all of them.
+    Raise StoreError if GT is missing.
     """
     with ExitStack() as stack:
         try:
@@ -198,7 +201,9 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
         except ContractError as broken:
             return GroundTruth(folders.ground_truth.sha256() or "", 0, broken.violations)
         gate = folders.gate
-        violations = find_naming_columns(gate.as_arrived, gate.released, table.count_levels, GROUND_TRUTH)
+        violations = find_naming_columns(
+            gate.arriving_columns, gate.released_columns, table.count_levels, GROUND_TRUTH
+        )
         records: int = table.records
     if violations:
         return GroundTruth(digest, records, tuple(violations))
@@ -213,13 +218,13 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
 
 
 def _hash_confidential(folders: GateFolders) -> dict[str, str]:
-    """Return the sha256 of each further confidential table; empty where it cannot be read."""
+    """Return the sha256 of each further confidential table, or "" if it cannot be read."""
     hashes = {}
     for name, source in folders.confidential.items():
         hashes[name] = ""
         with suppress(StoreError, InputError, ContractError), ExitStack() as stack:
             hashes[name] = source.sha256() or ""
-            if not hashes[name]:  # a database has no bytes of its own
+            if not hashes[name]:  # a table in a database must be read to be hashed
                 engine = choose_engine_for(folders.gate, [source])
                 hashes[name] = read_confidential(folders, name, engine, stack)[1]
     return hashes
@@ -227,7 +232,7 @@ def _hash_confidential(folders: GateFolders) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RecordedTables:
-    """The sha256 of each confidential table, named as in a dossier's `measured`, and when it was recorded."""
+    """The recorded sha256 of each confidential table, by its name in a dossier's `measured`."""
 
     hashes: Mapping[str, str | None]
     recorded_at: str | None
@@ -238,25 +243,25 @@ class RecordedTables:
         return self.hashes["ground_truth"]
 
     def were_measured(self, measured: Any) -> bool:
-        """Return whether a dossier's `measured` is of these tables, each of them recorded."""
+        """Return whether all tables are recorded and a dossier's `measured` has the same hashes."""
         return isinstance(measured, Mapping) and all(
             digest and measured.get(name) == digest for name, digest in self.hashes.items()
         )
 
 
 def read_recorded_tables(folders: GateFolders) -> RecordedTables:
-    """Return what is recorded of the tables of a gate; nothing where the record is missing or damaged."""
+    """Return the recorded hashes of a gate's tables; None for each if the record is missing or damaged."""
     record = read_json_if_whole(folders.store.ground_truth)
     further = record.get("confidential")
     further = further if isinstance(further, Mapping) else {}
-    hashes = {name_measured(name): further.get(name) for name in folders.confidential}
+    hashes = {name_confidential_hash(name): further.get(name) for name in folders.confidential}
     return RecordedTables({"ground_truth": record.get("sha256"), **hashes}, record.get("recorded_at"))
 
 
-def name_measured(confidential: str) -> str:
-    """Return what the hash of a further confidential table is called among those of what was measured.
+def name_confidential_hash(confidential: str) -> str:
+    """Return the name of a further confidential table's hash in a dossier's `measured`.
 
-    >>> name_measured("last_year")
+    >>> name_confidential_hash("last_year")
     'confidential[last_year]'
     """
     return f"{CONFIDENTIAL}[{confidential}]"

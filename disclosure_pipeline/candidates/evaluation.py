@@ -1,4 +1,4 @@
-"""The verdict on a candidate: its figures, held against policy and waivers, and filed with their evidence."""
+"""The verdict on a candidate: judge its figures by policy and waivers, and file the dossier."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.arrival import (
-    name_measured,
+    name_confidential_hash,
     read_recorded_ground_truth,
     receive,
     record_ground_truth,
@@ -23,12 +23,12 @@ from disclosure_pipeline.candidates.arrival import (
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
 from disclosure_pipeline.candidates.measuring import (
     Measured,
+    drop_rare_levels,
     measure_candidate,
     measure_without_controls,
     read_groups,
     read_measured,
     record_measured,
-    without_rare_levels,
 )
 from disclosure_pipeline.candidates.power import read_power
 from disclosure_pipeline.candidates.reading import (
@@ -69,7 +69,6 @@ from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Decision, Judgement, can_be_waived, judge, waive
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json, write_whole
 from disclosure_pipeline.tables.alignment import Tables, check_tables
@@ -77,7 +76,7 @@ from disclosure_pipeline.tables.alignment import Tables, check_tables
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of a candidate, the verdict on them, and the dossier that says both."""
+    """The figures of a candidate, the judgements of all clauses, and the dossier with both."""
 
     result: Disclosure
     judgements: tuple[Judgement, ...]
@@ -85,14 +84,14 @@ class Evaluation:
 
 
 def load_group_levels(folders: GateFolders, candidate: str) -> pd.DataFrame:
-    """Return the groups of each grouped column and their records, without those of too few GT records."""
+    """Return the groups of each grouped column and their counts, without those of too few GT records."""
     snapshot = read_snapshot(candidate, folders.store)
     groups = read_groups(folders, snapshot, read_recorded_ground_truth(folders))
     return _load_or_measure(folders, snapshot)[0].result.groups if groups is None else groups
 
 
 def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
-    """Judge the figures of a candidate, measured unless they are recorded, and write them for its dossier."""
+    """Judge a candidate's figures, measuring it unless they are recorded, and write them for its dossier."""
     snapshot = read_snapshot(candidate, folders.store)
     measured, ground_truth = _load_or_measure(folders, snapshot, is_complete=True)
     evaluation = _judge(folders, snapshot, measured, ground_truth, now)
@@ -103,9 +102,9 @@ def measure(folders: GateFolders, candidate: str, now: datetime) -> Evaluation:
 def evaluate(
     folders: GateFolders, candidate: str, now: datetime, staged: StagedTables | None = None
 ) -> Evaluation:
-    """Measure the snapshot against GT, or its tables that are read already, and judge the figures."""
+    """Measure the snapshot of a candidate, or its `staged` tables, and judge the figures."""
     earlier = list_earlier(folders, candidate)
-    # What is staged was compared with the snapshot when it was copied there.
+    # Staged files were compared with the snapshot as they were copied.
     read = load_snapshot if staged is None else read_snapshot
     snapshot = read(candidate, folders.store)
     tables = find_tables(folders, snapshot) if staged is None else staged.candidate
@@ -119,17 +118,17 @@ def evaluate(
 def _load_or_measure(
     folders: GateFolders, snapshot: Snapshot, *, is_complete: bool = False
 ) -> tuple[Measured, str]:
-    """Return what an earlier step recorded of this candidate and the recorded GT, or what is measured now.
+    """Return the figures that an earlier step recorded, or measure them, and GT's sha256.
 
-    The comparison with further confidential tables, and with what is published, is added only where it is
-    wanted: a record that holds one with a table in a database is not believed by later steps, which would
-    measure everything again.
+    Comparisons with further confidential tables and with releases are only added if `is_complete`: later
+    steps would not accept a record with a comparison with a table in a database, and measure everything
+    again.
     """
     earlier = list_earlier(folders, snapshot.candidate) if is_complete else None
     digest = read_recorded_ground_truth(folders)
     tables = find_tables(folders, snapshot)
     measured = read_measured(folders, snapshot, digest)
-    if measured is not None:  # who counts stands in no file: no figure depends on it
+    if measured is not None:  # the engine is not recorded, since no figure depends on it
         measured = replace(measured, result=replace(measured.result, engine=tables.engine.description))
         has_confidential = len(measured.result.confidential) > 0 or not folders.confidential
         if earlier is None or (has_confidential and measured.releases == earlier.digest):
@@ -144,7 +143,7 @@ def _load_or_measure(
         measured = add_confidential(folders, tables, measured)
         measured = add_releases(folders, tables, measured, digest, earlier)
     record_measured(folders, snapshot, digest, measured)
-    return without_rare_levels(measured, folders.gate.policy.smallest_count), digest
+    return drop_rare_levels(measured, folders.gate.policy.smallest_count), digest
 
 
 def _judge(
@@ -152,7 +151,7 @@ def _judge(
 ) -> Evaluation:
     gate = folders.gate
     if measured.releases is None:
-        raise StoreError("The candidate was not measured beside what is published: run it again.")
+        raise StoreError("The candidate was not compared with earlier releases: run it again.")
     if any(waiver.snapshot == snapshot.sha256 for waiver in folders.waivers):
         require_forward_clock(folders.store, now)
     judgements, refused_waivers = waive(
@@ -168,7 +167,7 @@ def _judge(
         snapshot.candidate,
         {
             "ground_truth": ground_truth,
-            **{name_measured(name): digest for name, digest in measured.confidential.items()},
+            **{name_confidential_hash(name): digest for name, digest in measured.confidential.items()},
             "snapshot": snapshot.sha256,
             **name_releases(measured.releases),
         },
@@ -181,7 +180,7 @@ def _judge(
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The decision of a run on a candidate, and why; `dossier` is empty if nothing was measured."""
+    """The decision that a run would make, and why; `dossier` is empty if nothing was measured."""
 
     decision: Decision
     reasons: tuple[str, ...]
@@ -189,11 +188,12 @@ class Rehearsal:
 
 
 def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
-    """Judge the tables in a folder against the ground truth as it is now; no marker file is needed.
+    """Judge the tables of a folder, which needs no marker file, against the current ground truth.
 
-    Refused where a table breaks its contract or a clause; undetermined where the ground truth breaks its own,
-    or the tables share too little to be compared. RefusedError where the ground truth was asked too often,
-    StoreError where the folder or the ground truth is not there or holds something else.
+    The decision is "refused" if a table breaks its contract or a clause, and "undetermined" if the tables
+    share too little to be compared. Raise UndeterminedError if the ground truth breaks its contract,
+    RefusedError if too many candidates were measured against it, and StoreError if folder or ground truth are
+    missing or unusable.
     """
     with _open_scratch(folders) as scratch:
         recorded = record_ground_truth(scratch)
@@ -205,17 +205,16 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
         evaluation = measure(scratch, folder.name, now)
         decision: Decision = evaluation.dossier["decision"]
         if any(judgement.outcome != "kept" for judgement in arrival.overlaps):
-            decision = "undetermined"  # in a run a check stops it before anything is decided
+            decision = "undetermined"  # a run would end at the check of the overlap
         reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count).values()
         return Rehearsal(decision, tuple(reasons), evaluation.dossier)
 
 
 @contextmanager
 def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
-    """Return the gate with an empty store inside its own, where stored tables are as safe as others.
+    """Return the gate with an empty store inside its own, so that its files are equally protected.
 
-    It shares the record of what the ground truth was asked, and about which tables, and knows the last moment
-    that was recorded.
+    The scratch store shares the records of evaluations and releases, and has the last recorded time.
     """
     root = folders.store.root
     for shared in (EVALUATIONS, SKETCHES):
@@ -225,7 +224,7 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
         for shared in (EVALUATIONS, SKETCHES, RELEASED):
             if (root / shared).is_dir():
                 (scratch / shared).symlink_to(root / shared, target_is_directory=True)
-        # The bytes of what is published lie where they are.
+        # Released files are linked, not copied.
         (scratch / "objects").mkdir()
         for path in list_released_paths(folders.store):
             (scratch / "objects" / path.name).symlink_to(path)
@@ -234,24 +233,24 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
         yield replace(folders, store=Store(scratch))
 
 
-# Recoding needs somebody who knows the columns; these need nothing.
+# Remedies that need no knowledge of the columns, unlike recoding.
 _REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
-    "Take out the copies of one person": (Remedy.remove_unique_copies(),),
-    "Take out the records that single a person out": (Remedy.remove_replicated_uniques(),),
-    "Take out both": (Remedy.remove_unique_copies(), Remedy.remove_replicated_uniques()),
-    "Blank the targets that copies tell": (Remedy.blank_copied_targets(),),
+    "Remove the copies of one person": (Remedy.remove_unique_copies(),),
+    "Remove the records that single a person out": (Remedy.remove_replicated_uniques(),),
+    "Remove both": (Remedy.remove_unique_copies(), Remedy.remove_replicated_uniques()),
+    "Blank the targets that copies disclose": (Remedy.blank_copied_targets(),),
 }
-_MOST_RECORDS = 100_000  # of all tables together: a refusal is not to wait for minutes
+_MOST_RECORDS = 100_000  # of all tables together, so that trying takes seconds
 _SECONDS = 10.0
 
 
 def try_remedies(
     folders: GateFolders, snapshot: Snapshot, content: Mapping[str, Any]
 ) -> list[TriedRemedy] | None:
-    """Try each remedy on the tables of a candidate for which there is time; `content` is its dossier.
+    """Try remedies on the tables of a refused candidate, as many as time allows; `content` is its dossier.
 
-    None where the candidate is not refused, or the gate wants none. Large tables, and those that do not lie
-    in memory, are not tried.
+    Return None if the candidate is not refused or the gate has remedies disabled. Large tables and tables
+    that are not in memory are not tried.
     """
     gate = folders.gate
     if not gate.remedies or content["decision"] != "refused":
@@ -260,7 +259,7 @@ def try_remedies(
     if not candidate.engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
         return []
     tried: list[TriedRemedy] = []
-    # Whatever cannot be tried is left out: the verdict stands without it.
+    # A remedy that fails is left out: the verdict does not depend on it.
     with suppress(DisclosurePipelineError), open_candidate(folders, candidate) as opened:
         frames = opened.opened.frames or ()
         if not frames:
@@ -269,12 +268,12 @@ def try_remedies(
         end = time.monotonic() + _SECONDS
         for name, remedies in _REMEDIES.items():
             if time.monotonic() < end:
-                with suppress(InputError):  # it leaves no record
-                    tried.append(_try(gate, name, remedies, tables, content["clauses"]))
+                with suppress(InputError):  # no record is left
+                    tried.append(_try_remedies(gate, name, remedies, tables, content["clauses"]))
     return tried
 
 
-def _try(
+def _try_remedies(
     gate: Gate,
     name: str,
     remedies: tuple[Remedy, ...],
@@ -286,8 +285,8 @@ def _try(
     outcomes = {clause["name"]: clause["outcome"] for clause in clauses}
     values = {}
     for judgement in judge(gate.clauses(), result):
-        # What cannot be tried here is as it was: controls, and further confidential tables. A waiver is for
-        # the content as it is: what is changed has to keep the clause.
+        # Controls and further confidential tables keep their outcome, as they are not measured here. Waivers
+        # do not apply to changed content, which must keep the clauses.
         if not judgement.clause.control and judgement.clause.column not in gate.confidential:
             outcomes[judgement.clause.name] = judgement.outcome
             values[judgement.clause.name] = judgement.value
@@ -304,63 +303,63 @@ def _try(
 
 
 def prepare_dossier() -> None:
-    """Start the processes that validate and draw: they are ready when a dossier is to be filed."""
+    """Start the processes that validate and draw, so that they are ready when a dossier is filed."""
     start_validation()
     start_drawing()
 
 
 def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
-    """Write the dossier from the recorded figures, with what Great Expectations says of them.
+    """Write the dossier from the recorded figures, with the results of Great Expectations.
 
-    StoreError where they are of other tables or another policy; RefusedError where the suite and the policy
-    do not agree on a clause.
+    Raise StoreError if the figures are of other tables or another policy, and RefusedError if the expectation
+    suite and the policy disagree on a clause.
     """
     folder = folders.store.candidate_folder(candidate)
     content = read_json(folder / "figures.json", "identity_risk and attribute_risk")
     snapshot = read_snapshot(candidate, folders.store)
     recorded = read_json(folders.store.ground_truth, "ground_truth")
-    of_figures = content.get("measured", {})
-    measured = {
+    measured = content.get("measured", {})
+    expected = {
         "ground_truth": recorded.get("sha256"),
-        # What has no sha256 before it is read is compared by the release, which measures again.
+        # A table without a sha256 before it is read is checked by the release, which measures again.
         **{
-            label: source.sha256() or of_figures.get(label)
+            label: source.sha256() or measured.get(label)
             for name, source in folders.confidential.items()
-            for label in [f"{CONFIDENTIAL}[{name}]"]
+            for label in [name_confidential_hash(name)]
         },
         "snapshot": snapshot.sha256,
-        # Another candidate may be published meanwhile: the release measures beside that, too.
-        **name_releases(of_figures.get(RELEASED, "")),
+        # Other candidates may have been published since: the release measures beside them.
+        **name_releases(measured.get(RELEASED, "")),
     }
-    if of_figures != measured or content.get("policy_digest") != folders.gate.policy_digest():
+    if measured != expected or content.get("policy_digest") != folders.gate.policy_digest():
         raise StoreError(
             "The figures were measured with another ground truth, snapshot or policy: run identity_risk and "
             "attribute_risk again."
         )
     with validating(folders.gate.clauses(), content["figures"]) as wait_for_validation:
-        power = read_power(folders, measured["ground_truth"] or "")
+        power = read_power(folders, expected["ground_truth"] or "")
         remedies = try_remedies(folders, snapshot, content)
-        others = _read_others(folders, candidate)
+        others = _read_other_dossiers(folders, candidate)
         page = render_page(content, others=others, power=power, remedies=remedies)
         validation = wait_for_validation()
     disagreeing = find_disagreements(validation.kept, content["clauses"])
     if disagreeing:
-        raise RefusedError(f"The expectation suite and the policy do not agree on {', '.join(disagreeing)}.")
+        raise RefusedError(f"The expectation suite and the policy disagree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
     write_whole(folder / PAGE, page.encode())
     write_whole(folder / "dossier.md", to_markdown(content).encode())
-    # Last, so that where a dossier is its evidence is.
+    # Last, so that a dossier is never without its evidence.
     write_json(folder / "dossier.json", content)
     return content
 
 
-def path_of_page(folders: GateFolders, candidate: str) -> Path:
-    """Return the page of a candidate's dossier."""
+def locate_page(folders: GateFolders, candidate: str) -> Path:
+    """Return the path of the page of a candidate's dossier."""
     return folders.store.candidate_folder(candidate) / PAGE
 
 
-def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
-    """Read the dossiers of the gate's other candidates, oldest file first; skip unreadable ones."""
+def _read_other_dossiers(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
+    """Return the dossiers of the gate's other candidates, oldest first, without unreadable ones."""
     files = [
         file
         for file in folders.store.candidate_folder(candidate).parent.glob("*/dossier.json")
@@ -375,16 +374,16 @@ def _read_others(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
-    """Find the gate's waivers that can let nothing pass, and why, but for those for this snapshot."""
+    """Describe the waivers, other than those for this snapshot, that cannot let anything pass."""
     clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
     arrived = {snapshot.sha256 for snapshot in folders.store.read_snapshots()}
     problems = []
     for waiver in folders.waivers:
         if waiver.snapshot == content["measured"]["snapshot"]:
             continue
-        problem = waiver.problem(folders.gate.name, content["policy_digest"], clauses, now)
+        problem = waiver.find_problem(folders.gate.name, content["policy_digest"], clauses, now)
         if problem is None and waiver.snapshot not in arrived:
             problem = "no candidate has the content that it is for"
         if problem:
-            problems.append(f"{waiver.name} lets nothing pass: {problem}")
+            problems.append(f"{waiver.name} has no effect: {problem}")
     return problems

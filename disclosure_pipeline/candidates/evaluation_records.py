@@ -1,9 +1,10 @@
-"""The evaluations of a ground truth: how many contents were measured against it, and which tables.
+"""The record of evaluations: how many candidates were measured against a ground truth, and which tables.
 
-Tables that differ from a measured one in too few records would tell of single people. Compared are sketches
-of the records (see `record_sketch`), of the whole tables and of every part that a figure is made of (see
-`list_figure_inputs`); they stay in the store when the tables themselves are pruned. Their hashes have a key,
-drawn once for the store, so that they tell no value and nobody can make tables whose hashes agree.
+The figures of two tables that differ in few records would reveal single people. So every table is compared
+with all that were measured before, by sketches of its records (see `record_sketch`): of the whole table, and
+of each part that a figure depends on (see `list_figure_inputs`). Sketches stay in the store when tables are
+pruned. They are hashed with a secret key of the store, so that they reveal no value and collisions cannot be
+constructed.
 """
 
 from __future__ import annotations
@@ -44,13 +45,16 @@ from disclosure_pipeline.tables.record_hashes import (
     to_record,
 )
 
-# Of a part it is asked whether tables differ in a few records; sketches of so many buckets tell that.
+# Size of the sketch of a part (2 ** 9 buckets), enough to recognise a difference in few records.
 _BITS = 9
 
 
 @dataclass(frozen=True)
 class FigureInput:
-    """A part of a table, and its name in messages. Those near in a whole one are near, be it by chance."""
+    """A part of a table that figures depend on, and its name in messages.
+
+    Tables that are near in a part with `is_whole` are refused even if chance explains it.
+    """
 
     label: str
     part: Part
@@ -58,34 +62,37 @@ class FigureInput:
 
 
 def list_figure_inputs(gate: Gate) -> tuple[FigureInput, ...]:
-    """Return the whole table first, then each part that a figure of the gate is made of, once.
+    """Return the whole table, then each distinct part that a figure of the gate depends on.
 
-    The guards read all columns, all but one, the targets alone, all but numbers, and the events alone; the
-    measures of identity the keys, those of a target the keys with it, grouped as they are measured, and not
-    grouped where it is predicted.
+    Guards depend on all columns, all but one, the targets, all but numbers, and the events; identity
+    disclosure on the grouped keys; figures of a target on the keys and the target, grouped unless it is
+    predicted.
     """
-    as_measured = [
+    grouped = [
         ("the keys", gate.keys),
         *((f"the keys and {target!r}", (*gate.keys, target)) for target in gate.targets),
     ]
-    events = tuple(name for name in gate.published if name.startswith(PREFIX))
-    numbers = {name for name in gate.published if gate.columns[name].type in NUMERIC}
-    as_they_are = [
-        *((f"all columns but {name!r}", _leave_out(gate.published, name)) for name in gate.published),
+    events = tuple(name for name in gate.published_columns if name.startswith(PREFIX))
+    numbers = {name for name in gate.published_columns if gate.columns[name].type in NUMERIC}
+    ungrouped = [
+        *(
+            (f"all columns but {name!r}", _leave_out(gate.published_columns, name))
+            for name in gate.published_columns
+        ),
         ("the targets", gate.targets),
-        ("all columns but numbers", tuple(name for name in gate.published if name not in numbers)),
+        ("all columns but numbers", tuple(name for name in gate.published_columns if name not in numbers)),
         (EVENTS_ALONE, events),
         (SUMMARIES_ALONE, _leave_out(events, MULTISET)),
-        *(as_measured[1:] if gate.measures.prediction else []),
+        *(grouped[1:] if gate.measures.prediction else []),
     ]
     inputs = [
-        FigureInput("all columns", Part(gate.published), is_whole=True),
-        FigureInput("the keys and targets", Part(gate.measured), is_whole=True),
+        FigureInput("all columns", Part(gate.published_columns), is_whole=True),
+        FigureInput("the keys and targets", Part(gate.measured_columns), is_whole=True),
         *(
             FigureInput(label, Part(columns, any(map(gate.grouping.groups_column, columns)), _BITS))
-            for label, columns in as_measured
+            for label, columns in grouped
         ),
-        *(FigureInput(label, Part(columns, bits=_BITS)) for label, columns in as_they_are),
+        *(FigureInput(label, Part(columns, bits=_BITS)) for label, columns in ungrouped),
     ]
     distinct: dict[tuple[frozenset[str], bool], FigureInput] = {}
     for figure_input in inputs:
@@ -100,21 +107,21 @@ def _leave_out(columns: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 SKETCHES = "sketches"
-"""The folder of a store that holds the sketches of what was measured, and their key."""
+"""The folder of a store with the sketches of measured tables, and their key."""
 
 _KEY_FILE = "sketch_key"
 _KEY_BYTES = 32
-_FORM = 2  # of the records: those of another form cannot be compared
+_FORMAT = 2  # version of the records, which are only comparable within a version
 _ALL_FILES = "all files together"
 
 
 _BY_CHANCE = 1e-4
-"""Tables are near by chance where tables drawn anew are so near more often than once in 10,000."""
+"""Tables are near by chance if more than 1 in 10,000 fresh tables are as near."""
 
 
 @dataclass(frozen=True)
 class SketchedTable:
-    """A table as it is measured: its name in messages, and a sketch of each of `list_figure_inputs`."""
+    """The sketches of a table, one for each of `list_figure_inputs`, and its name in messages."""
 
     name: str
     sketches: tuple[RecordSketch, ...]
@@ -122,10 +129,10 @@ class SketchedTable:
     def find_near_part(
         self, other: SketchedTable, inputs: Sequence[FigureInput], smallest_count: int
     ) -> str | None:
-        """Return in what it differs from another table in few records, but in some, or may do so.
+        """Return the first part in which two tables may differ in some, but few records, or None.
 
-        None where there is nothing, as of the same records again. Parts with few combinations of values are
-        near to each other by chance: nothing is said of them then.
+        Tables with the same records have no such part. Neither is a part returned that is near by chance
+        because it has few combinations of values, unless it is a whole table.
         """
         for position, figure_input in enumerate(inputs):
             sketch = self.sketches[position]
@@ -142,7 +149,7 @@ class SketchedTable:
 def sketch_candidate(
     store: Store, gate: Gate, tables: Mapping[str, Records], groups: Mapping[str, Groups] | None = None
 ) -> tuple[SketchedTable, ...]:
-    """Return each table of a candidate, by its name, and all as one; `groups` are those of its numbers."""
+    """Return the sketches of each table of a candidate and of all as one; `groups` are those of numbers."""
     key = _read_key(store)
     parts = [figure_input.part for figure_input in list_figure_inputs(gate)]
     sketched = [
@@ -156,16 +163,15 @@ def sketch_candidate(
 
 
 def identify_records(store: Store, gate: Gate, table: Records) -> str:
-    """Return the same for the same records in any order; who has not the store's key can make no others."""
-    [sketch] = sketch_parts(table, [Part(gate.published)], gate.columns, _read_key(store), {})
+    """Return an identifier of a table's records, independent of their order and keyed by the store."""
+    [sketch] = sketch_parts(table, [Part(gate.published_columns)], gate.columns, _read_key(store), {})
     return json.dumps(to_record(sketch), sort_keys=True)
 
 
 def _find_near(folders: GateFolders, content: str, tables: Sequence[SketchedTable]) -> str | None:
-    """Return the first two tables that are near, in words; None where there are none.
+    """Describe the first two tables that differ in fewer than `smallest_count` records, but in some; or None.
 
-    They differ in fewer records than the policy's `smallest_count`; the same records again are no new
-    question, nor is the same `content` under another data dictionary.
+    Measured tables with the hash `content` are skipped: they may be the same under another data dictionary.
     """
     smallest_count, inputs = folders.gate.policy.smallest_count, list_figure_inputs(folders.gate)
     for table, other in combinations(tables, 2):
@@ -176,8 +182,8 @@ def _find_near(folders: GateFolders, content: str, tables: Sequence[SketchedTabl
         for table, other in product(tables, earlier):
             part = table.find_near_part(other, inputs, smallest_count)
             if part is not None:
-                before = f"{other.name} of {candidate!r}, which was measured before,"
-                return f"{table.name} differs from {before}{_name_part(inputs, part)}"
+                measured = f"{other.name} of {candidate!r}, which was measured before,"
+                return f"{table.name} differs from {measured}{_name_part(inputs, part)}"
     return None
 
 
@@ -186,49 +192,51 @@ def _name_part(inputs: Sequence[FigureInput], label: str) -> str:
 
 
 def _is_recorded(folders: GateFolders, content: str, ground_truth: str) -> bool:
-    """Return whether a content was measured against this GT, read by the data dictionary as it is now."""
-    record = read_json_if_whole(_folder(folders) / f"{content}.json")
-    # Where groups of numbers end depends on GT.
+    """Return whether a content was measured against this GT under the current data dictionary."""
+    record = read_json_if_whole(_locate_sketches(folders) / f"{content}.json")
+    # The edges of groups depend on GT.
     is_same_GT = record.get("ground_truth") == ground_truth
     return is_same_GT and record.get("columns") == _hash_definition(folders.gate)
 
 
-def _folder(folders: GateFolders) -> Path:
-    """Return where the sketches of tables with the same columns lie: only these can be compared."""
+def _locate_sketches(folders: GateFolders) -> Path:
+    """Return the folder of the sketches that are comparable: of tables with the same columns."""
     gate = folders.gate
-    columns = {name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published}
+    columns = {
+        name: (gate.columns[name].type, gate.columns[name].time_zone) for name in gate.published_columns
+    }
     labels = [figure_input.label for figure_input in list_figure_inputs(gate)]
-    return folders.store.root / SKETCHES / _hash([_FORM, columns, labels])[:16]
+    return folders.store.root / SKETCHES / _hash([_FORMAT, columns, labels])[:16]
 
 
 def _hash_definition(gate: Gate) -> str:
-    return _hash({name: gate.columns[name].model_dump(mode="json") for name in gate.published})
+    return _hash({name: gate.columns[name].model_dump(mode="json") for name in gate.published_columns})
 
 
 def _hash(content: Any) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _read_measured(folders: GateFolders, leaving_out: str) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
-    """Return the candidates that were measured, each with its tables; one content is left out."""
+def _read_measured(folders: GateFolders, skipped: str) -> Iterator[tuple[str, tuple[SketchedTable, ...]]]:
+    """Yield each measured candidate with its tables, except the content `skipped`."""
     sizes = [1 << figure_input.part.bits for figure_input in list_figure_inputs(folders.gate)]
     key = _identify_key(folders.store)
-    for path in sorted(_folder(folders).glob("*.json")):
-        if path.stem == leaving_out:
+    for path in sorted(_locate_sketches(folders).glob("*.json")):
+        if path.stem == skipped:
             continue
         try:
-            yield _parse(read_json(path, "synthetic"), key, sizes)
+            yield _parse_record(read_json(path, "synthetic"), key, sizes)
             continue
         except (StoreError, KeyError, TypeError, ValueError):
-            pass  # told outside: the error itself is not carried along
+            pass  # raised below without the context of this error
         raise StoreError(
-            f"The record {path.name} among the store's sketches is damaged, or of another key than "
-            f"{_KEY_FILE}: nobody can tell whether the candidate is near to that one. Restore it; remove it "
-            "only if nobody has seen the figures of that candidate."
+            f"The record {path.name} in the store's sketches is damaged or has another key than "
+            f"{_KEY_FILE}, so the candidate cannot be compared with it. Restore it; remove it only if nobody "
+            "has seen the figures of that candidate."
         )
 
 
-def _parse(
+def _parse_record(
     record: Mapping[str, Any], key: str, sizes: Sequence[int]
 ) -> tuple[str, tuple[SketchedTable, ...]]:
     if record["sketch_key"] != key:
@@ -243,7 +251,7 @@ def _parse(
 
 
 def _read_key(store: Store) -> bytes:
-    """Return the key of the store's hashes, drawn when it is needed first. StoreError where it is damaged."""
+    """Return the secret key of the store, creating it on first use. Raise StoreError if it is damaged."""
     folder = store.root / SKETCHES
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / _KEY_FILE
@@ -265,7 +273,7 @@ def _read_key(store: Store) -> bytes:
 
 
 def draw_seed(store: Store) -> int:
-    """Return the seed by which people are drawn to be compared: who knew it could spare the drawn."""
+    """Return the seed that draws the people to compare, secret so that no synthesis can spare those drawn."""
     return int.from_bytes(hashlib.sha256(b"drawn people " + _read_key(store)).digest()[:8], "big")
 
 
@@ -274,17 +282,17 @@ def _identify_key(store: Store) -> str:
 
 
 EVALUATIONS = "evaluations"
-"""The folder of a store that records them."""
+"""The folder of a store with one file per evaluation."""
 
 
 def count_evaluations(store: Store, ground_truth: str) -> int:
-    """Return how many contents were measured against the ground truth of that sha256."""
+    """Count the contents that were measured against the ground truth with that sha256."""
     folder = store.root / EVALUATIONS / ground_truth
     return len(list(folder.iterdir())) if folder.is_dir() else 0
 
 
-def count_recorded(store: Store) -> int:
-    """Count those of the recorded ground truth; where none is, of the one that was evaluated most."""
+def count_recorded_evaluations(store: Store) -> int:
+    """Count the evaluations of the recorded GT; if none is recorded, of the one with the most evaluations."""
     try:
         sha256 = read_json(store.ground_truth, "ground_truth").get("sha256")
     except StoreError:
@@ -302,13 +310,12 @@ def record_evaluation(
     ground_truth: str,
     sketch_tables: Callable[[], Sequence[SketchedTable]],
 ) -> None:
-    """Record that a candidate is measured against a ground truth, before it is; once for the same content.
+    """Record the evaluation of a candidate before it is measured, once per content.
 
-    `sketch_tables` gives its tables, and is called unless they are recorded. RefusedError where the policy's
-    `evaluations_per_ground_truth` were made, or where a table differs in too few records from another one of
-    the candidate or from one that was measured before: whoever may ask without end, or about single
-    records, learns the ground truth from the answers. StoreError where the record of an earlier candidate is
-    damaged.
+    `sketch_tables` returns its tables, and is only called if they are not recorded. Raise RefusedError if the
+    policy's `evaluations_per_ground_truth` is reached, or if a table differs in too few records from another
+    one of the candidate or a measured one: unlimited measurements, or differences of single records, would
+    reveal the ground truth. Raise StoreError if the record of an earlier candidate is damaged.
     """
     store, gate = folders.store, folders.gate
     content = _hash_content(gate, snapshot)
@@ -319,23 +326,21 @@ def record_evaluation(
     if tables is None and evaluation.exists():
         return
     (store.root / SKETCHES).mkdir(exist_ok=True)
-    with hold_lock(
-        store.root / SKETCHES / "measured.lock"
-    ):  # of several at the same moment none is overlooked
+    with hold_lock(store.root / SKETCHES / "measured.lock"):  # concurrent evaluations must see each other
         limit = gate.policy.evaluations_per_ground_truth
         if not evaluation.exists() and count_evaluations(store, ground_truth) >= limit:
             raise RefusedError(
-                f"Candidate {snapshot.candidate!r} is not measured: {limit} contents were measured against "
-                "this ground truth, which is the limit (policy.evaluations_per_ground_truth)."
+                f"Candidate {snapshot.candidate!r} is not measured: the limit of {limit} candidates measured "
+                "against this ground truth is reached (policy.evaluations_per_ground_truth)."
             )
         if tables is not None:
             near = _find_near(folders, content, tables)
             if near is not None:
                 raise RefusedError(
                     f"Candidate {snapshot.candidate!r} is not measured: {near} in fewer than "
-                    f"{gate.policy.smallest_count} records (policy.smallest_count), but not in none. By "
-                    "their difference they would tell of single people: make a synthesis anew instead of "
-                    "changing one."
+                    f"{gate.policy.smallest_count} records (policy.smallest_count), but in some. The "
+                    "difference of their figures would reveal single people: generate a new synthesis "
+                    "instead of editing one."
                 )
             record = {
                 "candidate": snapshot.candidate,
@@ -346,12 +351,12 @@ def record_evaluation(
                     {"name": table.name, "sketches": list(map(to_record, table.sketches))} for table in tables
                 ],
             }
-            write_json(_folder(folders) / f"{content}.json", record)
+            write_json(_locate_sketches(folders) / f"{content}.json", record)
         os.close(os.open(evaluation, os.O_CREAT | os.O_WRONLY, 0o600))
         sync_folder(folder)
 
 
 def _hash_content(gate: Gate, snapshot: Snapshot) -> str:
-    """Return the same for the same tables, whatever their files are called."""
+    """Return a hash of a candidate's tables that is independent of their file names."""
     tables = [" ".join(file.sha256 for file in files) for files in list_syntheses(gate, snapshot)]
     return hashlib.sha256("\n".join(sorted(tables)).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""A candidate measured as its gate defines, and its figures, recorded for the steps that follow.
+"""Measure a candidate as its gate defines, and record the figures for later steps.
 
-They are believed only if GT, candidate and definition are those that were measured; and a release believes
-none of them, it measures again.
+A record is only used if GT, candidate and definition are unchanged. A release does not use it: it measures
+again.
 """
 
 from __future__ import annotations
@@ -36,12 +36,8 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.frames import frame_from_record
-from disclosure_pipeline.evaluation.guards import (
-    measure_copies,
-)
-from disclosure_pipeline.evaluation.holdout import (
-    prepare_holdout,
-)
+from disclosure_pipeline.evaluation.guards import measure_copies
+from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import count_sets_by_unit, read_units
 from disclosure_pipeline.evaluation.prediction import prediction_frame
@@ -57,15 +53,15 @@ from disclosure_pipeline.tables.alignment import check_tables, number_owners
 
 @dataclass(frozen=True)
 class Measured:
-    """The figures of a candidate, and the hashes of confidential tables and releases that they are of."""
+    """The figures of a candidate, and the hashes of the confidential tables and releases compared with it."""
 
     result: Disclosure
     confidential: Mapping[str, str] = field(default_factory=dict)
-    releases: str | None = None  # empty: nothing was published; None: not measured beside it yet
+    releases: str | None = None  # empty: nothing was released; None: not compared yet
 
 
 def measure_candidate(folders: GateFolders, candidate: OpenedCandidate, engine: Engine) -> Measured:
-    """Measure GT and a candidate, as `measure_tables`, and of the gate's holdout."""
+    """Measure an opened candidate with the gate's holdout; see `measure_tables`."""
     gate, seed, claim = folders.gate, draw_seed(folders.store), candidate.claim
     result = measure_tables(gate, candidate.opened, engine.name, candidate.with_holdout, seed, claim)
     return Measured(result, {} if gate.holdout is None else {gate.holdout: candidate.holdout_digest})
@@ -79,38 +75,37 @@ def measure_tables(
     seed: int = 0,
     claim: tuple[float, float] | None = None,
 ) -> Disclosure:
-    """Measure GT and a candidate, in canonical form. InputError as `disclosure()`.
+    """Measure GT and a candidate in canonical form, each synthesis and all of them as one table.
 
-    Several syntheses are measured each, and as one table. `engine`: who counts the controls: "memory",
-    "partitioned" or the URL of a database. `with_holdout`: the same tables, and last a holdout.
-    `seed` draws who is compared with whom: one that nobody who makes a candidate knows. `claim`: the ε and δ
-    that come with the candidate.
+    `engine` counts the controls: "memory", "partitioned" or the URL of a database. `with_holdout` are the
+    same tables followed by the holdout. `seed` draws the people to compare and must be secret from whoever
+    makes the candidate. `claim` is the candidate's (ε, δ). Raise InputError as `disclosure()` does.
     """
     plan = plan_gate(gate, opened, seed, by_group=True)
     holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, report_progress, claim)
     result = measure(opened, plan, report_progress, holdout)
     sample = (opened.with_columns([gate.unit]) if gate.unit else opened).sample(SAMPLE, 0)
-    of_copies, of_targets = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)
-    result = replace(result, control_identity=of_copies, control_attribute=of_targets)
+    identity, attribute = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)
+    result = replace(result, control_identity=identity, control_attribute=attribute)
     return _add_families(gate, opened, result)
 
 
 def measure_without_controls(gate: Gate, opened: OpenedTables) -> Disclosure:
-    """Return the figures that every clause but those of the controls is about, of one synthesis."""
+    """Return the figures of one synthesis for all clauses except the controls."""
     return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, by_group=False)))
 
 
 def measure_without_guards(gate: Gate, opened: OpenedTables) -> Disclosure:
-    """Return the figures that follow from keys and targets alone: they take a fraction of the time."""
+    """Return only the figures that depend on keys and targets alone, in a fraction of the time."""
     return measure(opened, replace(plan_gate(gate, opened, 0, by_group=False), whole_records=None))
 
 
 def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) -> MeasuringPlan:
-    """Return what a gate measures, `by_group` with the groups that bear most of what is disclosed."""
+    """Return the plan of a gate; with `by_group`, also the groups with the highest disclosure."""
     whole_records = WholeRecords(
         gate.policy.smallest_count,
         seed,
-        gate.published if by_group else (),
+        gate.published_columns if by_group else (),
         {name: column.special_values for name, column in gate.columns.items()},
     )
     return plan_measures(
@@ -118,7 +113,7 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
         gate.keys,
         gate.targets,
         gate.grouping,
-        gate.exclusions.as_exclusions(),
+        gate.exclusions.to_exclusions(),
         gate.unit,
         gate.weight,
         sampling_fraction=gate.sampling_fraction,
@@ -131,11 +126,12 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
     )
 
 
-def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: bool = False) -> pd.DataFrame:
-    """Return copies of the records of a further confidential table, which is opened in GT's place.
+def measure_confidential(
+    gate: Gate, opened: OpenedTables, seed: int, *, stacked: bool = False
+) -> pd.DataFrame:
+    """Return the copies of a further confidential table, opened in place of GT, by synthesis or all stacked.
 
-    By synthesis, or of all of them as one table. Repeats are none of them: how often a fresh table repeats
-    itself follows from GT, of which it is one.
+    Repeats within a synthesis are not measured: their expected number follows from GT.
     """
     tables = opened.stack_syntheses() if stacked else opened
     columns = code_shared_columns(tables, gate.grouping, report_progress)
@@ -143,9 +139,11 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
     units = None
     if gate.unit is not None:
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
-        of_units = opened.with_columns([gate.unit])
+        with_unit = opened.with_columns([gate.unit])
         names = [column.name for column in columns]
-        units = read_units(of_units.stack_syntheses() if stacked else of_units, plan, report_progress, names)
+        units = read_units(
+            with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
+        )
         records = count_sets_by_unit(records, units)
     copies, _ = measure_copies(tables, columns, records, units, seed)
     per_unit = units.records_per_unit if units else 1
@@ -155,12 +153,12 @@ def measure_against(gate: Gate, opened: OpenedTables, seed: int, *, stacked: boo
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
-    """Return `find_repeats` of GT, opened as its own synthesis."""
+    """Return `find_repeats` of GT opened as its own synthesis."""
     return find_repeats(opened, code_shared_columns(opened, gate.grouping, report_progress))
 
 
 def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Disclosure:
-    """Add the families that need tables in memory; a gate with them has no other engine."""
+    """Add the families that need tables in memory, which a gate with them always has."""
     if opened.frames is None:
         return result
     ground_truth, *syntheses = opened.frames
@@ -174,81 +172,85 @@ def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Discl
     return result
 
 
-COUNTED: dict[str, Any] = {"weight": None, "sampling_fraction": None, "people": "counted"}
-"""A gate changed so measures no population: halves of GT are other samples of it."""
+WITHOUT_POPULATION: dict[str, Any] = {"weight": None, "sampling_fraction": None, "people": "counted"}
+"""Changes of a gate that turn off population figures, which halves of GT cannot estimate."""
 
 DRAWS = 5
-# Records of which the halves are drawn: of more the chance is smaller, so that a bound is wide enough.
+# Halves are drawn from at most this many records: with more, chance is smaller and the bound still holds.
 _LARGEST = 50_000
 _FEWEST = 20
 
 
 @dataclass(frozen=True)
 class GroundTruthBaselines:
-    """`own`: GT as its own synthesis. `halves`: one half of GT as the synthesis of the other, a draw each."""
+    """The figures of GT as its own synthesis, and of random halves of GT as each other's synthesis."""
 
     own: Disclosure
     halves: tuple[Disclosure, ...]
 
 
 def measure_baselines(folders: GateFolders, synthetic_records: int | None = None) -> GroundTruthBaselines:
-    """Measure GT by itself, and halves of it (of at most 50,000 records), drawn by fixed seeds.
+    """Measure GT as its own synthesis, and random halves of at most 50,000 of its records.
 
-    The half that plays the synthesis is as much smaller as one of so many records is than GT.
-    InputError where a database counts, for its records stay there, and for fewer than 20 records;
-    StoreError or ContractError where GT is not there or breaks its contract.
+    With `synthetic_records`, the half that plays the synthesis is scaled to their share of GT's records.
+    Raise InputError if the engine is a database or GT has fewer than 20 records, StoreError or ContractError
+    if GT is missing or breaks its contract.
     """
     gate = folders.gate
-    # What only candidates need is left out: it takes long, and no bound is drafted from it.
-    counted = gate.model_copy(update=COUNTED)
+    # Guards take long, and no bound is drafted from them.
+    without_population = gate.model_copy(update=WITHOUT_POPULATION)
     with _open_with_itself(folders) as (opened, engine, _):
-        own = measure_without_guards(counted, opened)
-        records = _sample(gate, opened, _LARGEST)
-    pairs = [split(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
+        own = measure_without_guards(without_population, opened)
+        records = _draw_sample(gate, opened, _LARGEST)
+    pairs = [split_records(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
     share = 1.0 if synthetic_records is None else min(1.0, synthetic_records / own.N_d)
     if share < 1:
         pairs = [
             (known, fresh.sample(max(1, round(share * len(fresh))), random_state=seed))
             for seed, (known, fresh) in enumerate(pairs)
         ]
-    halves = tuple(measure_without_guards(counted, FramesInMemory(pair, "memory")) for pair in pairs)
+    halves = tuple(
+        measure_without_guards(without_population, FramesInMemory(pair, "memory")) for pair in pairs
+    )
     return GroundTruthBaselines(replace(own, engine=engine.description), halves)
 
 
 def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, str]:
-    """Return at most so many records of GT, with their unit, and its hash. Errors: `measure_baselines`."""
+    """Return at most `most` records of GT, with their unit, and GT's sha256. Errors: `measure_baselines`."""
     with _open_with_itself(folders) as (opened, _, digest):
-        return _sample(folders.gate, opened, most), digest
+        return _draw_sample(folders.gate, opened, most), digest
 
 
 @contextmanager
 def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engine, str]]:
-    """Open GT as its own synthesis; last its hash."""
+    """Open GT as its own synthesis; return also the engine and GT's sha256."""
     gate = folders.gate
-    if gate.in_database:
+    if gate.counts_in_database:
         raise InputError(
-            "Records that a database counts stay there, so no halves of them can be drawn: try a gate with "
-            "engine: memory on an extract of the ground truth."
+            "No halves can be drawn from records that stay in a database: use a gate with engine: memory on "
+            "an extract of the ground truth."
         )
     with ExitStack() as stack:
         engine = choose_engine_for(gate, [folders.ground_truth])
         table, digest = read_ground_truth(folders, engine, stack)
         if table.records < _FEWEST:
-            raise InputError(f"The ground truth has {table.records} records: too few to draw halves of it.")
-        published = table.keep_columns(gate.published)
-        with_unit = table.keep_columns((*gate.published, gate.unit or ""))
+            raise InputError(
+                f"The ground truth has {table.records} records: at least {_FEWEST} are needed to draw halves."
+            )
+        published = table.keep_columns(gate.published_columns)
+        with_unit = table.keep_columns((*gate.published_columns, gate.unit or ""))
         opened = stack.enter_context(engine.open_read([with_unit, published]))
         yield opened, engine, digest
 
 
-def _sample(gate: Gate, opened: OpenedTables, most: int) -> pd.DataFrame:
+def _draw_sample(gate: Gate, opened: OpenedTables, most: int) -> pd.DataFrame:
     return (opened.with_columns([gate.unit]) if gate.unit else opened).sample(most, 0)[0]
 
 
-def split(
+def split_records(
     records: pd.DataFrame, unit: str | None, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return random halves of the records, the second without its unit; a unit is in one of them whole."""
+    """Return random halves of the records, the second without the unit column; no unit is in both halves."""
     if unit is not None:
         first, second = halve_units(records, unit, rng)
         return first, second.drop(columns=unit)
@@ -263,8 +265,8 @@ _FILE = "measured.json"
 
 
 def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str, measured: Measured) -> None:
-    """Record what was measured of GT (its sha256) and a candidate; levels of few records are withheld."""
-    measured = without_rare_levels(measured, folders.gate.policy.smallest_count)
+    """Record the figures of a candidate and GT (by its sha256), without levels of few records."""
+    measured = drop_rare_levels(measured, folders.gate.policy.smallest_count)
     content = {
         **_identify_inputs(folders, snapshot, ground_truth),
         "result": measured.result.to_record(),
@@ -275,7 +277,7 @@ def record_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str,
 
 
 def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> Measured | None:
-    """Return the figures recorded for this GT, candidate and definition; None where there are none."""
+    """Return the figures recorded for this GT, candidate and definition, or None."""
     return _read_record(
         folders,
         snapshot,
@@ -287,7 +289,7 @@ def read_measured(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -
 
 
 def read_groups(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> pd.DataFrame | None:
-    """Return the groups of numbers alone, of what `read_measured` gives."""
+    """Return only the groups of numbers from the record; see `read_measured`."""
     return _read_record(
         folders,
         snapshot,
@@ -299,13 +301,13 @@ def read_groups(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> 
 def _read_record(
     folders: GateFolders, snapshot: Snapshot, ground_truth: str, rebuild: Callable[[Mapping[str, Any]], _Part]
 ) -> _Part | None:
-    """Return what `rebuild` makes of the record; None where it is of something else, or damaged."""
+    """Return the record converted by `rebuild`; None if it is of other inputs, or damaged."""
     try:
         content = read_json(folders.store.candidate_folder(snapshot.candidate) / _FILE, "synthetic")
         expected = _identify_inputs(folders, snapshot, ground_truth)
         if {name: content.get(name) for name in expected} != expected:
             return None
-        # What has no sha256 before it is read, a table in a database, is measured anew.
+        # A table in a database has no sha256 before it is read: measure again.
         compared = bool(content["result"]["frames"][CONFIDENTIAL]["columns"])
         names = [name for name in folders.confidential if compared or name == folders.gate.holdout]
         if content["confidential"] != {name: folders.confidential[name].sha256() for name in names}:
@@ -315,20 +317,20 @@ def _read_record(
         return None
 
 
-def without_rare_levels(measured: Measured, smallest_count: int) -> Measured:
-    """Return the same without the names of levels, or the groups, of fewer GT records than that."""
-    return replace(measured, result=_withhold_rare_levels(measured.result, smallest_count))
+def drop_rare_levels(measured: Measured, smallest_count: int) -> Measured:
+    """Return the figures without names of levels, and groups, of fewer than `smallest_count` GT records."""
+    return replace(measured, result=_drop_rare_levels_in(measured.result, smallest_count))
 
 
-def _withhold_rare_levels(result: Disclosure, smallest_count: int) -> Disclosure:
+def _drop_rare_levels_in(result: Disclosure, smallest_count: int) -> Disclosure:
     one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
     groups = result.groups[result.groups["GT"] >= smallest_count].reset_index(drop=True)
-    stacked = None if result.stacked is None else _withhold_rare_levels(result.stacked, smallest_count)
+    stacked = None if result.stacked is None else _drop_rare_levels_in(result.stacked, smallest_count)
     return replace(result, one_way=one_way, two_way=two_way, groups=groups, stacked=stacked)
 
 
 def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:
-    """Name the GT, candidate, definition, holdout and version that the figures are of."""
+    """Return the GT, candidate, definition, holdout and version that the figures depend on."""
     return {
         "ground_truth": ground_truth,
         "snapshot": snapshot.sha256,

@@ -1,8 +1,8 @@
-"""The power of a gate: how often it refuses honest tables, and which share of copies it notices.
+"""The power of a gate: how often it refuses honest tables, and what share of copies it detects.
 
-All follows from the ground truth alone. One half of it plays the ground truth, the other a fresh table in
-which some records are replaced by those of the first, and the gate's own clauses decide. Its full size is
-twice that of a half: halves are the harder case.
+Only the ground truth is needed. One random half plays the ground truth, the other a fresh table in which some
+records are replaced by records of the first half, and the gate's own clauses decide. Halves are harder to
+judge than the full table.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import pandas as pd
 from pydantic import ValidationError
 
 from disclosure_pipeline.candidates.measuring import (
-    COUNTED,
+    WITHOUT_POPULATION,
     measure_without_controls,
     measure_without_guards,
     sample_ground_truth,
-    split,
+    split_records,
 )
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
@@ -50,11 +50,11 @@ from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, C
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import TableSource, read_raw
 
-_MOST_DILUTED = 5_000  # records of a half that stands beside a table ten times as large
-_MOST_TRIES = 200  # of a kind of copies: 0 of them are at most 2 % with 95 % certainty
-_TIMES = 10
+_MOST_DILUTED = 5_000  # records of the half that is compared with a table ten times as large
+_MOST_TRIES = 200  # per kind of copies: with 95 % confidence, 0 of 200 is at most 2 %
+_DILUTION = 10
 _FEWEST_ALIKE = 100
-_HUNDREDTH = 0.01
+_PERTURBATION = 0.01
 _FEWEST = 40
 SECONDS = 60.0
 
@@ -73,40 +73,43 @@ def power(
     seconds: float = SECONDS,
     progress: bool = False,
 ) -> GatePower:
-    """Measure what a policy would notice: how often it refuses honest tables, and which share of copies.
+    """Measure how often a policy refuses honest tables, and what share of copies it detects.
 
-    In each try one random half of GT, of at most 20,000 records, plays the ground truth, and the other a
-    fresh table in which the records of a share of the people of the first are planted: as they are; nearly
-    (numbers moved by a hundredth of their range, one category from somebody else); or among ten times as
-    many records, drawn apart from the fresh half. Clauses and guards decide as in a run of a gate; further
-    confidential tables, the contract and waivers take no part. Halves are the harder case.
+    In each try one random half of GT, of at most 20,000 records, plays the ground truth, and the other half a
+    fresh table into which records of a share of the first half's people are planted: as exact copies; as near
+    copies (numbers moved by a hundredth of their range, one category taken from somebody else); or diluted in
+    ten times as many records, generated from the fresh half. Clauses and guards decide as in a gate; further
+    confidential tables, the contract and waivers do not apply. Halves are harder to judge than the full
+    table.
 
     Args:
-        ground_truth: The confidential records, one a row: a data frame, a path or another source.
-        policy: The file of a gate, or its folder; or what stands under `policy:` in one, as a mapping.
-        keys: Columns that an intruder knows. With a mapping alone: a gate's file names its own.
-        targets: Columns to protect, likewise; none for every other column but identifiers.
-        groups: Numeric column -> number of groups, likewise. By default as `init` writes them.
-        special_values: Column -> codes that stay levels of their own, likewise.
-        unit: The column that says whose record each is, likewise.
-        seconds: How long to try: as many tries as there is time for, one of each kind at least.
-        progress: Whether to show on the standard error stream how far the work is.
+        ground_truth: The confidential table, one record per row: a data frame, a path or another source.
+        policy: The file of a gate, or its folder; or the content of `policy:` as a mapping. All arguments up
+            to `unit` are for a mapping only, since a gate's file has its own.
+        keys: Columns that an intruder knows.
+        targets: Columns to protect; by default all other columns except identifiers.
+        groups: The number of groups of numeric columns; by default as in a new gate (`init`).
+        special_values: Codes of numeric columns that are levels of their own.
+        unit: The column that identifies whose record it is.
+        seconds: The time to spend; each kind of copies is tried at least once.
+        progress: Whether to show progress on the standard error stream.
 
     Returns:
-        How many of the tries were refused, by kind of copy and share of the people (percent).
+        The number of refused tries by kind of copies and share of the people (percent).
 
     Raises:
-        InputError: The table breaks the dictionary, has fewer than 40 records, or the arguments contradict
-            each other; DefinitionError where a gate's file cannot be read.
+        InputError: The table breaks the dictionary or has fewer than 40 records, or arguments contradict each
+            other.
+        DefinitionError: A gate's file cannot be read.
 
     Example:
         >>> import disclosure_pipeline as dp
         >>> from disclosure_pipeline.demo.population import population
         >>> policy = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
-        >>> found = dp.power(population(1000), policy, ["sex", "age"], ["work", "health"], seconds=0.1)
-        >>> found.records
+        >>> power = dp.power(population(1000), policy, ["sex", "age"], ["work", "health"], seconds=0.1)
+        >>> power.records
         500
-        >>> found.count_refused("copies", 100).percent
+        >>> power.count_refused("copies", 100).percent
         100.0
 
     Source: this project's own.
@@ -116,14 +119,17 @@ def power(
     if isinstance(policy, Mapping):
         gate = _write_gate(raw, policy, keys, targets, groups, special_values, unit)
     elif keys or targets or groups or special_values or unit:
-        raise InputError("The file of a gate names its own keys, targets, groups, codes and unit.")
+        raise InputError(
+            "keys, targets, groups, special_values and unit are for a policy given as a mapping: a gate's "
+            "file has its own."
+        )
     else:
         gate = read_gate(Path(policy))
     units = {} if gate.unit is None else {gate.unit: Column(type="category")}
-    needed = (*gate.published, *units)
+    needed = (*gate.published_columns, *units)
     table = canonical_table(raw, Contract({**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False))
     if units and table.frame[gate.unit].isna().any():
-        raise InputError(f"Column {gate.unit!r} of the ground truth must say of each record whose it is.")
+        raise InputError(f"Column {gate.unit!r} of the ground truth has missing values: it is the unit.")
     [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * MOST, 0)
     with show_progress() if progress else nullcontext():
         return measure_gate_power(gate, records, seconds)
@@ -138,11 +144,11 @@ def _write_gate(
     special_values: Mapping[str, Sequence[float]] | None,
     unit: str | None,
 ) -> Gate:
-    """Return a gate without folders. InputError where there is none of these columns with this policy."""
+    """Return a gate without folders. Raise InputError if the columns do not fit the policy."""
     if not keys:
-        raise InputError("keys are needed beside a policy: the columns that an intruder knows.")
+        raise InputError("A policy given as a mapping needs keys, the columns that an intruder knows.")
     if unit is not None and unit not in raw.columns:
-        raise InputError(f"There is no column {unit!r} that says whose each record is.")
+        raise InputError(f"There is no column {unit!r}, which unit names.")
     described = raw if unit is None else raw.drop(columns=unit)
     schema = describe_table(described, keys, targets, groups, special_values)
     nowhere = dict.fromkeys(("ground_truth", "incoming", "store", "releases", "trusted_keys"), "nowhere")
@@ -154,49 +160,51 @@ def _write_gate(
             f"{'.'.join(map(str, problem['loc'])) or 'policy'}: {problem['msg']}"
             for problem in error.errors(include_url=False, include_input=False)
         )
-    raise InputError(f"This policy cannot be measured: {problems}.")
+    raise InputError(f"The power of this policy cannot be measured: {problems}.")
 
 
 def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:
-    """Measure what the policy of a gate would notice; return it and GT's sha256. See `measure_baselines`."""
+    """Measure the power of a gate and return it with GT's sha256. Errors: `measure_baselines`."""
     records, digest = sample_ground_truth(folders, 2 * MOST)
     return measure_gate_power(folders.gate, records, seconds), digest
 
 
 def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECONDS) -> GatePower:
-    """Halve records of GT as often as there is time for, and let the policy of a gate decide.
+    """Measure the power of a gate from canonical records of GT with the gate's unit (`sample_ground_truth`).
 
-    `records`: in canonical form, with the gate's unit (see `sample_ground_truth`). Time goes to the kinds of
-    copies alike; each is tried once at least, and 200 times at most. InputError for fewer than 40 records.
+    The kinds of copies share the time equally; each is tried at least once and at most 200 times. Raise
+    InputError for fewer than 40 records.
     """
     if not seconds > 0:
         raise InputError("seconds must be above 0.")
     if len(records) < _FEWEST:
-        raise InputError(f"The ground truth has {len(records)} records: its halves tell nothing.")
+        raise InputError(
+            f"The ground truth has {len(records)} records: at least {_FEWEST} are needed to draw halves."
+        )
     records = records.astype(object).infer_objects()
-    # Further confidential tables are not among the halves, which are other samples of a population.
-    gate = gate.model_copy(update={"confidential": {}, "holdout": None, **COUNTED})
-    noticed: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    gate = gate.model_copy(update={"confidential": {}, "holdout": None, **WITHOUT_POPULATION})
+    smallest: dict[str, list[float]] = {kind: [] for kind in KINDS}
     spent = dict.fromkeys(KINDS, 0.0)
     size = 0
     while True:
-        kind = min(KINDS, key=lambda kind: (len(noticed[kind]) >= _MOST_TRIES, spent[kind]))
-        tries, used = len(noticed[kind]), sum(spent.values())
+        kind = min(KINDS, key=lambda kind: (len(smallest[kind]) >= _MOST_TRIES, spent[kind]))
+        tries, used = len(smallest[kind]), sum(spent.values())
         report_progress("Halving the ground truth", int(min(used, seconds)), math.ceil(seconds))
         if tries >= _MOST_TRIES or (tries and used + spent[kind] / tries > seconds):
-            return GatePower(size, {kind: tuple(smallest) for kind, smallest in noticed.items()})
+            return GatePower(size, {kind: tuple(shares) for kind, shares in smallest.items()})
         began = time.monotonic()
         rng = np.random.default_rng((KINDS.index(kind), tries))
-        ground_truth, fresh = split(records, gate.unit, rng)
+        ground_truth, fresh = split_records(records, gate.unit, rng)
         size = len(ground_truth)
         with listen(ignore_progress):
-            noticed[kind].append(_find_smallest(gate, *_prepare(gate, kind, ground_truth, fresh, rng)))
+            known, plant = _prepare_try(gate, kind, ground_truth, fresh, rng)
+            smallest[kind].append(_find_smallest_refused(gate, known, plant))
         spent[kind] += time.monotonic() - began
 
 
-def _find_smallest(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> float:
-    """Return the smallest share that is refused: what is planted at one is so at all larger ones."""
-    low, high = -1, len(SHARES)  # refused at none, at all
+def _find_smallest_refused(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> float:
+    """Return the smallest refused share by bisection: a larger share plants the same records and more."""
+    low, high = -1, len(SHARES)  # the largest approved, the smallest refused
     middle = 0
     while high - low > 1:
         if _is_approved(gate, ground_truth, plant(SHARES[middle])):
@@ -214,28 +222,28 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
         for clause in gate.clauses()
         if not clause.control and JUDGED[clause.measure].family not in {"population", "membership"}
     ]
-    # Nothing that the guards find approves what is refused without them.
+    # A refusal without guards is final: guards cannot turn it into an approval.
     if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":
         return False
     return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 
 
-def _prepare(
+def _prepare_try(
     gate: Gate, kind: str, ground_truth: pd.DataFrame, fresh: pd.DataFrame, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, _Plant]:
-    """Return what plays GT, and what gives the synthetic table with a share of its people planted."""
+    """Return the table that plays GT, and a function that plants a share of its people in a fresh table."""
     columns = list(fresh.columns)
     if kind == COPIES:
-        return ground_truth, _replace_in(fresh, ground_truth[columns], rng)
+        return ground_truth, _make_planter(fresh, ground_truth[columns], rng)
     if kind == NEAR_COPIES:
-        return ground_truth, _replace_in(fresh, _move(gate, ground_truth[columns], fresh, rng), rng)
+        return ground_truth, _make_planter(fresh, _perturb(gate, ground_truth[columns], fresh, rng), rng)
     assert kind == DILUTED
     few = ground_truth.iloc[rng.permutation(len(ground_truth))[:_MOST_DILUTED]]
-    return few, _replace_in(_draw_apart(gate, fresh, _TIMES * len(few), rng), few[columns], rng)
+    return few, _make_planter(_recombine(gate, fresh, _DILUTION * len(few), rng), few[columns], rng)
 
 
-def _replace_in(fresh: pd.DataFrame, planted: pd.DataFrame, rng: np.random.Generator) -> _Plant:
-    """Return what replaces records of the fresh table by a share of the planted ones, each share by more."""
+def _make_planter(fresh: pd.DataFrame, planted: pd.DataFrame, rng: np.random.Generator) -> _Plant:
+    """Return a function that replaces records of `fresh` by a share (percent) of the planted ones."""
     order, places = rng.permutation(len(planted)), rng.permutation(len(fresh))
 
     def plant(share: int) -> pd.DataFrame:
@@ -246,9 +254,11 @@ def _replace_in(fresh: pd.DataFrame, planted: pd.DataFrame, rng: np.random.Gener
     return plant
 
 
-def _move(gate: Gate, records: pd.DataFrame, others: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+def _perturb(
+    gate: Gate, records: pd.DataFrame, others: pd.DataFrame, rng: np.random.Generator
+) -> pd.DataFrame:
     """Return near copies: numbers moved by a hundredth of their range, one category from somebody else."""
-    moved = records.copy()
+    perturbed = records.copy()
     for name in records.columns:
         column = gate.columns[name]
         if column.type not in NUMERIC:
@@ -258,26 +268,26 @@ def _move(gate: Gate, records: pd.DataFrame, others: pd.DataFrame, rng: np.rando
         if not is_amount.any():
             continue
         low, high = numbers[is_amount].min(), numbers[is_amount].max()
-        step = (high - low) * _HUNDREDTH
+        step = (high - low) * _PERTURBATION
         step = max(1.0, round(step)) if column.type == "integer" else step
         signs = rng.choice([-1, 1], len(records))
         shifted = np.clip(numbers + signs * step, low, high)
-        moved[name] = records[name].mask(is_amount, shifted).astype(records[name].dtype)
+        perturbed[name] = records[name].mask(is_amount, shifted).astype(records[name].dtype)
     categories = [name for name in records.columns if gate.columns[name].type in CATEGORIES]
     if categories:
         chosen = rng.integers(0, len(categories), len(records))
         for place, name in enumerate(categories):
             is_chosen = chosen == place
             drawn = rng.integers(0, len(others), int(is_chosen.sum()))
-            moved.loc[is_chosen, name] = others[name].iloc[drawn].to_numpy()
-    return moved
+            perturbed.loc[is_chosen, name] = others[name].iloc[drawn].to_numpy()
+    return perturbed
 
 
-def _draw_apart(gate: Gate, records: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Return records of which each column is drawn from somebody with the same keys.
+def _recombine(gate: Gate, records: pd.DataFrame, size: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return `size` records whose columns are each drawn from another person with the same leading keys.
 
-    With as many of them, from the first on, as a hundred people agree in: among fewer the same records would
-    come out again, and fewer people be unique by the keys than in a table of so many people.
+    As many leading keys are used as more than 100 people agree on: with fewer people the same records would
+    reappear, and fewer people would be unique on the keys than in a real table of this size.
     """
     deepest = np.zeros(len(records), dtype=np.int64)
     groups_at = [deepest]
@@ -290,18 +300,21 @@ def _draw_apart(gate: Gate, records: pd.DataFrame, size: int, rng: np.random.Gen
     for number, groups in enumerate(groups_at):
         rows = np.flatnonzero(deepest[alike] == number)
         order, counts = np.argsort(groups, kind="stable"), np.bincount(groups)
-        starts, of_row = np.cumsum(counts) - counts, groups[alike[rows]]
-        for of_column in donors:
-            of_column[rows] = order[starts[of_row] + rng.integers(0, counts[of_row])]
+        starts, row_groups = np.cumsum(counts) - counts, groups[alike[rows]]
+        for column_donors in donors:
+            column_donors[rows] = order[starts[row_groups] + rng.integers(0, counts[row_groups])]
     return pd.DataFrame(
-        {name: records[name].array[of_column] for name, of_column in zip(records, donors, strict=True)}
+        {
+            name: records[name].array[column_donors]
+            for name, column_donors in zip(records, donors, strict=True)
+        }
     )
 
 
 def record_power(
     folders: GateFolders, ground_truth: str, power: GatePower, make_seal: Callable[[bytes], str]
 ) -> None:
-    """Keep what was measured of the ground truth of this sha256 in the gate's store, with a seal."""
+    """Record the power for the ground truth with this sha256 in the gate's store, with a seal."""
     folders.store.root.mkdir(parents=True, exist_ok=True)
     content = {**_identify_inputs(folders, ground_truth), **power.to_record()}
     write_json(folders.store.power, {"content": content, "seal": make_seal(to_json(content))})
@@ -310,16 +323,16 @@ def record_power(
 def read_power(
     folders: GateFolders, ground_truth: str, is_sealed: Callable[[bytes, str], bool] = lambda *_: True
 ) -> GatePower | None:
-    """Return what is kept for this GT and policy, if any; only what `is_sealed` can be believed."""
+    """Return the power recorded for this GT and policy, or None; `is_sealed` verifies the seal."""
     try:
-        kept = read_json(folders.store.power, "policy power")
-        content = kept["content"]
+        record = read_json(folders.store.power, "policy power")
+        content = record["content"]
         expected = _identify_inputs(folders, ground_truth)
         if {name: content.get(name) for name in expected} != expected:
             return None
-        return GatePower.from_record(content) if is_sealed(to_json(content), kept["seal"]) else None
+        return GatePower.from_record(content) if is_sealed(to_json(content), record["seal"]) else None
     except (StoreError, OSError, KeyError, TypeError, ValueError, AttributeError):
-        return None  # damaged: as if it was not measured
+        return None  # treat a damaged record as missing
 
 
 def _identify_inputs(folders: GateFolders, ground_truth: str) -> dict[str, str]:

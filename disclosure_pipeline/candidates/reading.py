@@ -1,4 +1,4 @@
-"""GT and the tables of a candidate, read in canonical form by the gate's engine."""
+"""Read GT and the tables of a candidate in canonical form with the gate's engine."""
 
 from __future__ import annotations
 
@@ -47,20 +47,22 @@ def choose_engine_for(gate: Gate, locations: Sequence[Location | LinkedSource]) 
     """Return the engine of the gate for these tables."""
     if gate.engine != "auto":
         return find_engine(fill_in_variables(gate.engine, "engine"), redact_location(gate.engine))
-    if gate.only_in_memory:
-        return find_engine("memory", f"memory (needed by {gate.only_in_memory})")
+    if gate.memory_only_features:
+        return find_engine("memory", f"memory (needed by {gate.memory_only_features})")
     try:
-        return choose_engine("auto", [of for of in locations if not isinstance(of, LinkedSource)])
-    except InputError:  # a file cannot be read: who reads it says which one, and why
+        return choose_engine(
+            "auto", [location for location in locations if not isinstance(location, LinkedSource)]
+        )
+    except InputError:  # an unreadable file is reported when it is read
         return find_engine("memory")
 
 
 @dataclass(frozen=True)
 class CandidateTables:
-    """The tables of a candidate, to be measured by an engine.
+    """The tables of a candidate and the engine that measures them.
 
-    `stage`: the folder of the copies that they are read from, None for the store. `read`: the tables as the
-    engine has read them already.
+    `stage` is the folder to read the files from, None for the store; `read` are the tables if the engine has
+    already read them.
     """
 
     snapshot: Snapshot
@@ -69,25 +71,27 @@ class CandidateTables:
     read: Sequence[Any] | None = None
 
     def locate(self, file: StoredFile, folders: GateFolders) -> Path:
-        """Return where a file of the snapshot is read from."""
+        """Return the path to read a file of the snapshot from."""
         return folders.store.stored_path(file) if self.stage is None else self.stage / file.name
 
 
 def find_tables(folders: GateFolders, snapshot: Snapshot, stage: Path | None = None) -> CandidateTables:
-    """Return the tables of a candidate with the engine for them and GT."""
+    """Return the tables of a candidate and the engine for them and GT."""
     stored = [folders.store.stored_path(file) for file in snapshot.files]
     largest: list[Source | LinkedSource] = [folders.ground_truth, *folders.confidential.values()]
     return CandidateTables(snapshot, choose_engine_for(folders.gate, [*largest, *stored]), stage)
 
 
 def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) -> tuple[ReadTable, str]:
-    """Read GT in canonical form, and its sha256: of its bytes, or of what a database returned.
+    """Return GT in canonical form, and its sha256 (of its bytes, or of the rows that a database returned).
 
-    What is kept of it on disk is gone with the stack. StoreError where it is not there, or changes while it
-    is read; ContractError where it breaks its contract.
+    Temporary files are removed when the stack closes. Raise StoreError if GT is missing or changes while it
+    is read, ContractError if it breaks its contract.
     """
     gate = folders.gate
-    table, digest = _read_source(gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unpublished)
+    table, digest = _read_source(
+        gate, folders.ground_truth, GROUND_TRUTH, engine, stack, gate.unpublished_columns
+    )
     if gate.weight is not None:
         with engine.open_read([table]) as opened:
             [column] = opened.code([gate.weight], grouping_of(), report_progress)
@@ -98,14 +102,14 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
 
 
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
-    """Return a further confidential table of the gate, as `read_ground_truth` reads GT."""
+    """Return a further confidential table and its sha256, as `read_ground_truth` does for GT."""
     gate, source = folders.gate, folders.confidential[name]
-    units = {unit: column for unit, column in gate.unpublished.items() if unit == gate.unit}
+    units = {unit: column for unit, column in gate.unpublished_columns.items() if unit == gate.unit}
     return _read_source(gate, source, name_confidential(name), engine, stack, units)
 
 
 def name_confidential(name: str) -> str:
-    """Return what messages call a further confidential table."""
+    """Return the name of a further confidential table in messages."""
     return f"the confidential table {name!r}"
 
 
@@ -118,46 +122,45 @@ def _read_source(
     unpublished: Mapping[str, Column],
 ) -> tuple[Any, str]:
     if not source.exists():
-        raise StoreError(f"{capitalized(name)} is not where the gate's definition says.")
+        raise StoreError(f"{capitalized(name)} is not at the location in the gate's definition.")
     before = source.sha256()
     if isinstance(source, LinkedSource):
         locations = [source.persons, source.events]
         table: Any = read_linked(gate, locations, (name, name_events(name)), unpublished)
     else:
-        dictionary, needed = {**gate.columns, **unpublished}, dict.fromkeys((*gate.published, *unpublished))
-        contract = Contract(dictionary, name, [*needed], only_known=False)
+        needed = dict.fromkeys((*gate.published_columns, *unpublished))
+        contract = Contract({**gate.columns, **unpublished}, name, [*needed], only_known=False)
         table = engine.read(source, contract, stack)
     if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
         raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
     if source.sha256() != before:
-        raise changed(name)
+        raise describe_change(name)
     return table, table.sha256 if before is None else before
 
 
-def changed(table: str) -> StoreError:
-    """Return the error that a table changed while it was read."""
+def describe_change(table: str) -> StoreError:
+    """Return the error for a table that changed while it was read."""
     return StoreError(f"{capitalized(table)} changed while it was read: run again.")
 
 
 def require_unchanged(engine: Engine, source: Source | LinkedSource, digest: str, table: str) -> None:
-    """Raise `changed` unless a table is as it was read: a database reads its own while they are measured."""
+    """Raise StoreError if a table changed while a database, which reads it in place, measured it."""
     if not engine.gives_records and source.sha256() not in {None, digest}:
-        raise changed(table)
+        raise describe_change(table)
 
 
 def read_synthesis(
     folders: GateFolders, candidate: CandidateTables, files: Sequence[StoredFile], stack: ExitStack
 ) -> Any:
-    """Read one synthesis of a candidate in canonical form.
+    """Read one synthesis of a candidate in canonical form, with the published columns only.
 
-    It has the columns that are published and no other. ContractError where it breaks its contract, or has a
-    column of identifiers.
+    Raise ContractError if it breaks its contract or has a column of identifiers.
     """
     gate = folders.gate
     stored = [candidate.locate(file, folders) for file in files]
     names = [name_table(file) for file in files]
     if gate.events is None:
-        contract = Contract(gate.columns, names[0], gate.published, only_known=True)
+        contract = Contract(gate.columns, names[0], gate.published_columns, only_known=True)
         table: Any = candidate.engine.read(stored[0], contract, stack)
     else:
         table = read_linked(gate, stored, names, only_known=True)
@@ -168,11 +171,11 @@ def read_synthesis(
     ]
     if identifiers:
         raise ContractError([Violation(names[0], name, IDENTIFIER) for name in identifiers])
-    return table.keep_columns(gate.published)
+    return table.keep_columns(gate.published_columns)
 
 
 def read_syntheses(folders: GateFolders, candidate: CandidateTables, stack: ExitStack) -> Sequence[Any]:
-    """Return the syntheses of a candidate, each as `read_synthesis` reads it, or as it was read already."""
+    """Return the syntheses of a candidate, reading them unless that is done; see `read_synthesis`."""
     if candidate.read is not None:
         return candidate.read
     listed = list_syntheses(folders.gate, candidate.snapshot)
@@ -180,7 +183,7 @@ def read_syntheses(folders: GateFolders, candidate: CandidateTables, stack: Exit
 
 
 def _read_records(folders: GateFolders, candidate: CandidateTables, stack: ExitStack) -> Sequence[Any]:
-    """Return the syntheses with their records: of a database, which gives none, they are read once more."""
+    """Return the syntheses with their records, reading them again if the engine gives no records."""
     if not candidate.engine.gives_records:
         paths = [candidate.locate(file, folders) for file in candidate.snapshot.files]
         candidate = replace(candidate, engine=choose_engine("auto", paths), read=None)
@@ -189,14 +192,14 @@ def _read_records(folders: GateFolders, candidate: CandidateTables, stack: ExitS
 
 @dataclass(frozen=True)
 class StagedTables:
-    """The tables of a candidate, read once from their copies: to be measured, and to be published."""
+    """The tables of a candidate, read once from their staged copies to be measured and published."""
 
     candidate: CandidateTables
     tables: Sequence[Any]
 
 
 def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: ExitStack) -> StagedTables:
-    """Read the tables of a snapshot from their copies in `folder`. ContractError as `read_synthesis`."""
+    """Read the tables of a snapshot from their copies in `folder`; errors as in `read_synthesis`."""
     candidate = find_tables(folders, snapshot, folder)
     tables = _read_records(folders, candidate, stack)
     read = tables if candidate.engine.gives_records else None
@@ -204,7 +207,7 @@ def read_staged(folders: GateFolders, snapshot: Snapshot, folder: Path, stack: E
 
 
 def name_table(file: StoredFile) -> str:
-    """Return what messages call a table of a candidate."""
+    """Return the name of a candidate's table in messages."""
     return f"synthetic table {file.name!r}"
 
 
@@ -214,7 +217,7 @@ def _name_syntheses(gate: Gate, snapshot: Snapshot) -> list[str]:
 
 @dataclass(frozen=True)
 class OpenedCandidate:
-    """GT and the tables of a candidate, alone and with the gate's holdout last; and what is claimed."""
+    """GT and the tables of a candidate, without and with the gate's holdout, and the claimed (ε, δ)."""
 
     opened: OpenedTables
     ground_truth: str
@@ -225,18 +228,19 @@ class OpenedCandidate:
 
 @contextmanager
 def open_candidate(folders: GateFolders, candidate: CandidateTables) -> Iterator[OpenedCandidate]:
-    """Return the recorded GT and the tables of a candidate.
+    """Open the recorded GT and the tables of a candidate, and record the evaluation.
 
-    StoreError where GT is not the recorded one, RefusedError where it was asked too often, or about single
-    records (see `record_evaluation`), ContractError where a table breaks its contract, or holds identifiers
-    of GT.
+    Raise StoreError if GT is not the recorded one, RefusedError as `record_evaluation` does, and
+    ContractError if a table breaks its contract or holds identifiers of GT.
     """
     gate, snapshot, engine = folders.gate, candidate.snapshot, candidate.engine
     recorded = read_json(folders.store.ground_truth, "ground_truth").get("sha256")
     with ExitStack() as stack:
         ground_truth, digest = read_ground_truth(folders, engine, stack)
         if recorded != digest:
-            raise StoreError("The ground truth is not the recorded one: run ground_truth, then this again.")
+            raise StoreError(
+                "The ground truth differs from the recorded one: run ground_truth again, then this step."
+            )
         syntheses = read_syntheses(folders, candidate, stack)
         tables = [ground_truth, *syntheses]
         opened = stack.enter_context(engine.open_read(tables))
@@ -251,18 +255,20 @@ def open_candidate(folders: GateFolders, candidate: CandidateTables) -> Iterator
         if violations:
             raise ContractError(violations)
         claim = (snapshot.claims.epsilon, snapshot.claims.delta) if snapshot.claims else None
-        of_candidate = OpenedCandidate(opened, digest, claim=claim)
+        opened_candidate = OpenedCandidate(opened, digest, claim=claim)
         if gate.holdout is not None:
             holdout, holdout_digest = read_confidential(folders, gate.holdout, engine, stack)
             with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
-            of_candidate = replace(of_candidate, with_holdout=with_holdout, holdout_digest=holdout_digest)
-        yield of_candidate
+            opened_candidate = replace(
+                opened_candidate, with_holdout=with_holdout, holdout_digest=holdout_digest
+            )
+        yield opened_candidate
         require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
 
 
 def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
-    """Return how the numbers that the gate groups are grouped for these tables: as they are measured."""
-    names = [name for name in gate.measured if gate.grouping.groups_column(name)]
+    """Return the groups of numbers with which these tables are measured."""
+    names = [name for name in gate.measured_columns if gate.grouping.groups_column(name)]
     return {
         column.name: Groups(gate.grouping.find_edges(column), gate.columns[column.name].special_values)
         for column in opened.code(names, gate.grouping, report_progress)
@@ -272,12 +278,12 @@ def _find_groups(gate: Gate, opened: OpenedTables) -> dict[str, Groups]:
 def _find_additions(
     folders: GateFolders, snapshot: Snapshot, ground_truth: Any, syntheses: Sequence[Any]
 ) -> list[Violation]:
-    """Find what a candidate holds beyond GT: levels, decimals, longer text, formulas; or GT's identifiers."""
+    """Find levels, decimals, longer text and formulas that GT does not have, and identifiers of GT."""
     gate = folders.gate
     in_GT = ground_truth.values
     names = _name_syntheses(gate, snapshot)
     in_SD = {name: table.values for name, table in zip(names, syntheses, strict=True)}
-    dictionary = gate.as_arrived
+    dictionary = gate.arriving_columns
     violations = find_additions(in_GT, in_SD, dictionary, refuse_formulas=gate.formulas == "refuse")
     identifiers = [
         name
@@ -306,22 +312,22 @@ def read_linked(
     *,
     only_known: bool = False,
 ) -> LinkedTable:
-    """Read a table of persons and one of their events in canonical form, and join them.
+    """Read a table of persons and a table of their events in canonical form, and join them.
 
-    `names`: of both, in messages. ContractError where one breaks its contract, an event is of nobody, or a
-    person is in several records.
+    `names` are those of both tables in messages. Raise ContractError if one breaks its contract, an event
+    belongs to nobody, or a person has several records.
     """
     if gate.events is None or gate.unit is None:
-        raise InputError(f"{names[1]} are not described by the gate.")
-    of_unit = {gate.unit: Column(type="category")}
-    further = of_unit | dict(unpublished or {})
-    of_persons, of_events = gate.of_persons | further, {**gate.events.columns, **of_unit}
-    needed = [name for name in of_persons if name in gate.published or name in further]
+        raise InputError(f"The gate's definition does not describe {names[1]}.")
+    unit_column = {gate.unit: Column(type="category")}
+    further = unit_column | dict(unpublished or {})
+    person_columns, event_columns = gate.person_columns | further, {**gate.events.columns, **unit_column}
+    needed = [name for name in person_columns if name in gate.published_columns or name in further]
     read: list[CanonicalTable] = []
     violations: list[Violation] = []
     contracts = (
-        Contract(of_persons, names[0], needed, only_known),
-        Contract(of_events, names[1], [*of_events], only_known),
+        Contract(person_columns, names[0], needed, only_known),
+        Contract(event_columns, names[1], [*event_columns], only_known),
     )
     for location, contract in zip(locations, contracts, strict=True):
         try:
@@ -331,6 +337,6 @@ def read_linked(
     if violations:
         raise ContractError(violations)
     persons, events = read
-    joining = gate.events.joining(gate.unit)
+    joining = gate.events.to_joining(gate.unit)
     frame, owners = joining.join(persons.frame, events.frame, (names[0], names[1]))
     return LinkedTable(frame, (*persons.ledger, *events.ledger), events, gate.unit, owners)

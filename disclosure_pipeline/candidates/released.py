@@ -1,7 +1,8 @@
-"""The tables that a gate has published, and a candidate measured beside these and other confidential ones.
+"""Compare a candidate with the gate's earlier releases, and with further confidential tables.
 
-A release is recorded in the store as it is published, with the hashes of what arrived, from which its tables
-were written; these bytes stay. What was out is out: a revoked release counts as long as its bytes are there.
+A release is recorded in the store when it is published, with the hashes of the stored files from which its
+tables were written. These files are kept. Since readers may have copies, a revoked release counts as long as
+its files exist.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.candidates.evaluation_records import draw_seed, identify_records
-from disclosure_pipeline.candidates.measuring import Measured, measure_against, plan_gate
+from disclosure_pipeline.candidates.measuring import Measured, measure_confidential, plan_gate
 from disclosure_pipeline.candidates.reading import (
     CandidateTables,
-    changed,
     choose_engine_for,
+    describe_change,
     name_confidential,
     read_confidential,
     read_ground_truth,
@@ -45,12 +46,12 @@ from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
 RELEASED = "released"
-"""The folder of a store that records what is published."""
+"""The folder of a store with the records of releases."""
 
 
 @dataclass(frozen=True)
 class Released:
-    """A release: the snapshot that it was written from, and when it was published (UTC, as ISO writes it)."""
+    """A release: the snapshot that it was written from, and its time of publication (UTC, ISO 8601)."""
 
     snapshot: Snapshot
     published_at: str
@@ -58,19 +59,15 @@ class Released:
 
 
 def record_released(store: Store, released: Released) -> None:
-    """Record a release, or that it was revoked."""
+    """Record a release, or its revocation."""
     record = asdict(released) | {"snapshot": {"files": [asdict(file) for file in released.snapshot.files]}}
-    write_json(_folder(store) / f"{released.snapshot.candidate}.json", record)
-
-
-def _folder(store: Store) -> Path:
-    return store.root / RELEASED
+    write_json(store.root / RELEASED / f"{released.snapshot.candidate}.json", record)
 
 
 def read_recorded_releases(store: Store) -> tuple[Released, ...]:
-    """Return what is recorded of the releases, the oldest first. StoreError where a record is damaged."""
-    found = []
-    for path in sorted(_folder(store).glob("*.json")):
+    """Return the recorded releases, oldest first. Raise StoreError if a record is damaged."""
+    releases = []
+    for path in sorted((store.root / RELEASED).glob("*.json")):
         record = read_json(path, "release")
         try:
             files = tuple(StoredFile(**file) for file in record["snapshot"]["files"])
@@ -81,69 +78,69 @@ def read_recorded_releases(store: Store) -> tuple[Released, ...]:
             released = Released(Snapshot("", ()), "")
         if not released.snapshot.files:
             raise StoreError(
-                f"The record of the release {path.stem!r} in the store is damaged: restore {path.name}, or "
-                "nobody can tell what a candidate adds to it."
+                f"The record of the release {path.stem!r} in the store is damaged, so no candidate can be "
+                f"compared with it: restore {path.name}."
             )
-        found.append(released)
-    return tuple(sorted(found, key=lambda of: (of.published_at, of.snapshot.candidate)))
+        releases.append(released)
+    return tuple(sorted(releases, key=lambda release: (release.published_at, release.snapshot.candidate)))
 
 
 def is_gone(released: Released, store: Store) -> bool:
-    """Return whether bytes of a release are missing, or changed."""
+    """Return whether stored files of a release are missing or changed."""
     return not all(is_stored(file, store) for file in released.snapshot.files)
 
 
 def list_unrecorded(folders: GateFolders) -> list[str]:
-    """Return the releases that lie there and are not recorded."""
-    recorded = {path.stem for path in _folder(folders.store).glob("*.json")}
-    there = folders.releases.iterdir() if folders.releases.is_dir() else ()
-    return sorted(path.name for path in there if path.is_dir() and path.name not in recorded)
+    """Return the names of published releases that the store has no record of."""
+    recorded = {path.stem for path in (folders.store.root / RELEASED).glob("*.json")}
+    paths = folders.releases.iterdir() if folders.releases.is_dir() else ()
+    return sorted(path.name for path in paths if path.is_dir() and path.name not in recorded)
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """The releases before a candidate whose bytes are there, and how many revoked ones have none any more."""
+    """The releases before a candidate, and the number of revoked ones (`gone`) whose files are missing."""
 
     releases: tuple[Released, ...]
     gone: int = 0
 
     @property
     def digest(self) -> str:
-        """Return one hash of all of them; empty where nothing is published."""
+        """The hash of all releases; empty if there are none."""
         if not self.releases and not self.gone:
             return ""
-        snapshots = [f"{of.snapshot.candidate}  {of.snapshot.sha256}" for of in self.releases]
+        snapshots = [f"{release.snapshot.candidate}  {release.snapshot.sha256}" for release in self.releases]
         return hashlib.sha256("\n".join([*snapshots, str(self.gone)]).encode()).hexdigest()
 
 
 def name_releases(digest: str) -> dict[str, str]:
-    """Return their hash among those of what was measured; nothing where nothing is published."""
+    """Return the entry of a dossier's `measured` for earlier releases; empty if there are none."""
     return {RELEASED: digest} if digest else {}
 
 
 def list_earlier(folders: GateFolders, candidate: str) -> Earlier:
-    """Return what is out before a candidate; of one that is published itself, what was out before it.
+    """Return the releases before a candidate; if it is released itself, those published before it.
 
-    StoreError where a release is not recorded, or lacks its bytes although it was not revoked.
+    Raise StoreError if a release is not recorded, or its files are missing although it is not revoked.
     """
     unrecorded = [name for name in list_unrecorded(folders) if name != candidate]
     if unrecorded:
         raise StoreError(
-            f"The release {unrecorded[0]!r} is not recorded in the store: nobody can tell what a candidate "
-            "adds to it. Run the gate again, which records what it can verify."
+            f"The release {unrecorded[0]!r} is not recorded in the store, so no candidate can be compared "
+            "with it. Run the gate again, which records releases that it can verify."
         )
     released = read_recorded_releases(folders.store)
-    names = [of.snapshot.candidate for of in released]
+    names = [release.snapshot.candidate for release in released]
     before = released[: names.index(candidate)] if candidate in names else released
-    there = tuple(of for of in before if not is_gone(of, folders.store))
-    for of in before:
-        if of not in there and not of.is_revoked:
+    present = tuple(release for release in before if not is_gone(release, folders.store))
+    for release in before:
+        if release not in present and not release.is_revoked:
             raise StoreError(
-                f"The tables of the release {of.snapshot.candidate!r} are missing from the store, or "
-                "changed: nobody can tell what a candidate adds to them. Deliver that candidate again, or "
-                "restore the store; of a revoked release they may be missing."
+                f"The tables of the release {release.snapshot.candidate!r} are missing from the store or "
+                "changed, so no candidate can be compared with them. Deliver that candidate again, or "
+                "restore the store. Only tables of a revoked release may be missing."
             )
-    return Earlier(there, len(before) - len(there))
+    return Earlier(present, len(before) - len(present))
 
 
 def add_releases(
@@ -153,10 +150,9 @@ def add_releases(
     ground_truth: str,
     earlier: Earlier,
 ) -> Measured:
-    """Return what was measured of a candidate, beside all that is published.
+    """Return the figures of a candidate, with those of it together with earlier releases.
 
-    `ground_truth`: its sha256. StoreError where GT is another one, or a release cannot be read any more: then
-    nothing is determined.
+    Raise StoreError if GT no longer has the sha256 `ground_truth`, or a release cannot be read.
     """
     first = add_first_release(measured.result)
     measured = replace(measured, result=_count_gone(first, earlier), releases=earlier.digest)
@@ -165,42 +161,44 @@ def add_releases(
     gate = folders.gate
     stored = [
         folders.store.stored_path(file)
-        for of in (*(released.snapshot for released in earlier.releases), candidate.snapshot)
-        for file in of.files
+        for snapshot in (*(released.snapshot for released in earlier.releases), candidate.snapshot)
+        for file in snapshot.files
     ]
     engine = choose_engine_for(gate, [folders.ground_truth, *stored])
     with ExitStack() as stack:
-        table, digest = read_ground_truth(folders, engine, stack)
+        ground_truth_table, digest = read_ground_truth(folders, engine, stack)
         if digest != ground_truth:
-            raise changed(GROUND_TRUTH)
-        # Read again: by an engine that holds all releases, too.
+            raise describe_change(GROUND_TRUTH)
+        # Read again, by an engine that also holds all releases.
         candidates = read_syntheses(folders, replace(candidate, engine=engine, read=None), stack)
-        known = set(_identify(folders, engine, candidate.snapshot, candidates))
+        known = set(_identify_tables(folders, engine, candidate.snapshot, candidates))
         releases = []
         for released in earlier.releases:
             tables = _read_released_tables(folders, engine, released, stack)
-            # The same table again tells nothing new, however often it is published.
-            names = _identify(folders, engine, released.snapshot, tables)
-            new = {name: of for name, of in zip(names, tables, strict=True) if name not in known}
+            # A table that is published again reveals nothing new.
+            names = _identify_tables(folders, engine, released.snapshot, tables)
+            new = {name: table for name, table in zip(names, tables, strict=True) if name not in known}
             known |= set(new)
             if new:
                 releases.append(list(new.values()))
         if not releases:
             return measured
-        syntheses = [of for tables in (*releases, candidates) for of in tables]
-        opened = stack.enter_context(engine.open_read([table, *syntheses]))
+        syntheses = [synthesis for tables in (*releases, candidates) for synthesis in tables]
+        opened = stack.enter_context(engine.open_read([ground_truth_table, *syntheses]))
         plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
-        over_releases, of_targets = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
+        over_releases, by_target = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
         require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
-    result = replace(measured.result, over_releases=over_releases, released_targets=of_targets)
+    result = replace(measured.result, over_releases=over_releases, released_targets=by_target)
     return replace(measured, result=_count_gone(result, earlier))
 
 
-def _identify(folders: GateFolders, engine: Engine, snapshot: Snapshot, tables: Sequence[Any]) -> list[str]:
-    """Return what tells each table from all others: its records, or where these cannot be had its files."""
+def _identify_tables(
+    folders: GateFolders, engine: Engine, snapshot: Snapshot, tables: Sequence[Any]
+) -> list[str]:
+    """Return an identifier of each table: of its records, or of its files if the engine gives no records."""
     if engine.gives_records:
         return [identify_records(folders.store, folders.gate, table) for table in tables]
-    # A table's own hash tells less: without records it is of values, which another table may have, too.
+    # `table.sha256` would not do: without records it is a hash of values, which another table may share.
     listed = list_syntheses(folders.gate, snapshot)
     return [" ".join(file.sha256 for file in files) for files in listed]
 
@@ -215,53 +213,56 @@ def _read_released_tables(
     try:
         return read_syntheses(folders, CandidateTables(released.snapshot, engine), stack)
     except (ContractError, InputError):
-        pass  # told outside: what broke the dictionary of today is no matter of the candidate
+        pass  # raised below: a ContractError would be taken for one of the candidate
     raise StoreError(
-        f"The release {released.snapshot.candidate!r} does not keep the gate's data dictionary of today: "
-        "nobody can tell what a candidate adds to it. Restore the columns, or give the gate another name."
+        f"The release {released.snapshot.candidate!r} does not fit the gate's current data dictionary, so no "
+        "candidate can be compared with it. Restore the columns, or give the gate another name."
     )
 
 
 def list_released_paths(store: Store) -> list[Path]:
-    """Return where the bytes lie that releases were written from, each once."""
-    paths = [store.stored_path(file) for of in read_recorded_releases(store) for file in of.snapshot.files]
+    """Return the paths of the stored files that releases were written from, without repeats."""
+    paths = [
+        store.stored_path(file)
+        for release in read_recorded_releases(store)
+        for file in release.snapshot.files
+    ]
     return list(dict.fromkeys(paths))
 
 
 def add_confidential(folders: GateFolders, candidate: CandidateTables, measured: Measured) -> Measured:
-    """Return what was measured of a candidate, and its copies of every further confidential table's records.
+    """Return the figures of a candidate, with its copies of each further confidential table.
 
-    In the frame `confidential`, index (confidential, synthesis), of each file and of all of them stacked;
-    the sha256 of each table beside it. StoreError where a table is not there or changes while it is read,
-    ContractError where it breaks the dictionary: then nothing is determined.
+    They are in the frame `confidential`, index (confidential, synthesis), of each file and of all files
+    stacked. Raise StoreError if a table is missing or changes while it is read, ContractError if it breaks
+    the dictionary.
     """
     digests: dict[str, str] = {}
     by_file: dict[str, pd.DataFrame] = {}
     stacked: dict[str, pd.DataFrame] = {}
     if not folders.confidential:
         return measured
-    seed, engine = draw_seed(folders.store), candidate.engine
-    with ExitStack() as kept:
-        syntheses = read_syntheses(folders, candidate, kept)
+    gate, seed, engine = folders.gate, draw_seed(folders.store), candidate.engine
+    with ExitStack() as outer:
+        syntheses = read_syntheses(folders, candidate, outer)
         for name in folders.confidential:
             with ExitStack() as stack:
                 table, digests[name] = read_confidential(folders, name, engine, stack)
                 if measured.confidential.get(name, digests[name]) != digests[name]:
-                    raise changed(name_confidential(name))
-                gate = folders.gate
-                known = gate.published if gate.unit is None else (*gate.published, gate.unit)
+                    raise describe_change(name_confidential(name))
+                known = gate.published_columns if gate.unit is None else (*gate.published_columns, gate.unit)
                 tables = [table.keep_columns(known), *syntheses]
                 opened = stack.enter_context(engine.open_read(tables))
-                by_file[name] = measure_against(gate, opened, seed)
+                by_file[name] = measure_confidential(gate, opened, seed)
                 if len(syntheses) > 1:
-                    stacked[name] = measure_against(gate, opened, seed, stacked=True)
+                    stacked[name] = measure_confidential(gate, opened, seed, stacked=True)
                 source = folders.confidential[name]
                 require_unchanged(engine, source, digests[name], name_confidential(name))
-    result = replace(measured.result, confidential=_join(by_file))
+    result = replace(measured.result, confidential=_concatenate(by_file))
     if result.stacked is not None:
-        result = replace(result, stacked=replace(result.stacked, confidential=_join(stacked)))
+        result = replace(result, stacked=replace(result.stacked, confidential=_concatenate(stacked)))
     return replace(measured, result=result, confidential=digests)
 
 
-def _join(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _concatenate(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()

@@ -1,4 +1,4 @@
-"""A gate's store, the snapshot of a candidate in it, and the privacy that may be claimed for that."""
+"""A gate's store, the snapshots of candidates in it, and the privacy that is claimed for them."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from disclosure_pipeline.tables.sources import LinkedSource, Source
 CLAIMS = "claims.yaml"
 MOST_BYTES = 4096
 
-# YAML 1.1 takes 1e-6, which has no point, for text.
+# A number without a decimal point, such as 1e-6, is text in YAML 1.1.
 _EXPONENT = re.compile(r"[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 @dataclass(frozen=True)
 class Claims:
-    """The ε and δ that what made the candidate is claimed to keep. ValueError where they are none."""
+    """The ε and δ of differential privacy that are claimed for the candidate's generator."""
 
     epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon < math.inf and 0 <= self.delta < 1):
-            raise ValueError("An epsilon is above 0, a delta from 0 to below 1.")
+            raise ValueError("Epsilon must be above 0, delta at least 0 and below 1.")
 
 
 def read_claims(content: bytes) -> Claims:
-    """Return what the file claims, such as `claims: {epsilon: 1, delta: 1e-6}`. StoreError where it is none.
+    """Return the claims in the content of a file. Raise StoreError if it holds anything else.
 
     >>> read_claims(b"claims: {epsilon: 1, delta: 1e-6}")
     Claims(epsilon=1.0, delta=1e-06)
@@ -61,32 +61,32 @@ def read_claims(content: bytes) -> Claims:
         with suppress(ValueError):
             return Claims(_to_number(claims["epsilon"]), _to_number(claims.get("delta", 0)))
     raise StoreError(
-        f"{CLAIMS} must hold nothing but a claim, such as claims: {{epsilon: 1, delta: 1e-6}}: an epsilon "
-        "above 0, and a delta from 0 to below 1."
+        f"{CLAIMS} must hold only a claim, such as claims: {{epsilon: 1, delta: 1e-6}}: an epsilon above 0, "
+        "and a delta of at least 0 and below 1."
     )
 
 
 def _read_yaml(content: bytes) -> Any:
-    """Return the content of YAML; None where it is none, or names something twice."""
+    """Return the content of YAML; None if it is invalid, too long, or gives a name twice."""
     if len(content) > MOST_BYTES:
         return None
     try:
         text = content.decode()
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return None if _names_twice(node) else yaml.safe_load(text)
+        return None if _has_duplicate_names(node) else yaml.safe_load(text)
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
         return None
 
 
-def _names_twice(node: yaml.Node | None) -> bool:
+def _has_duplicate_names(node: yaml.Node | None) -> bool:
     if not isinstance(node, yaml.MappingNode):
         return False
     names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    return len(set(names)) < len(names) or any(_names_twice(value) for _, value in node.value)
+    return len(set(names)) < len(names) or any(_has_duplicate_names(value) for _, value in node.value)
 
 
 def _to_number(value: Any) -> float:
-    """Return the number that is written, NaN where there is none."""
+    """Return the value as a number, or NaN."""
     if isinstance(value, str) and _EXPONENT.fullmatch(value):
         return float(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -98,38 +98,38 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def is_safe_name(name: str) -> bool:
-    """Return whether a candidate's id or a file's name is plain enough to become part of a path."""
+    """Return whether a candidate's id or a file's name may become part of a path."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
 def require_safe_name(name: str, kind: str) -> str:
-    """Return the name itself. StoreError where it could lead anywhere but into its folder."""
+    """Return the name, or raise StoreError if it is not safe as part of a path."""
     if not is_safe_name(name):
         raise StoreError(
-            f"The {kind} {name[:100]!r} is not allowed: letters, digits, '.', '_' and '-' only, a letter or "
-            "digit first, no '..', at most 100 characters."
+            f"The {kind} {name[:100]!r} is not allowed: expected at most 100 letters, digits, '.', '_' and "
+            "'-', beginning with a letter or digit, without '..'."
         )
     return name
 
 
 @dataclass(frozen=True)
 class Store:
-    """The folder of one gate: stored bytes by their hash, and a folder of records per candidate."""
+    """The folder of one gate, with stored files by hash and a folder of records per candidate."""
 
     root: Path
 
     @property
     def ground_truth(self) -> Path:
-        """The record of the ground truth: its reference, never its content."""
+        """The path of the record of the ground truth, which never has its content."""
         return self.root / "ground_truth.json"
 
     @property
     def power(self) -> Path:
-        """The file of the policy's power, which names its ground truth and policy."""
+        """The path of the record of the policy's power."""
         return self.root / "power.json"
 
     def stored_path(self, file: StoredFile) -> Path:
-        """Return where the bytes of a snapshot's file lie."""
+        """Return the path of the stored bytes of a file."""
         return self.root / "objects" / f"{file.sha256}{find_suffix(file.name) or ''}"
 
     def candidate_folder(self, candidate: str) -> Path:
@@ -137,7 +137,7 @@ class Store:
         return self.root / "candidates" / require_safe_name(candidate, "candidate")
 
     def read_snapshots(self) -> list[Snapshot]:
-        """Return the snapshots of all candidates; one whose record is damaged is left out."""
+        """Return the snapshots of all candidates, except those whose record is damaged."""
         snapshots = []
         for record in sorted((self.root / "candidates").glob("*/snapshot.json")):
             try:
@@ -158,7 +158,7 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The files of a candidate, in order of their names: synthesis 1, 2 and so on; and what is claimed."""
+    """The files of a candidate, ordered by name (synthesis 1, 2 and so on), and its claims."""
 
     candidate: str
     files: tuple[StoredFile, ...]
@@ -166,36 +166,36 @@ class Snapshot:
 
     @property
     def sha256(self) -> str:
-        """One hash of all names and contents, and of what is claimed."""
+        """The hash of all names, contents and claims."""
         listing = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
         listing += f"{self.claims}\n" if self.claims else ""
         return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def take_snapshot(folder: Path, candidate: str, store: Store, *, needs_marker: bool = True) -> Snapshot:
-    """Copy a candidate's files into the store, hashed while they are copied, and record what was copied.
+    """Copy a candidate's files into the store, hash them while copying, and record the snapshot.
 
-    No link is followed, neither to the folder nor in it. StoreError where the candidate is incomplete (it
-    has no marker file and needs one), empty, changes while it is read, or holds anything but tables of known
-    formats, or `claims.yaml`: whatever else is in the folder would be published.
+    No symbolic link is followed. Raise StoreError if the candidate is incomplete (it needs a marker file and
+    has none), empty, changes while it is read, or holds anything but tables of known formats and
+    `claims.yaml`.
     """
     with _open_folder(folder, candidate) as folder_handle:
         with os.scandir(folder_handle) as entries:
             is_plain = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
         has_marker = is_plain.pop(MARKER, False)
         if needs_marker and not has_marker:
-            raise StoreError(f"Candidate {candidate!r} is not complete: its folder holds no file {MARKER}.")
+            raise StoreError(f"Candidate {candidate!r} is not complete: its folder has no file {MARKER}.")
         claims = None
-        if is_plain.pop(CLAIMS, None) is not None:  # it is no table, and is never published
+        if is_plain.pop(CLAIMS, None) is not None:  # not a table, and never published
             with _open_plain_file(CLAIMS, folder_handle) as file:
                 claims = read_claims(file.read(MOST_BYTES + 1))
         if not is_plain:
-            raise StoreError(f"Candidate {candidate!r} holds no table.")
+            raise StoreError(f"Candidate {candidate!r} has no table.")
         for name, is_file in is_plain.items():
             require_safe_name(name, "file name")
             if not is_file or not name.endswith(FORMATS):
                 raise StoreError(
-                    f"Candidate {candidate!r} holds {name!r}, which is no plain file of a known format "
+                    f"Candidate {candidate!r} has {name!r}, which is not a regular file of a known format "
                     f"({', '.join(FORMATS)}): remove it from the candidate's folder."
                 )
         files = tuple(_copy(name, folder_handle, store) for name in sorted(is_plain))
@@ -207,13 +207,13 @@ def take_snapshot(folder: Path, candidate: str, store: Store, *, needs_marker: b
 
 @contextmanager
 def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
-    """Return a candidate's folder, opened: what is read through it lies in that very folder."""
+    """Open a candidate's folder, so that files are read from it even if its path is replaced meanwhile."""
     try:
         folder_handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         raise StoreError(
             f"The folder of candidate {candidate!r} cannot be opened ({os.strerror(error.errno or 0)}): it "
-            "must be there, and be a folder, no link to one."
+            "must exist and be a folder, not a link to one."
         ) from None
     try:
         yield folder_handle
@@ -232,7 +232,7 @@ def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
             after = os.fstat(source.fileno())
         sizes = {before.st_size, copied.bytes, after.st_size}
         if len(sizes) > 1 or before.st_mtime_ns != after.st_mtime_ns:
-            raise StoreError(f"{name!r} changed while it was read: wait until it is written, then rerun.")
+            raise StoreError(f"{name!r} changed while it was read: wait until it is complete, then rerun.")
         file = StoredFile(name, copied.sha256, copied.bytes)
         Path(partial).replace(store.stored_path(file))
     finally:
@@ -242,20 +242,20 @@ def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
 
 
 def _open_plain_file(name: str, folder_handle: int) -> BinaryIO:
-    """Open a file of an opened folder for reading; refuse what became a link or a pipe meanwhile."""
+    """Open a file of an opened folder for reading. Raise StoreError if it is no longer a regular file."""
     try:
-        # A pipe would be waited for until somebody writes into it.
+        # Opening a pipe would otherwise block until somebody writes to it.
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
     except OSError as error:
         raise StoreError(f"{name!r} cannot be read ({os.strerror(error.errno or 0)}).") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise StoreError(f"{name!r} is no plain file: remove it from the candidate's folder.")
+        raise StoreError(f"{name!r} is not a regular file: remove it from the candidate's folder.")
     return os.fdopen(handle, "rb")
 
 
 def read_snapshot(candidate: str, store: Store) -> Snapshot:
-    """Return the snapshot as it is recorded. StoreError where there is none, or not a whole one."""
+    """Return the recorded snapshot. Raise StoreError if the record is missing or damaged."""
     record = read_json(store.candidate_folder(candidate) / "snapshot.json", "synthetic")
     try:
         claims = record.get("claims")
@@ -275,7 +275,7 @@ def read_snapshot(candidate: str, store: Store) -> Snapshot:
 
 
 def load_snapshot(candidate: str, store: Store) -> Snapshot:
-    """Load the recorded snapshot, its bytes checked against their hashes. StoreError where any differs."""
+    """Return the recorded snapshot. Raise StoreError if its stored bytes are missing or changed."""
     snapshot = read_snapshot(candidate, store)
     for file in snapshot.files:
         if not is_stored(file, store):
@@ -286,14 +286,14 @@ def load_snapshot(candidate: str, store: Store) -> Snapshot:
 
 
 def is_stored(file: StoredFile, store: Store) -> bool:
-    """Return whether the bytes of a file are there as they are recorded."""
+    """Return whether the stored bytes of a file match their record."""
     path = store.stored_path(file)
     return path.is_file() and path.stat().st_size == file.bytes and hash_file(path) == file.sha256
 
 
 @dataclass(frozen=True)
 class GateFolders:
-    """A gate and where its tables, records and releases lie."""
+    """A gate and the locations of its tables, records and releases."""
 
     gate: Gate
     ground_truth: Source | LinkedSource
@@ -306,45 +306,45 @@ class GateFolders:
 
     @property
     def staging(self) -> Path:
-        """Return where a release is made before it is published: beside the releases, never among them."""
+        """The folder in which a release is written before it is moved to the releases."""
         releases = self.releases.parent
         return releases.with_name(f"{releases.name}-staging") / self.releases.name
 
 
 LINKED = ("persons", "events")
-"""Prefixes of the names of a candidate's files, where people have events."""
+"""Prefixes of the names of a candidate's files, if people have events."""
 
 
 def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...]]:
-    """Return the files of each synthesis: one; where people have events two, of which the second holds these.
+    """Return the files of each synthesis: one, or (persons, events) if people have events.
 
-    StoreError where a file is called otherwise, or came without the other one.
+    Raise StoreError if a file has another name, or its counterpart is missing.
     """
     if gate.events is None:
         return [(file,) for file in snapshot.files]
-    halves: dict[str, dict[str, StoredFile]] = {}
+    pairs: dict[str, dict[str, StoredFile]] = {}
     for file in snapshot.files:
         stem = file.name.removesuffix(find_suffix(file.name) or "")
         kind = next((kind for kind in LINKED if stem.startswith(kind)), "")
-        of_synthesis = halves.setdefault(stem.removeprefix(kind), {})
-        if not kind or kind in of_synthesis:
+        pair = pairs.setdefault(stem.removeprefix(kind), {})
+        if not kind or kind in pair:
             raise StoreError(
-                f"Candidate {snapshot.candidate!r} holds {file.name!r}: its files are called persons and "
-                "events, or persons_2 and events_2 and so on, each once."
+                f"Candidate {snapshot.candidate!r} has {file.name!r}: name its files persons and events, or "
+                "persons_2 and events_2 and so on, one of each."
             )
-        of_synthesis[kind] = file
-    for of_synthesis in halves.values():
-        if len(of_synthesis) < len(LINKED):
-            [file] = of_synthesis.values()
+        pair[kind] = file
+    for pair in pairs.values():
+        if len(pair) < len(LINKED):
+            [file] = pair.values()
             raise StoreError(
-                f"Candidate {snapshot.candidate!r} holds {file.name!r} alone: persons and events come "
-                "together, and their names end alike."
+                f"Candidate {snapshot.candidate!r} has {file.name!r} without its counterpart: each file of "
+                "persons needs a file of events whose name has the same ending, and vice versa."
             )
-    return [tuple(of_synthesis[kind] for kind in LINKED) for of_synthesis in halves.values()]
+    return [tuple(pair[kind] for kind in LINKED) for pair in pairs.values()]
 
 
 def locate_revocations(releases: Path) -> Path:
-    """Return the file beside the folder of a gate's releases that the gate itself reads.
+    """Return the file of revocations that the gate reads, beside the folder of its releases.
 
     >>> locate_revocations(Path("releases/survey"))
     PosixPath('releases/survey.revocations')
@@ -352,24 +352,24 @@ def locate_revocations(releases: Path) -> Path:
     return releases.with_name(f"{releases.name}.revocations")
 
 
-# Clocks of several machines may differ by so much, and may be set right by so much.
+# The clocks of several machines may differ by this much, or be corrected by it.
 TOLERANCE = timedelta(minutes=5)
 
 LAST_MOMENT = "last_moment.json"
-"""The file of a store that records the last moment."""
+"""The file of a store with the latest time that was recorded."""
 
 
 def require_forward_clock(store: Store, now: datetime) -> None:
-    """Record that moment as the last one. UndeterminedError where one that was recorded is later.
+    """Record the time. Raise UndeterminedError if a time more than five minutes later is already recorded.
 
-    A clock that runs back would make waivers valid again that have expired, and date signatures into the
-    period of a key that is over. Five minutes are allowed between machines.
+    With a clock that is set back, expired waivers would be valid again, and signatures would be dated into
+    the period of an expired key.
     """
     last = _read_last_moment(store)
     if last is not None and now < last - TOLERANCE:
         raise UndeterminedError(
-            f"The clock shows {now.isoformat()}, but {last.isoformat()} was recorded before: no waiver is "
-            f"applied and nothing is signed. Set the clock right; if the recorded moment is wrong, remove "
+            f"The clock shows {now.isoformat()}, but {last.isoformat()} is already recorded: no waiver is "
+            f"applied and nothing is signed. Correct the clock; if the recorded time is wrong, remove "
             f"{LAST_MOMENT} from the store."
         )
     if last is None or now > last:
@@ -386,4 +386,4 @@ def _read_last_moment(store: Store) -> datetime | None:
             return moment
     except (StoreError, KeyError, TypeError, ValueError):
         pass
-    raise StoreError(f"{LAST_MOMENT} in the store is damaged: look at the clock, then remove the file.")
+    raise StoreError(f"{LAST_MOMENT} in the store is damaged: check the clock, then remove the file.")

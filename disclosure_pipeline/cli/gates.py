@@ -1,4 +1,4 @@
-"""`check`, `status` and `policy`: is a gate ready, where its candidates stand, its bounds and their power."""
+"""`check`, `status` and `policy`: the readiness of a gate, its candidates, its bounds and their power."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from disclosure_pipeline.cli.printing import (
     format_option,
     gate_argument,
     load_with_waivers,
+    make_ending,
     print_report,
     report_errors,
     show_step,
-    stop,
 )
 
 _NEWEST = 3
-_MOST_RECORDS = 40_000  # of the ground truth, whose halves say what a policy would notice
+_MOST_RECORDS = 40_000  # of the ground truth, to measure the power of a policy
 
 
-@click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate, or say what it would notice.")
+@click.group(epilog=EXIT_CODES, short_help="Draft the policy of a gate, or measure its power.")
 def policy() -> None:
-    """Draft the policy of a gate, or say what it would notice."""
+    """Draft the policy of a gate, or measure its power."""
 
 
-@policy.command("draft", epilog=EXIT_CODES, short_help="Print bounds that follow from the ground truth.")
+@policy.command("draft", epilog=EXIT_CODES, short_help="Draft bounds from the ground truth.")
 @gate_argument
 @click.option(
     "--format",
@@ -42,20 +42,20 @@ def policy() -> None:
     type=click.Choice(["yaml", "table", "json", "csv", "html"]),
     default="yaml",
     show_default=True,
-    help="The policy as YAML, or the figures that it follows from.",
+    help="The policy as YAML, or the figures behind it.",
 )
 @click.option(
-    "--files", type=click.IntRange(min=1), help="How many a candidate has; by default as the newest one."
+    "--files", type=click.IntRange(min=1), help="Files per candidate; by default as in the newest one."
 )
 @click.option(
-    "--records", type=click.IntRange(min=1), help="How many a file has; by default as the newest candidate's."
+    "--records", type=click.IntRange(min=1), help="Records per file; by default as in the newest candidate."
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0),
     default=5.0,
     show_default=True,
-    help="How long to try what the bounds would notice; 0 leaves it out, 60 makes it surer.",
+    help="Time to measure what the bounds would detect: 0 for not at all, 60 for a more precise answer.",
 )
 @report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def draft_policy(
@@ -63,11 +63,10 @@ def draft_policy(
 ) -> None:
     """Print a `policy:` for GATE (a gate's defs.yaml, or its folder), with a reason for every bound.
 
-    The bounds follow from the ground truth alone: from what it has itself, from what other people's records
-    would tell of each person, and from how far chance goes beyond that in as many files of as many records.
-    None is taken from a candidate; the newest that were judged stand beside them for comparison. The draft
-    ends with what the bounds would notice (see `policy power`), tried for --seconds. It tells figures of the
-    ground truth, but no value, and does not count as an evaluation of it.
+    The bounds follow from the ground truth alone: from its own risk, from what other people's records would
+    tell about each person, and from how far chance goes beyond that in files of this number and size. The
+    newest candidates are shown for comparison only. The draft ends with what the bounds would detect (see
+    `policy power`). It has figures of the ground truth, but no values, and does not count as an evaluation.
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
     from disclosure_pipeline.candidates.power import measure_gate_power
@@ -87,12 +86,12 @@ def draft_policy(
     draft = draft_bounds(folders.gate, baselines.own, baselines.halves, files or max(1, len(newest)), records)
     text = write_policy(folders.gate, draft, dossiers)
     if shown_as == "yaml":
-        click.echo(text, nl=False)  # for a file, as it is; the power takes longer than all of it
+        click.echo(text, nl=False)  # printed before the power is measured, which takes longest
     power: list[str] = []
     if seconds:
         drafted = apply_draft(folders.gate, text)
         sampled, _ = sample_ground_truth(folders, _MOST_RECORDS)
-        with show_step("Trying what the bounds would notice"):
+        with show_step("Measuring what the bounds would detect"):
             power = measure_gate_power(drafted, sampled, seconds).describe()
     if shown_as == "yaml":
         click.echo(write_power(power) if seconds else "", nl=False)
@@ -112,14 +111,14 @@ def draft_policy(
     tables = (
         Table(
             "baselines",
-            "What the ground truth and other people's records show",
+            "Figures of the ground truth and of other people's records",
             tuple(headings),
             draft.baselines,
             headings,
         ),
         Table("bounds", "Bounds that follow", ("clause", "target", "bound", "reason"), bounds),
         *(
-            [Table("power", "What they would notice", ("finding",), [{"finding": found} for found in power])]
+            [Table("power", "What they would detect", ("finding",), [{"finding": text} for text in power])]
             if power
             else []
         ),
@@ -127,24 +126,25 @@ def draft_policy(
     print_report(Report(f"Gate {folders.gate.name}", {}, tables), shown_as)
 
 
-@policy.command("power", epilog=EXIT_CODES, short_help="Say which share of copies the policy would notice.")
+@policy.command("power", epilog=EXIT_CODES, short_help="Measure what share of copies the policy detects.")
 @gate_argument
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=60.0,
     show_default=True,
-    help="How long to try. More tries make the answer surer.",
+    help="Time to spend; more tries give a more precise answer.",
 )
 @format_option
 @report_errors(ExitCode.UNDETERMINED, writes_files=False)
 def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
-    """Say how often GATE (its defs.yaml, or its folder) refuses honest tables, and which copies it notices.
+    """Measure how often GATE (a gate's defs.yaml, or its folder) refuses honest tables, or detects copies.
 
     In each try one random half of the ground truth, of at most 20,000 records, plays the ground truth, and
-    the other a fresh table in which records of a share of the people of the first are planted: as they are,
-    nearly, or among ten times as many records. The gate's own clauses decide. The answer is kept for `check`,
-    dossiers and releases; it holds no value of the ground truth, and does not count as an evaluation of it.
+    the other half a fresh table into which records of a share of the first half's people are planted: exact
+    copies, near copies, or copies among ten times as many records. The gate's own clauses decide. The result
+    is kept for `check`, dossiers and releases; it has no value of the ground truth, and does not count as an
+    evaluation.
     """
     from disclosure_pipeline.evidence.dossier import to_rows
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
@@ -162,7 +162,7 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
         return
     table = Table(
         "power",
-        "Tries that were refused",
+        "Refused tries",
         ("planted", "share", "refused", "tries", "percent", "low", "high"),
         to_rows(power.to_frame().round(1)),
         {"share": "% of people", "percent": "% refused", "low": "at least", "high": "at most"},
@@ -170,17 +170,17 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     print_report(Report(f"Power of {folders.gate.name}", {"records": power.records}, (table,)), chosen)
 
 
-@click.command(epilog=EXIT_CODES, short_help="Is a gate ready for a candidate, and what is in force?")
+@click.command(epilog=EXIT_CODES, short_help="Check that a gate is ready, and list its clauses.")
 @gate_argument
 @format_option
 @report_errors(writes_files=False)
 def check(gate: Path, shown_as: Format | None) -> None:
-    """Say whether GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and what is in force.
+    """Check that GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and list its clauses.
 
-    The file is read strictly, and every clause is listed. It is then checked that the ground truth can be
-    read and keeps its data dictionary, that keys and trusted keys fit together, that the folders can be read
-    and written, and that the environment is set up. Nothing is recorded, and no folder is made. Relative
-    paths start at DAGSTER_HOME. Exit code 1 where the gate is not ready.
+    The command reads the file strictly and checks that the ground truth is readable and fits the data
+    dictionary, that the signing key is among the trusted keys, that folders are readable and writable, and
+    that the environment is set up. It records nothing and creates no folders. Relative paths start at
+    DAGSTER_HOME. The exit code is 1 if the gate is not ready.
     """
     from disclosure_pipeline.orchestration.gate_file import place_problems
     from disclosure_pipeline.policy.clauses import list_effective_clauses
@@ -214,34 +214,35 @@ def check(gate: Path, shown_as: Format | None) -> None:
             word = "warning" if finding.is_doubt else "ok"
             echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
     if problems:
-        raise stop("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
+        raise make_ending("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 
 
-@click.command(epilog=EXIT_CODES, short_help="List the candidates of a gate, and where each stands.")
+@click.command(epilog=EXIT_CODES, short_help="List the candidates of a gate and their verdicts.")
 @gate_argument
 @format_option
 @report_errors()
 def status(gate: Path, shown_as: Format | None) -> None:
-    """List the candidates of GATE (a gate's defs.yaml, or its folder) and where each stands.
+    """List the candidates of GATE (a gate's defs.yaml, or its folder) and their verdicts.
 
-    It shows the verdict of each, when it was judged, the clause that stands most against it, its records, and
-    whether it is published. A published candidate that its latest dossier would refuse today is marked.
+    For each candidate: the verdict and its time, the worst clause, the number of records, and whether it is
+    published. A published candidate that would be refused today is marked.
     """
-    from disclosure_pipeline.candidates.evaluation_records import count_recorded
+    from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.release.standing import list_standings
 
     folders = folders_of(load_gate(gate))
     standings = list_standings(folders)
-    evaluations, limit = count_recorded(folders.store), folders.gate.policy.evaluations_per_ground_truth
+    evaluations = count_recorded_evaluations(folders.store)
+    limit = folders.gate.policy.evaluations_per_ground_truth
     heading = (
-        f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; its ground truth was asked "
-        f"{evaluations} of at most {limit} times"
+        f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; {evaluations} of at most "
+        f"{limit} candidates were measured against its ground truth"
     )
     lines = [f"  {standing.candidate}: {standing}" for standing in standings]
     chosen = choose_format(shown_as)
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
-    if chosen == "table":  # a terminal has little room, and the standing says both of the others
+    if chosen == "table":  # the standing includes the verdict and whether the candidate is published
         columns = ["candidate", "standing", "worst clause", "records", "judged at"]
     rows = [
         {

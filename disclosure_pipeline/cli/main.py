@@ -1,4 +1,4 @@
-"""The command line, and what is needed before there is a gate: `init`, `dictionary`, `keygen` and `demo`."""
+"""The command line, with the commands that need no gate: `init`, `dictionary`, `keygen` and `demo`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from disclosure_pipeline.cli.gates import check, policy, status
-from disclosure_pipeline.cli.measure import codes_by_column, column_and_whole_number, measure
+from disclosure_pipeline.cli.measure import measure, parse_codes, parse_whole_number
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
 from disclosure_pipeline.cli.verdicts import evaluate, prune, report, revoke, run, verify
 
@@ -18,86 +18,84 @@ if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.gate_file import GateSetup
 
 
-@click.group(short_help="Draft a data dictionary; the JSON schema of a gate.")
+@click.group(short_help="Draft a data dictionary, or print the JSON schema of a gate's file.")
 def dictionary() -> None:
-    """Write a data dictionary, and check the file of a gate in an editor."""
+    """Draft a data dictionary, or print the JSON schema of a gate's file."""
 
 
-@dictionary.command("draft", epilog=EXIT_CODES, short_help="Print a first data dictionary of a table.")
+@dictionary.command("draft", epilog=EXIT_CODES, short_help="Print a draft of a table's data dictionary.")
 @click.argument("table", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--synthetic/--confidential", "synthetic", default=None, help="What the table is: one of them is needed."
-)
+@click.option("--synthetic/--confidential", "synthetic", default=None, help="The kind of table; required.")
 @click.option(
     "--smallest-count",
     default=10,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Levels that fewer records have are not written.",
+    help="Leave out levels with fewer records.",
 )
 @report_errors()
 def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -> None:
-    """Print a first data dictionary of TABLE, to be completed by hand.
+    """Print a draft of the data dictionary of TABLE, to be completed by hand.
 
-    No smallest or largest value and no rare level is written. All the same it tells of the table: it is
-    made from a confidential one only if you say so.
+    The draft has no smallest or largest values and no rare levels. It still reveals something of the table,
+    so a confidential one is only read with --confidential.
     """
     from disclosure_pipeline.tables.inference import SMALLEST_COUNT, draft
     from disclosure_pipeline.tables.sources import read_raw
 
     if synthetic is None:
         raise click.UsageError(
-            "Say what the table is: --synthetic, or --confidential if it is the ground truth and a draft is "
-            "to be made from it all the same."
+            "Give --synthetic, or --confidential to draft from the ground truth itself, of which the draft "
+            "reveals something."
         )
     if not synthetic and smallest_count < SMALLEST_COUNT:
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)  # as it is
+    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)  # exact bytes
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")
 @report_errors()
 def dictionary_schema() -> None:
-    """Print the JSON schema of a gate's file: editors complete and check the file by it."""
+    """Print the JSON schema of a gate's file, with which editors complete and check it."""
     import json
 
-    from disclosure_pipeline.policy.gate_template import file_schema
+    from disclosure_pipeline.policy.gate_template import build_file_schema
 
-    echo(json.dumps(file_schema(), indent=2, ensure_ascii=False))
+    echo(json.dumps(build_file_schema(), indent=2, ensure_ascii=False))
 
 
-@click.command(epilog=EXIT_CODES, short_help="Write new keys: to sign, to verify, and a salt.")
+@click.command(epilog=EXIT_CODES, short_help="Generate keys to sign and verify releases, and a salt.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @report_errors()
 def keygen(folder: Path) -> None:
-    """Write new keys into FOLDER: a private key that signs releases, its public key, and a salt."""
+    """Generate keys in FOLDER: a private key that signs releases, its public key, and a salt."""
     from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
     from disclosure_pipeline.release.keys import keygen as make_keys
 
     keys = make_keys(folder.resolve())
     echo(f"{keys.public_key} is for everyone who verifies a release.")
-    echo("The other two are secret. The gate finds them by its environment:")
+    echo("The other two are secret. The gate finds them through environment variables:")
     echo(f"export {SIGNING_KEY}={shlex.quote(str(keys.signing_key))}")
     echo(f"export {SALT}={shlex.quote(str(keys.salt))}")
 
 
 @click.command(epilog=EXIT_CODES, short_help="Set up a new gate: its file, keys and folders.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=Path())
-@click.option("--name", help="What the gate is called, such as survey.")
+@click.option("--name", help="Name of the gate, such as survey.")
 @click.option(
     "--table",
     type=click.Path(exists=True, path_type=Path),
-    help="A synthetic or an invented table with the columns of the confidential one: never that one itself.",
+    help="A synthetic or invented table with the columns of the confidential one, never that one itself.",
 )
-@click.option("--ground-truth", help="Where the confidential table is; it is not read.")
-@click.option("--key", "keys", multiple=True, help="A column that somebody may know; repeat for more.")
-@click.option(
-    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
-)
+@click.option("--ground-truth", help="Location of the confidential table, which is not read.")
+@click.option("--key", "keys", multiple=True, help="A column that an intruder may know; repeat for more.")
+@click.option("--target", "targets", multiple=True, help="A column to protect; by default all but the keys.")
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
-@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
+@click.option(
+    "--special", multiple=True, metavar="COLUMN=CODE", help="A numeric code that is a level of its own."
+)
 @report_errors()
 def init(
     folder: Path,
@@ -111,40 +109,40 @@ def init(
 ) -> None:
     """Set up a gate in FOLDER: a commented defs.yaml, keys that sign releases, and folders.
 
-    FOLDER is empty, or a project of Dagster. What is not given as an option is asked for on a terminal. The
-    folders and keys lie in DAGSTER_HOME, or in FOLDER/home; what the environment needs is written into
-    FOLDER/.env. At the end the new gate is ready for `check`, and for Dagster.
+    FOLDER is empty or a Dagster project. On a terminal, missing options are prompted for. Folders and keys
+    are created in DAGSTER_HOME, or in FOLDER/home, and environment variables are written to FOLDER/.env. The
+    new gate is then ready for `check` and for Dagster.
     """
     from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
     from disclosure_pipeline.tables.sources import read_raw
 
-    name = require_gate_name(name or _ask("Name of the gate (small letters, digits, _)", "--name", "survey"))
+    name = require_gate_name(
+        name or _ask("Name of the gate (lower-case letters, digits, _)", "--name", "survey")
+    )
     table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
     raw = read_raw(table, "the table")
     if not keys:
         echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
-        keys = _ask_columns("Columns that somebody may know of a person (with commas)", "--key")
+        keys = _ask_columns("Columns that an intruder may know (comma-separated)", "--key")
         targets = targets or _ask_columns(
-            "Columns to protect (with commas; Enter: all others)", "--target", ""
+            "Columns to protect (comma-separated; Enter for all others)", "--target", ""
         )
-    ground_truth = ground_truth or _ask("Where the confidential table is", "--ground-truth")
+    ground_truth = ground_truth or _ask("Location of the confidential table", "--ground-truth")
     require_other_table(table, ground_truth)
-    schema = describe_table(
-        raw, keys, targets, dict(map(column_and_whole_number, groups)), codes_by_column(special)
-    )
+    schema = describe_table(raw, keys, targets, dict(map(parse_whole_number, groups)), parse_codes(special))
     if "://" not in ground_truth and "$" not in ground_truth:
         ground_truth = str(Path(ground_truth).resolve())
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     setup = set_up_gate(name, set_up_project(folder) / name, folder, ground_truth, schema)
-    _tell_next_steps(setup, folder, name)
+    _print_next_steps(setup, folder, name)
 
 
 def _ask(question: str, option: str, default: str | None = None) -> str:
-    """Return the answer of a person. UsageError where nobody can be asked."""
+    """Return the answer to a prompt. Raise UsageError if there is no terminal."""
     if not _is_interactive():
-        raise click.UsageError(f"Give {option}: nobody can be asked here.")
+        raise click.UsageError(f"Give {option}: without a terminal it cannot be prompted for.")
     answer: Any = click.prompt(question, default=default, err=True)
     return str(answer)
 
@@ -159,24 +157,24 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
-def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
+def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
     gate = shlex.quote(str(setup.file.parent))
     variables = shlex.quote(str(setup.environment_file))
-    echo(f"The gate {name} is defined in {setup.file}: read it, every line has its comment.")
+    echo(f"The gate {name} is defined in {setup.file}, with comments: read it through.")
     echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
     echo("\nNext:")
     for command, purpose in (
-        (f"set -a; . {variables}; set +a", "the environment, in every new shell"),
-        (f"disclosure-pipeline check {gate}", "whether everything is there"),
-        (f"disclosure-pipeline policy draft {gate}", "which bounds follow from the ground truth"),
-        (f"disclosure-pipeline evaluate {gate} FOLDER", "a verdict on synthetic tables, without a run"),
-        (f"cd {shlex.quote(str(folder))} && dg dev", "Dagster, which decides and publishes"),
+        (f"set -a; . {variables}; set +a", "set the environment, in every new shell"),
+        (f"disclosure-pipeline check {gate}", "check that everything is ready"),
+        (f"disclosure-pipeline policy draft {gate}", "draft bounds from the ground truth"),
+        (f"disclosure-pipeline evaluate {gate} FOLDER", "judge synthetic tables, without a run"),
+        (f"cd {shlex.quote(str(folder))} && dg dev", "start Dagster, which decides and publishes"),
     ):
         echo(f"  {command}\n      {purpose}")
-    echo(f"\nCandidates arrive in {setup.incoming}: a folder for each, with a file _SUCCESS at last.")
+    echo(f"\nPut each candidate into a folder of its own in {setup.incoming}; add a file _SUCCESS last.")
 
 
-@click.command(epilog=EXIT_CODES, short_help="Run a gate over two syntheses of an example survey.")
+@click.command(epilog=EXIT_CODES, short_help="Run a gate on two syntheses of an example survey.")
 @click.option(
     "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
 )
@@ -186,11 +184,11 @@ def _tell_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("disclosure-pipeline-demo"),
     show_default=True,
-    help="The demo's own folder, with a Dagster instance of its own.",
+    help="The demo's own folder and Dagster instance.",
 )
 @report_errors()
 def demo(records: int, seed: int, home: Path) -> None:
-    """Run the gate over an honest and a leaky synthesis of an example survey."""
+    """Run a gate on an honest and a leaky synthesis of an example survey."""
     from disclosure_pipeline.demo.run import run_demo
 
     home = home.resolve()
@@ -206,7 +204,7 @@ def demo(records: int, seed: int, home: Path) -> None:
     for verdict in verdicts:
         publication = f"published in {verdict.folder}" if verdict.folder else "not published"
         echo(f"\n{verdict.candidate}: {publication}")
-    echo(f"\nThe runs are in {home}: in a checkout, `make ui` shows them. Why, on a page for each:")
+    echo(f"\nThe runs are in {home}; in a checkout, `make ui` shows them. The reasons, on one page each:")
     for verdict in verdicts:
         echo(f"  {verdict.page}")
 

@@ -1,4 +1,4 @@
-"""`measure`: the measures of files."""
+"""`measure`: print what synthetic tables in files disclose."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO
 
 
 def report_figures(result: Disclosure, shown_as: Format) -> Report:
-    """Report the result of `disclosure()`: the summary as tables, or a row a figure as JSON and CSV."""
+    """Return the result of `disclosure()` as a report: summary tables, or one row per figure for programs."""
     facts: dict[str, Any] = {
         "keys": list(map(str, result.keys)),
         "targets": list(map(str, result.targets)),
@@ -66,10 +66,10 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
     tables = (
         _to_table("identity", "Identity disclosure: percent of the records", identity),
         _to_table("attribute", f"Attribute disclosure: {means}percent of the records", summary),
-        *([_to_table("bands", "Amounts told to within a band", bands)] if len(bands) else []),
+        *([_to_table("bands", "Amounts disclosed within a band", bands)] if len(bands) else []),
         *([_to_table("together", "If all of them are published", together)] if len(together) else []),
         Table(
-            "meanings", "What the figures say", ("figure", "name", "meaning", "unit"), _list_meanings(result)
+            "meanings", "What the figures mean", ("figure", "name", "meaning", "unit"), _list_meanings(result)
         ),
     )
     return Report(heading, facts, tables)
@@ -98,7 +98,7 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
-    """Return a row for every figure: where it stands, its value, unit and meaning."""
+    """Yield a row for every figure, with its location, value, unit and meaning."""
     from disclosure_pipeline.evaluation.frames import find_words
 
     for frame_name in _FRAMES:
@@ -119,7 +119,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
                 }
 
 
-@click.command(epilog=EXIT_CODES, short_help="What do synthetic tables tell of the ground truth?")
+@click.command(epilog=EXIT_CODES, short_help="Measure what synthetic tables disclose of the ground truth.")
 @click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument(
     "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
@@ -127,31 +127,29 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 @click.option(
     "--key", "keys", multiple=True, required=True, help="A column an intruder knows; repeat for more."
 )
-@click.option(
-    "--target", "targets", multiple=True, help="A column to protect; by default all that are no keys."
-)
+@click.option("--target", "targets", multiple=True, help="A column to protect; by default all but the keys.")
 @click.option("--groups", multiple=True, metavar="COLUMN=N", help="Put a numeric column into N groups.")
 @click.option(
     "--within",
     multiple=True,
     metavar="COLUMN=SIZE",
-    help="How near to a numeric target counts as told: below 1 a share of it, from 1 on an amount.",
+    help="Band around a numeric target that counts as disclosed: a share if below 1, otherwise an amount.",
 )
-@click.option("--special", multiple=True, metavar="COLUMN=CODE", help="A code that stays a level of its own.")
-@click.option("--unit", help="The column that says whose record each is, where people have several.")
+@click.option(
+    "--special", multiple=True, metavar="COLUMN=CODE", help="A numeric code that is a level of its own."
+)
+@click.option("--unit", help="The column that identifies whose record it is, if people have several.")
 @click.option(
     "--engine",
     type=click.Choice(["auto", *list_engines()]),
     default="auto",
     show_default=True,
-    help="Who counts; no figure depends on it. partitioned is for tables that do not fit into memory; auto "
-    "chooses by their size and the memory that is free.",
+    help="The engine that counts; no figure depends on it. partitioned is for tables that do not fit into "
+    "memory; auto chooses by table size and free memory.",
 )
-@click.option("--accept-doubts", is_flag=True, help="Exit with 0 although the figures may say too little.")
+@click.option("--accept-doubts", is_flag=True, help="Exit with 0 even if the figures may be too low.")
 @format_option
-@click.option(
-    "--progress/--no-progress", default=None, help="Show how far the work is; by default on a terminal only."
-)
+@click.option("--progress/--no-progress", default=None, help="Show progress; by default only on a terminal.")
 @report_errors(writes_files=False)
 def measure(
     ground_truth: Path,
@@ -169,16 +167,16 @@ def measure(
 ) -> None:
     """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
 
-    As json and csv every figure, with all digits, beside its unit and what it means; as html a page with
-    charts and explanations, with copies, nearness and the groups of people who bear most. Exit code 3: the
-    tables may not be coded alike, tell no one apart, or share more people than by chance, so that the risks
-    read too low; the first lines say why.
+    json and csv have every figure with all digits, its unit and its meaning; html is a page with charts and
+    explanations, including copies, nearness and the groups of people with the highest risk. The exit code is
+    3 if the tables may be coded differently, distinguish nobody, or share more people than by chance, so that
+    risks are underestimated; the first lines say why.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
     from disclosure_pipeline.tables.grouping import grouping_of
 
-    bands = dict(map(_column_and_number, within))
-    grouping = grouping_of(dict(map(column_and_whole_number, groups)), codes_by_column(special), within=bands)
+    bands = dict(map(_parse_number, within))
+    grouping = grouping_of(dict(map(parse_whole_number, groups)), parse_codes(special), within=bands)
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
@@ -205,7 +203,7 @@ def measure(
         echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
     if result.comparability_doubts and not accept_doubts:
         echo(
-            "The figures may say too little: see the warnings. If that is known, say so by --accept-doubts.",
+            "The figures may be too low: see the warnings. Use --accept-doubts if that is acceptable.",
             err=True,
         )
         sys.exit(ExitCode.UNDETERMINED)
@@ -221,7 +219,7 @@ def _measure_for_page(
     engine: str,
     show: bool,
 ) -> Disclosure:
-    """Return all that the page shows, from tables that are opened once."""
+    """Return all figures that the page shows, opening the tables only once."""
     from disclosure_pipeline.counting.opening import open_tables
     from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY, measure
@@ -260,7 +258,7 @@ def _print_result(result: Disclosure, shown_as: Format | None) -> None:
         print_report(report_figures(result, shown_as), shown_as)
 
 
-def _column_and_number(text: str) -> tuple[str, float]:
+def _parse_number(text: str) -> tuple[str, float]:
     column, _, number = text.partition("=")
     try:
         return column, float(number)
@@ -268,25 +266,25 @@ def _column_and_number(text: str) -> tuple[str, float]:
         raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, such as income=20.") from None
 
 
-def column_and_whole_number(text: str) -> tuple[str, int]:
-    """Return column and number of "income=20". UsageError where it is none.
+def parse_whole_number(text: str) -> tuple[str, int]:
+    """Return the column and number of a text such as "income=20". Raise UsageError if it is invalid.
 
-    >>> column_and_whole_number("income=20")
+    >>> parse_whole_number("income=20")
     ('income', 20)
     """
-    column, number = _column_and_number(text)
+    column, number = _parse_number(text)
     if not number.is_integer():
         raise click.UsageError(f"{text!r}: expected COLUMN=NUMBER, a whole number such as income=20.")
     return column, int(number)
 
 
-def codes_by_column(special: tuple[str, ...]) -> dict[str, list[float]]:
-    """Return column -> its codes. UsageError where one is no "COLUMN=NUMBER".
+def parse_codes(special: tuple[str, ...]) -> dict[str, list[float]]:
+    """Return the codes of each column. Raise UsageError for a text that is not "COLUMN=NUMBER".
 
-    >>> codes_by_column(("income=-8", "income=-9"))
+    >>> parse_codes(("income=-8", "income=-9"))
     {'income': [-8.0, -9.0]}
     """
     codes: dict[str, list[float]] = {}
-    for column, code in map(_column_and_number, special):
+    for column, code in map(_parse_number, special):
         codes.setdefault(column, []).append(code)
     return codes

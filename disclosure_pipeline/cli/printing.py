@@ -1,4 +1,4 @@
-"""Print what commands find, as lines, tables, JSON, CSV or HTML, and end them with an exit code."""
+"""Print the results of commands as lines, tables, JSON, CSV or HTML, and turn errors into exit codes."""
 
 from __future__ import annotations
 
@@ -47,33 +47,33 @@ class ExitCode(IntEnum):
 
 
 MEANINGS = {
-    ExitCode.APPROVED: "approved; or done, and nothing is wrong",
-    ExitCode.REFUSED: "refused: a clause is not kept, or what was given cannot be taken as it is",
-    ExitCode.USAGE: "the command was called wrongly",
+    ExitCode.APPROVED: "approved, or done without problems",
+    ExitCode.REFUSED: "refused: a clause is broken, or the input is invalid",
+    ExitCode.USAGE: "wrong usage of the command",
     ExitCode.UNDETERMINED: "could not be determined, which is never an approval",
-    ExitCode.CRASHED: "crashed: this program failed, and has decided nothing",
+    ExitCode.CRASHED: "crashed: the program failed and has decided nothing",
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in MEANINGS.items())
-"""The table for the help of every command."""
+"""The exit codes in the help of every command."""
 
 
-def code_of(decision: str | None) -> ExitCode:
-    """Return the exit code of a verdict; that of an undetermined one where there is none.
+def find_exit_code(decision: str | None) -> ExitCode:
+    """Return the exit code of a verdict; a missing one counts as undetermined.
 
-    >>> code_of("refused")
+    >>> find_exit_code("refused")
     <ExitCode.REFUSED: 1>
-    >>> code_of(None)
+    >>> find_exit_code(None)
     <ExitCode.UNDETERMINED: 3>
     """
     codes = {"approved": ExitCode.APPROVED, "refused": ExitCode.REFUSED}
     return codes.get(decision or "", ExitCode.UNDETERMINED)
 
 
-def stop(message: str, code: ExitCode) -> click.ClickException:
+def make_ending(message: str, code: ExitCode) -> click.ClickException:
     """Return the exception that ends a command with a message and an exit code."""
     exception = click.ClickException(escape_unseen_in_lines(message))
-    exception.exit_code = int(code)  # type: ignore[misc]  # click means it to be set
+    exception.exit_code = int(code)  # type: ignore[misc]  # click reads it from the instance
     return exception
 
 
@@ -85,34 +85,34 @@ def report_errors(
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Print expected errors and end the command with `code`; all others count as a crash.
 
-    Of an unexpected error only its type and the lines it came through are printed: its message may quote a
-    record. Errors that refuse a candidate, or leave it undetermined, end with the code of that; so does an
-    interrupt, which cuts off a command that writes no files, or one as the last thing that it does.
+    RefusedError and UndeterminedError have their own codes, and an interrupt counts as undetermined.
+    Unexpected errors are printed without their message, which may quote a record. A command that writes no
+    files is ended soon after an interrupt even if it does not react (`watch_interrupts`).
     """
 
     def decorate(command: Callable[P, T]) -> Callable[P, T]:
         @wraps(command)
-        def within(*args: P.args, **kwargs: P.kwargs) -> T:
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
             interrupted = None
             try:
                 with watch_interrupts(None if writes_files else ExitCode.UNDETERMINED) as interrupted:
                     return command(*args, **kwargs)
             except KeyboardInterrupt:
-                ending = stop("Interrupted.", ExitCode.UNDETERMINED)
-            except SystemExit as exit:  # Dagster takes an interrupted step for a crash
+                ending = make_ending("Interrupted.", ExitCode.UNDETERMINED)
+            except SystemExit as exit:  # Dagster reports an interrupted step as a crash
                 if not exit.code or not (interrupted and interrupted.is_set()):
                     raise
-                ending = stop("Interrupted.", ExitCode.UNDETERMINED)
+                ending = make_ending("Interrupted.", ExitCode.UNDETERMINED)
             except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
                 raise
             except expected as error:
-                ending = stop(str(error), _code_of_error(error, code))
-            except Exception as error:  # of whatever library
-                ending = stop(describe_unexpected(error), ExitCode.CRASHED)
-            # Outside the except block: no other error hangs on to it.
+                ending = make_ending(str(error), _code_of_error(error, code))
+            except Exception as error:  # of any library
+                ending = make_ending(describe_unexpected(error), ExitCode.CRASHED)
+            # Outside the except block, so that the error has no context.
             raise ending
 
-        return within
+        return wrapped
 
     return decorate
 
@@ -127,7 +127,7 @@ gate_argument = click.argument("gate", type=click.Path(exists=True, path_type=Pa
 
 
 def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
-    """Load the gate with the waivers beside its file; return that file, and the gate's folders."""
+    """Return the gate's file, and its folders with the waivers beside the file."""
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.policy.gate_template import find_gate_file
     from disclosure_pipeline.policy.reviewed_files import read_waivers
@@ -138,8 +138,8 @@ def load_with_waivers(gate: Path) -> tuple[Path, GateFolders]:
 
 Format = Literal["table", "json", "csv", "html"]
 
-# Cells between the columns of a table.
-_BETWEEN = 3
+# Characters between two columns of a table.
+_GAP = 3
 
 # Decimals of a figure in a table; JSON and CSV have all digits.
 _DIGITS = 4
@@ -154,10 +154,7 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Table:
-    """Figures to be printed: a name for programs, a title for readers, and rows of cells by column.
-
-    `headings`: what readers see instead of a column's name.
-    """
+    """Rows of cells by column, with a name for programs, and a title and `headings` for readers."""
 
     name: str
     title: str
@@ -168,7 +165,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """A heading, single facts, and tables, of which CSV has the first; plain text has the `lines` instead."""
+    """A heading, single facts, and tables; CSV has only the first table, plain text has `lines` instead."""
 
     heading: str
     facts: Mapping[str, Any]
@@ -181,22 +178,22 @@ format_option = click.option(
     "shown_as",
     type=click.Choice(get_args(Format)),
     default=None,
-    help="How to print. Without it a terminal gets tables, and a pipe or file plain lines.",
+    help="Output format. By default tables on a terminal, and plain lines in a pipe or file.",
 )
 
 
 def echo(text: object, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text of one or more lines in which nothing is unseen, nor does anything to a terminal."""
+    """Print text with invisible and control characters escaped, except line breaks."""
     click.echo(escape_unseen_in_lines(str(text)), nl=nl, err=err)
 
 
 def choose_format(shown_as: Format | None) -> Format | None:
-    """Return the format that was asked for; tables on a terminal; None for plain lines."""
+    """Return the requested format, by default tables on a terminal and None (plain lines) elsewhere."""
     return "table" if shown_as is None and sys.stdout.isatty() else shown_as
 
 
 def print_report(report: Report, shown_as: Format | None) -> None:
-    """Print a report on the standard output stream; None stands for plain lines."""
+    """Print a report to standard output; None stands for plain lines."""
     writers = {"json": to_json, "csv": to_csv, "html": to_html}
     if shown_as is None:
         for line in (report.heading, *report.lines):
@@ -232,8 +229,8 @@ def _print_tables(report: Report) -> None:
                 title=escape_unseen(table.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
             )
             for name, heading, width in zip(columns, headings, widths, strict=True):
-                numbers = any(isinstance(row.get(name), int | float) for row in table.rows)
-                drawn.add_column(heading, justify="right" if numbers else "left", width=width)
+                is_numeric = any(isinstance(row.get(name), int | float) for row in table.rows)
+                drawn.add_column(heading, justify="right" if is_numeric else "left", width=width)
             for row in cells:
                 drawn.add_row(*map(Text, row))
             console.print(drawn)
@@ -242,26 +239,23 @@ def _print_tables(report: Report) -> None:
 def _share_width(
     columns: Sequence[Sequence[str]], width: int, measure: Callable[[str], int]
 ) -> list[int] | None:
-    """Return the widths of a table's columns, folded between words; None where the words do not fit.
-
-    A name that is broken is hard to read, and cannot be copied.
-    """
-    least = [
+    """Return the widths of a table's columns; None if that would break words, which could not be copied."""
+    narrowest = [
         max((measure(word) for text in column for word in text.split()), default=0) for column in columns
     ]
-    most = [max(map(measure, column)) for column in columns]
-    spare = width - _BETWEEN * len(columns) - sum(least)
-    wanted = [long - short for short, long in zip(least, most, strict=True)]
+    widest = [max(map(measure, column)) for column in columns]
+    spare = width - _GAP * len(columns) - sum(narrowest)
+    wanted = [wide - narrow for narrow, wide in zip(narrowest, widest, strict=True)]
     if spare < 0:
         return None
-    given = min(1.0, spare / max(1, sum(wanted)))
-    return [short + int(more * given) for short, more in zip(least, wanted, strict=True)]
+    share = min(1.0, spare / max(1, sum(wanted)))
+    return [narrow + int(more * share) for narrow, more in zip(narrowest, wanted, strict=True)]
 
 
 def _print_row_by_row(
     console: Console, title: str, headings: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
-    """Print a table whose words do not fit beside each other: the first cell of a row above the others."""
+    """Print a table that is too wide for the terminal, with the first cell of each row above the others."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -277,7 +271,7 @@ def _print_row_by_row(
 
 
 def print_sentences(sentences: Iterable[str]) -> None:
-    """Print a list of sentences under a table, folded at the terminal's width."""
+    """Print a list of sentences, wrapped to the terminal's width."""
     from rich.console import Console
     from rich.text import Text
 
@@ -287,7 +281,7 @@ def print_sentences(sentences: Iterable[str]) -> None:
 
 
 def format_cell(value: Any) -> str:
-    """Return a cell for a reader: numbers with at most four decimals, nothing for what is not there.
+    """Return a cell for readers: numbers with at most four decimals, "" for missing ones.
 
     >>> format_cell(8.0), format_cell(1 / 3), format_cell(None), format_cell(True)
     ('8', '0.3333', '', 'yes')
@@ -304,7 +298,7 @@ def format_cell(value: Any) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Return the report as one JSON object: its facts, and each table as a list; a missing number is null."""
+    """Return the report as a JSON object with its facts and a list per table; missing numbers are null."""
     tables = {
         table.name: [{name: _to_plain(row.get(name)) for name in table.columns} for row in table.rows]
         for table in report.tables
@@ -323,14 +317,14 @@ def to_csv(report: Report) -> str:
 
 
 def _to_line(cells: Sequence[Any]) -> str:
-    """Return a line of CSV. Only a writer that ends lines with both quotes a cell with a carriage return."""
+    """Return a line of CSV. The writer ends it with CR LF, since only then does it quote carriage returns."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\r\n").writerow(["" if cell is None else cell for cell in cells])
     return file.getvalue().removesuffix("\r\n") + "\n"
 
 
 def to_html(report: Report) -> str:
-    """Return the report as one page without scripts and without a request to anywhere."""
+    """Return the report as one HTML page without scripts or external resources."""
     heading = html.escape(escape_unseen(report.heading))
     facts = "".join(
         f"<li>{html.escape(name.replace('_', ' '))}: {html.escape(format_cell(fact))}</li>"
@@ -363,7 +357,7 @@ def _to_html_table(table: Table) -> str:
 
 
 def _to_plain(value: Any) -> Any:
-    """Return a value that JSON has a word for: numbers of NumPy as Python's, what is not finite as None."""
+    """Return a value that JSON can represent: NumPy numbers as Python's, non-finite ones as None."""
     if isinstance(value, list | tuple):
         return [_to_plain(item) for item in value]
     if hasattr(value, "item"):
@@ -377,9 +371,9 @@ def _to_plain(value: Any) -> Any:
 
 @contextmanager
 def show_step(text: str) -> Iterator[Callable[[str], object]]:
-    """Say what is under way on a terminal (standard error stream) while the block runs; elsewhere nothing.
+    """Show the current step on a terminal (standard error) while the block runs.
 
-    The block gets a function that says what is under way from then on.
+    The block gets a function that changes the text.
     """
     if not sys.stderr.isatty():
         yield lambda _text: None

@@ -1,4 +1,4 @@
-"""Verdicts and releases: `evaluate`, `run`, `report`; `verify`, `revoke` and `prune`."""
+"""Verdicts and releases: `evaluate`, `run`, `report`, `verify`, `revoke` and `prune`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from disclosure_pipeline.cli.printing import (
     Report,
     Table,
     choose_format,
-    code_of,
     echo,
+    find_exit_code,
     format_option,
     gate_argument,
     load_with_waivers,
@@ -38,19 +38,18 @@ _CLAUSE_COLUMNS = ("clause", "value", "bound", "outcome", "if not kept")
 _WORDS = ("name", "unit", "meaning")
 
 
-@click.command(epilog=EXIT_CODES, short_help="What would a gate decide on a folder of synthetic tables?")
+@click.command(epilog=EXIT_CODES, short_help="Judge a folder of synthetic tables without a run.")
 @gate_argument
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @format_option
-@click.option("--all", "show_all", is_flag=True, help="Show the clauses that are kept, too, in plain lines.")
+@click.option("--all", "show_all", is_flag=True, help="Also show kept clauses in plain lines.")
 @report_errors(ExitCode.UNDETERMINED)
 def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) -> None:
-    """Say what GATE would decide on the synthetic tables in FOLDER, without a run and without publishing.
+    """Show what GATE would decide on the synthetic tables in FOLDER, without a run and without publishing.
 
-    GATE is a gate's defs.yaml, or its folder. FOLDER holds one candidate; a file _SUCCESS is not needed. The
-    engine, the data dictionary, the guards and the clauses are those of a run. Nothing is kept of it but that
-    the ground truth was asked: the same content counts once, here and in a run together
-    (policy.evaluations_per_ground_truth).
+    GATE is a gate's defs.yaml, or its folder. FOLDER has one candidate and needs no file _SUCCESS. Engine,
+    data dictionary, guards and clauses are those of a run. Only the evaluation itself is recorded
+    (policy.evaluations_per_ground_truth); a later run of the same content does not count again.
     """
     from disclosure_pipeline.candidates.evaluation import rehearse
     from disclosure_pipeline.release.standing import record_releases
@@ -76,19 +75,19 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
         print_sentences(rehearsal.reasons)
-    sys.exit(code_of(rehearsal.decision))
+    sys.exit(find_exit_code(rehearsal.decision))
 
 
-@click.command(epilog=EXIT_CODES, short_help="Run a gate over a candidate, to its release or refusal.")
+@click.command(epilog=EXIT_CODES, short_help="Run a gate on a candidate, to its release or refusal.")
 @gate_argument
 @click.argument("candidate")
 @report_errors(ExitCode.UNDETERMINED)
 def run(gate: Path, candidate: str) -> None:
-    """Run GATE (a gate's defs.yaml, or its folder) over a CANDIDATE in its folder of incoming ones.
+    """Run GATE (a gate's defs.yaml, or its folder) on a CANDIDATE in its folder of incoming candidates.
 
-    It is the run that Dagster's sensor would start, without a daemon: the ground truth is recorded where it
-    is new or changed, the candidate measured, judged, and published or refused. Dagster shows it like any
-    other. The exit code is that of the verdict.
+    This is the run that Dagster's sensor would start, without a daemon: the ground truth is recorded if it is
+    new or changed, and the candidate is measured, judged, and published or refused. Dagster shows the run.
+    The exit code is that of the verdict.
     """
     from disclosure_pipeline.orchestration.component import run_gate
 
@@ -100,7 +99,7 @@ def run(gate: Path, candidate: str) -> None:
     elif ended.verdict == "approved":
         echo(f"Published in {folders.releases / candidate}")
     echo(f"Run {ended.run_id}", err=True)
-    sys.exit(ExitCode.CRASHED if ended.verdict == "crashed" else code_of(ended.verdict))
+    sys.exit(ExitCode.CRASHED if ended.verdict == "crashed" else find_exit_code(ended.verdict))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Show the verdict on a candidate, and every clause.")
@@ -110,13 +109,13 @@ def run(gate: Path, candidate: str) -> None:
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write it into this file instead of printing it.",
+    help="Write to this file instead of printing.",
 )
 @report_errors(ExitCode.UNDETERMINED)
 def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | None) -> None:
     """Show the dossier of a CANDIDATE that a run of GATE has judged: the verdict, and every clause.
 
-    json is the whole dossier, html the page that a run made of it. The exit code is that of its verdict.
+    json is the whole dossier, html its page. The exit code is that of the verdict.
     """
     from disclosure_pipeline.evidence.dossier import list_broken_clauses, to_markdown
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
@@ -146,11 +145,11 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
         echo(text, nl=False)
     else:
         print_report(summary, chosen)
-    sys.exit(code_of(dossier["decision"]))
+    sys.exit(find_exit_code(dossier["decision"]))
 
 
 def _read_clauses(dossier: Mapping[str, Any]) -> list[Judgement]:
-    """Return the judgements of a dossier, those first that are not kept; none of a candidate not measured."""
+    """Return the judgements of a dossier, broken clauses first; none if nothing was measured."""
     from disclosure_pipeline.policy.verdict import Judgement
 
     judgements = map(Judgement.from_row, dossier.get("clauses", ()))
@@ -158,12 +157,12 @@ def _read_clauses(dossier: Mapping[str, Any]) -> list[Judgement]:
 
 
 def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tuple[Table, ...]:
-    """Return the clauses as one table for programs; for readers with the meanings apart, so that both fit."""
+    """Return the clauses as one table for programs, or as two that fit a terminal."""
     rows = [
         {
             "clause": judgement.clause.name,
             "value": judgement.value,
-            "bound": judgement.limit_in_words or "",
+            "bound": judgement.limit_text or "",
             "outcome": judgement.outcome,
             "if not kept": judgement.clause.consequence.removeprefix("leaves "),
             **_find_words(judgement),
@@ -174,19 +173,19 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
         return (Table("clauses", "Clauses of the policy", (*_CLAUSE_COLUMNS, *_WORDS), rows),)
     broken = {judgement.clause.measure: judgement for judgement in clauses if judgement.outcome != "kept"}
     meanings = [{"not kept": measure, **_find_words(judgement)} for measure, judgement in broken.items()]
-    for row, judgement in zip(rows, clauses, strict=True):  # a terminal has little room
-        row |= {"bound": judgement.limit_in_short or "", "outcome": judgement.outcome_in_words}
+    for row, judgement in zip(rows, clauses, strict=True):
+        row |= {"bound": judgement.short_limit or "", "outcome": judgement.outcome_text}
     return (
         Table("clauses", "Clauses of the policy", _CLAUSE_COLUMNS[:-1], rows),
-        Table("meanings", "What is not kept", ("not kept", *_WORDS), meanings),
+        Table("meanings", "Clauses that are not kept", ("not kept", *_WORDS), meanings),
     )
 
 
 def _find_words(judgement: Judgement) -> dict[str, str]:
-    """Return name, unit and meaning of what the clause is about; a note of its own is the meaning."""
-    from disclosure_pipeline.policy.clauses import words_of
+    """Return the name, unit and meaning of a clause's measure; a note replaces the meaning."""
+    from disclosure_pipeline.policy.clauses import find_measure_words
 
-    words = words_of(judgement.clause.measure)
+    words = find_measure_words(judgement.clause.measure)
     meaning = judgement.note or words.sentence
     return dict(zip(_WORDS, (words.title, words.unit_and_denominator, meaning), strict=True))
 
@@ -195,7 +194,7 @@ def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[s
     lines = []
     for judgement in clauses:
         value = "" if judgement.value is None else f" {judgement.value:.4g}"
-        bound = judgement.limit_in_words or "no bound"
+        bound = judgement.limit_text or "no bound"
         lines.append(f"  {judgement.clause.name}:{value} ({bound}), {judgement.outcome}")
     return [*lines, *(f"- {reason}" for reason in reasons)]
 
@@ -206,7 +205,7 @@ _KEY = click.option(
     multiple=True,
     required=True,
     type=click.Path(path_type=Path),
-    help="A public key (PEM), or a YAML list of them with their periods; repeat for more.",
+    help="A public key (PEM), or a YAML list of keys and their periods; repeat for more.",
 )
 
 
@@ -219,21 +218,21 @@ def _parse_moment(text: str) -> datetime:
         raise click.BadParameter(str(error)) from None
 
 
-@click.command(epilog=EXIT_CODES, short_help="Check a published release, with nothing but a public key.")
+@click.command(epilog=EXIT_CODES, short_help="Verify a published release with only a public key.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
-@click.option("--gate", help="The gate that it must be a release of.")
-@click.option("--candidate", help="The candidate that it must be.")
-@click.option("--policy-digest", help="The digest of the policy that it must have been held against.")
+@click.option("--gate", help="The expected gate.")
+@click.option("--candidate", help="The expected candidate.")
+@click.option("--policy-digest", help="The expected digest of the policy.")
 @click.option(
     "--not-before",
     callback=lambda _context, _option, text: None if text is None else _parse_moment(text),
-    help="A time with an offset, before which it must not have been published.",
+    help="The earliest time of publication accepted, with an offset.",
 )
 @click.option(
     "--revocations",
     type=click.Path(path_type=Path),
-    help="A file of signed revocations, as `revoke` writes it, none of which may concern it.",
+    help="A file of signed revocations, as written by `revoke`; a revoked release is an error.",
 )
 @report_errors()
 def verify(
@@ -245,71 +244,70 @@ def verify(
     not_before: datetime | None,
     revocations: Path | None,
 ) -> None:
-    """Say what was approved of a published FOLDER, or what is wrong with it (exit code 1).
+    """Print what was approved for a published FOLDER, or what is wrong with it (exit code 1).
 
-    Nothing is needed but the folder and the public key. What was approved is printed; with an option, the
-    release must be the one that it names.
+    Only the folder and the public key are needed. Options give what the release is expected to be.
     """
-    from disclosure_pipeline.policy.reviewed_files import read_trusted
+    from disclosure_pipeline.policy.reviewed_files import read_key_file
     from disclosure_pipeline.release.verifying import Expected
     from disclosure_pipeline.release.verifying import verify as verify_release
 
     expected = Expected(gate, candidate, policy_digest, not_before)
-    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    trusted_keys = [key for path in keys for key in read_key_file(path)]
     echo(verify_release(folder, trusted_keys, expected, revocations))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")
 @click.argument("folder", type=click.Path(path_type=Path))
 @_KEY
-@click.option("--reason", required=True, help="Why it is no longer stood by; everyone who verifies sees it.")
+@click.option("--reason", required=True, help="The reason, shown to everyone who verifies the release.")
 @click.option(
     "--revocations",
     type=click.Path(path_type=Path),
-    help="The file that the signed revocation is added to, which is made if it is not there; by default "
-    "RELEASES/GATE.revocations, where the gate that published it reads it.",
+    help="The file to add the signed revocation to; by default RELEASES/GATE.revocations, which the gate "
+    "itself reads.",
 )
 @report_errors(expected=(DisclosurePipelineError, OSError))
 def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path | None) -> None:
     """Write a signed revocation of the release in FOLDER, for everyone who verifies it.
 
-    It is signed with the gate's key (DISCLOSURE_PIPELINE_SIGNING_KEY). The release itself is not touched:
-    hand the file of revocations to its recipients. The same table is not published again, in whatever order,
-    format or release.
+    It is signed with the gate's key (DISCLOSURE_PIPELINE_SIGNING_KEY). The release itself is not changed:
+    send the file of revocations to its recipients. The gate will not publish the same table again, whatever
+    its order, format or release.
     """
     from disclosure_pipeline.candidates.store import locate_revocations
-    from disclosure_pipeline.policy.reviewed_files import read_trusted
+    from disclosure_pipeline.policy.reviewed_files import read_key_file
     from disclosure_pipeline.release.keys import load_signer
     from disclosure_pipeline.release.verifying import revoke as write_revocation
 
     revocations = revocations or locate_revocations(folder.absolute().parent)
-    trusted_keys = [key for path in keys for key in read_trusted(path)]
+    trusted_keys = [key for path in keys for key in read_key_file(path)]
     now = datetime.now(timezone.utc)
     revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
-    echo(f"{revocation}\nAdded to {revocations}: hand it to whoever has the release.")
+    echo(f"{revocation}\nAdded to {revocations}: send it to everyone who has the release.")
 
 
-@click.command(epilog=EXIT_CODES, short_help="Remove old bytes of candidates that were not released.")
+@click.command(epilog=EXIT_CODES, short_help="Remove old stored tables of candidates not released.")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option(
     "--releases",
     required=True,
     type=click.Path(path_type=Path),
-    help="Folder in which the gate publishes: RELEASES/GATE.",
+    help="The gate's folder of releases: RELEASES/GATE.",
 )
 @click.option(
     "--older-than",
     "days",
     required=True,
     type=click.IntRange(1, 36500),
-    help="How many days old they are at least.",
+    help="The smallest age in days.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @report_errors(expected=(DisclosurePipelineError, OSError))
 def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
-    """Remove the old bytes of candidates that were refused or never decided from STORE, a gate's store/GATE.
+    """Remove old tables of candidates that were refused or never judged from STORE, a gate's store/GATE.
 
-    Bytes of what is published or approved stay, and so do all records.
+    Tables that are published or approved are kept, and so are all records.
     """
     from disclosure_pipeline.candidates.store import Store
     from disclosure_pipeline.release.standing import prune as prune_store
@@ -322,5 +320,5 @@ def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     if pruning.unclear:
         reasons = "".join(f"\n- {reason}" for reason in pruning.unclear)
         raise click.ClickException(
-            f"All stored tables were kept, for it is not clear what is needed:{reasons}"
+            f"No stored table was removed, because it is unclear which are needed:{reasons}"
         )

@@ -1,1 +1,1 @@
-"""The example data of the demo: an invented survey, an honest synthesis of it, and one that leaks."""
+"""The demo: an invented survey, an honest and a leaky synthesis of it, and a gate that judges them."""

@@ -1,7 +1,7 @@
 """An invented survey of an invented country: the confidential table of the demo.
 
-Nobody in it exists. Its columns depend on each other as those of real surveys do: `work` can often be
-inferred from sex, age and household, `income` and `health` hardly.
+Its columns depend on each other as in real surveys: `work` can often be inferred from sex, age and household,
+`income` and `health` hardly ever.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ YES_NO = ("no", "yes")
 # Percent of the population in each region: four large ones, and twelve in which people stand out.
 _REGION_SHARE = (30, 22, 17, 12, 2.4, 2.2, 2.0, 1.8, 1.7, 1.6, 1.5, 1.4, 1.3, 1.2, 1.0, 0.9)
 
-# First age of each band of the tables below: the ages at which lives change.
+# First age of each band of the tables below, at which lives tend to change.
 _BANDS = (16, 19, 25, 35, 50, 62, 68, 80)
 _GROWN_UP = 25
 
-# Per band: what the weights of the two largest regions, the cities, are multiplied by.
+# Per band: factor of the weights of the two largest regions, which are cities.
 _CITIES_BY_AGE = (1.0, 1.3, 1.25, 1.0, 0.95, 0.9, 0.9, 0.85)
 
 # Per band: weights of the household types, in the order of HOUSEHOLD. Children live in their parents'
@@ -121,7 +121,7 @@ _WORK_BY_SEX = ((0.95, 0.7, 1.0, 1.0, 1.0, 1.9, 1.0), (1.05, 1.3, 1.0, 1.0, 1.0,
 _WORK_OF_OTHERS = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
 _WORK_OF_MOTHERS = (0.9, 0.9, 0.9, 1.0, 1.0, 2.2, 1.0)
 
-# Per band: weights of HEALTH, which work shifts. A hundredth do not tell.
+# Per band: weights of HEALTH, with factors per kind of work. One in a hundred does not answer.
 _HEALTH_BY_AGE = (
     (46.0, 42.0, 10.0, 1.7, 0.3),
     (40.0, 45.0, 12.0, 2.5, 0.5),
@@ -144,74 +144,75 @@ _HEALTH_BY_WORK = (
 
 _HEALTH_NOT_REPORTED = 0.01
 
-# Percent who have ever worked abroad: per region (more near borders and ports), times a factor per band.
+# Percent who have ever worked abroad: per region (more near borders and ports), with a factor per band.
 _ABROAD_BY_REGION = (9, 10, 5, 6, 7, 6, 8, 5, 13, 8, 6, 5, 7, 6, 16, 6)
 _ABROAD_BY_AGE = (0.02, 0.4, 1.1, 1.3, 1.3, 1.1, 0.9, 0.6)
 
-# Monthly own income after tax: its median per kind of work, what education multiplies it by, the standard
-# deviation of its logarithm, and the percent of people who have none.
+# Monthly own income after tax: its median per kind of work, a factor per education, the standard deviation of
+# its logarithm, and the percent of people who have none.
 _INCOME_BY_WORK = (2300, 2600, 950, 1450, 450, 420, 1000)
 _INCOME_BY_EDUCATION = (0.72, 0.8, 0.95, 1.0, 1.25, 1.55)
 _INCOME_SPREAD = (0.38, 0.65, 0.4, 0.38, 0.5, 0.5, 0.35)
 _NO_INCOME = (0.0, 1.0, 28.0, 0.8, 58.0, 62.0, 8.0)
 _INCOME_NOT_REPORTED = (8.0, 16.0, 6.0, 5.0, 4.0, 6.0, 6.0)
 
-# Amounts are rounded to a multiple of one of the steps: its weights below 500, below 2000 and from there on.
+# Amounts are rounded to a multiple of a step, with these weights below 500, below 2000 and from 2000.
 _SIZES = (500, 2000)
 _STEPS = (10, 50, 100, 500)
 _STEPS_BY_SIZE = ((35.0, 45.0, 20.0, 0.0), (10.0, 25.0, 60.0, 5.0), (3.0, 12.0, 60.0, 25.0))
 
 
 def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False) -> pd.DataFrame:
-    """Draw an invented survey of `records` persons, one per row; the same for the same arguments.
+    """Draw an invented survey of `records` persons, one per row, reproducibly.
 
     Columns:
         sex, region, household, education, health, work, worked_abroad: categories; education and health are
             ordered; a few answers on health are missing.
         age: whole years, 16 to 97.
-        income: own income a month after tax, in whole units of money, rounded as people round it; -8 for
-            persons who have none of their own, missing for those who do not report it.
+        income: own monthly income after tax, in whole units of money, rounded as people round it; -8 for
+            persons without own income, missing for those who do not report it.
         postcode (only with `postcodes`): one of 20,000 whole numbers from 10000, each within one region.
     """
     if records < 0:
         raise ValueError("records must not be negative")
     rng = np.random.default_rng([seed, 0])
-    age = draw(rng, _age_pyramid()[np.newaxis], np.zeros(records, dtype=np.int16))
+    age = draw_levels(rng, _age_pyramid()[np.newaxis], np.zeros(records, dtype=np.int16))
     band = np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))[age]
-    sex = draw(rng, _share_of_men(), age)
-    region = draw(rng, _region_weights(), band)
-    household = draw(rng, _by_two(_HOUSEHOLD_BY_AGE, _HOUSEHOLD_BY_SEX), band * 2 + sex)
-    education = draw(rng, _by_two(_EDUCATION_BY_AGE, _EDUCATION_BY_SEX), band * 2 + sex)
+    sex = draw_levels(rng, _share_of_men(), age)
+    region = draw_levels(rng, _region_weights(), band)
+    household = draw_levels(rng, _multiply_weights(_HOUSEHOLD_BY_AGE, _HOUSEHOLD_BY_SEX), band * 2 + sex)
+    education = draw_levels(rng, _multiply_weights(_EDUCATION_BY_AGE, _EDUCATION_BY_SEX), band * 2 + sex)
     mother = (sex == SEX.index("female")) & (household == HOUSEHOLD.index("couple with children"))
     mother &= age + YOUNGEST >= _GROWN_UP
-    work_weights = _by_two(_by_two(_WORK_BY_AGE, _WORK_BY_SEX), (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
-    work = draw(rng, work_weights, (band * 2 + sex) * 2 + mother)
-    health = draw(rng, _by_two(_HEALTH_BY_AGE, _HEALTH_BY_WORK), band * len(WORK) + work)
+    work_weights = _multiply_weights(_WORK_BY_AGE, _WORK_BY_SEX)
+    work_weights = _multiply_weights(work_weights, (_WORK_OF_OTHERS, _WORK_OF_MOTHERS))
+    work = draw_levels(rng, work_weights, (band * 2 + sex) * 2 + mother)
+    health = draw_levels(rng, _multiply_weights(_HEALTH_BY_AGE, _HEALTH_BY_WORK), band * len(WORK) + work)
     health[rng.random(records) < _HEALTH_NOT_REPORTED] = -1
-    abroad = draw(rng, _abroad_weights(), band * len(REGION) + region)
+    abroad = draw_levels(rng, _abroad_weights(), band * len(REGION) + region)
     columns = {
-        "sex": category(sex, SEX),
+        "sex": make_category(sex, SEX),
         "age": age.astype(np.int16) + np.int16(YOUNGEST),
-        "region": category(region, REGION),
-        "household": category(household, HOUSEHOLD),
-        "education": category(education, EDUCATION, ordered=True),
+        "region": make_category(region, REGION),
+        "household": make_category(household, HOUSEHOLD),
+        "education": make_category(education, EDUCATION, ordered=True),
         "income": _draw_incomes(rng, work, education),
-        "health": category(health, HEALTH, ordered=True),
-        "work": category(work, WORK),
-        "worked_abroad": category(abroad, YES_NO),
+        "health": make_category(health, HEALTH, ordered=True),
+        "work": make_category(work, WORK),
+        "worked_abroad": make_category(abroad, YES_NO),
     }
     if postcodes:
         columns["postcode"] = _draw_postcodes(rng, region)
     return pd.DataFrame(columns)
 
 
-def draw(rng: np.random.Generator, weights: Floats, group: Codes) -> Codes:
-    """Draw a level (0 to levels - 1) for every record, by the row of `weights` that its group says."""
+def draw_levels(rng: np.random.Generator, weights: Floats, group: Codes) -> Codes:
+    """Draw a level (0 to levels - 1) for every record, with the row of `weights` of its group."""
     groups, levels = weights.shape
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.cumsum(weights, axis=1) / np.where(totals > 0, totals, 1)
     shares[:, -1] = 1
-    # The shares of group g lie between g and g + 1, so that one search serves all groups.
+    # Shift the shares of group g to between g and g + 1, so that one search serves all groups.
     position = rng.random(len(group))
     position += group
     level = np.searchsorted((shares + np.arange(groups)[:, np.newaxis]).ravel(), position, side="right")
@@ -220,26 +221,26 @@ def draw(rng: np.random.Generator, weights: Floats, group: Codes) -> Codes:
     return level.astype(np.int16)
 
 
-def category(codes: Codes, levels: Sequence[str], *, ordered: bool = False) -> ExtensionArray:
+def make_category(codes: Codes, levels: Sequence[str], *, ordered: bool = False) -> ExtensionArray:
     """Turn codes (shape: records; -1 for missing) into the categories `levels`."""
     return pd.Categorical.from_codes(codes, dtype=pd.CategoricalDtype(list(levels), ordered=ordered))
 
 
-def as_reported(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int32]:
-    """Round amounts of money (shape: records) as people do in a survey: the larger, the more roughly."""
+def round_amounts(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.int32]:
+    """Round amounts of money (shape: records) as people do in a survey: larger ones more coarsely."""
     size = np.searchsorted(_SIZES, amounts, side="right")
-    step = np.array(_STEPS)[draw(rng, np.array(_STEPS_BY_SIZE), size)]
+    step = np.array(_STEPS)[draw_levels(rng, np.array(_STEPS_BY_SIZE), size)]
     return np.maximum(np.rint(amounts / step) * step, _STEPS[0]).astype(np.int32)
 
 
 def _age_pyramid() -> Floats:
-    """Return weights of the ages: many between 45 and 65, few beyond 85 (shape: ages)."""
+    """Return the weights of the ages: many between 45 and 65, few above 85 (shape: ages)."""
     known, weights = (16, 25, 35, 45, 52, 62, 75, 85, 97), (0.8, 0.95, 1.05, 1.0, 1.2, 1.15, 0.75, 0.4, 0.02)
     return np.interp(np.arange(YOUNGEST, OLDEST + 1), known, weights)
 
 
 def _share_of_men() -> Floats:
-    """Return weights of women and men at each age: women outlive men (shape: ages, 2)."""
+    """Return the weights of women and men at each age (shape: ages, 2)."""
     men = np.interp(np.arange(YOUNGEST, OLDEST + 1), [16, 50, 70, 97], [0.51, 0.5, 0.46, 0.25])
     return np.stack([1 - men, men], axis=1)
 
@@ -250,8 +251,8 @@ def _region_weights() -> Floats:
     return weights
 
 
-def _by_two(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
-    """Return weights of levels by two things that act independently (shape: first * second, levels)."""
+def _multiply_weights(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
+    """Return the weights of levels by two independent factors (shape: first * second, levels)."""
     product = np.asarray(first)[:, np.newaxis] * np.asarray(second)
     return product.reshape(-1, product.shape[2])
 
@@ -265,13 +266,13 @@ def _draw_incomes(rng: np.random.Generator, work: Codes, education: Codes) -> Ex
     amounts = np.exp(rng.standard_normal(len(work)) * np.array(_INCOME_SPREAD)[work])
     amounts *= np.array(_INCOME_BY_WORK)[work]
     amounts *= np.array(_INCOME_BY_EDUCATION)[education]
-    income = as_reported(rng, amounts)
+    income = round_amounts(rng, amounts)
     income[rng.random(len(work)) * 100 < np.array(_NO_INCOME)[work]] = NO_OWN_INCOME
     return pd.arrays.IntegerArray(income, rng.random(len(work)) * 100 < np.array(_INCOME_NOT_REPORTED)[work])
 
 
 def _draw_postcodes(rng: np.random.Generator, region: Codes) -> npt.NDArray[np.int32]:
-    """Draw a postcode within each record's region, which has as many as its share of the people."""
+    """Draw a postcode within each record's region; regions have postcodes by their share of people."""
     last = np.rint(np.cumsum(_REGION_SHARE) / np.sum(_REGION_SHARE) * POSTCODES)
     first = np.concatenate(([0], last[:-1]))
     position = rng.random(len(region))

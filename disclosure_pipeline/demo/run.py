@@ -1,4 +1,4 @@
-"""The demo: example data, and the real gate over an honest and a leaky candidate."""
+"""Run the demo: make example data, and let a real gate judge an honest and a leaky candidate."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ if TYPE_CHECKING:
     import dagster as dg
 
 GATE = "survey"
-# The gate of this package, wherever that is installed.
 _DEFINITION = Path(__file__).parents[1] / "defs" / GATE / "defs.yaml"
 _MARKER = Path("demo", ".made-by-the-demo")
 HONEST, LEAKY = "conditional-model", "memorising-model"
-# A second, small gate, which the demo fills and does not run: of a sample with weights, and incomes.
+# A second, small gate with weights and incomes: the demo writes its data but does not run it.
 SALARIES, RAISED = "salaries", "raising-model"
 _SAMPLE, _LARGE_REGIONS = 1500, 4
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The gate's decision on one candidate, and its page; `folder` is where it is published, if it is."""
+    """The gate's decision on one candidate, and its page; `folder` is its release, if there is one."""
 
     candidate: str
     decision: str
@@ -44,12 +43,11 @@ class Verdict:
 
 
 def run_demo(home: Path, records: int, seed: int, on_step: Callable[[str], object]) -> list[Verdict]:
-    """Make the example data under `home`, and run the demo's own gate over both candidates.
+    """Make the example data in `home`, and run the gate of this package on both candidates.
 
-    The gate is the one that came with this package, loaded by its path: no other is read, whatever project it
-    runs in. It can be run again: the same data are made, and what is published is found and verified.
-    `on_step` is called with what is under way. DisclosurePipelineError where `home` is not the demo's own, or
-    a run ends before its verdict.
+    The demo can be run again: it makes the same data, and verifies what is already published. `on_step` is
+    called with the name of each step. Raise DisclosurePipelineError if `home` is not the demo's own folder,
+    or a run ends before its verdict.
     """
     _require_own_folder(home)
     os.environ["DAGSTER_HOME"] = str(home)
@@ -66,7 +64,7 @@ def run_demo(home: Path, records: int, seed: int, on_step: Callable[[str], objec
     with dg.DagsterInstance.get() as instance:
         _require_own_instance(home, instance)
         make_data(home / "demo", records, seed)
-        sign_with(home / "demo" / "keys")
+        load_keys(home / "demo" / "keys")
         on_step("Checking the ground truth")
         ground_truth_run = run_job(gate, f"{GATE}_ground_truth", instance)
         _require_verdict(ground_truth_run, ground_truth_run.success)
@@ -75,7 +73,7 @@ def run_demo(home: Path, records: int, seed: int, on_step: Callable[[str], objec
             instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
             gate_run = run_job(gate, f"{GATE}_gate", instance, candidate)
             _require_verdict(gate_run, _has_made_dossier(gate_run))
-    return [verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
+    return [read_verdict(home / "demo", candidate) for candidate in (HONEST, LEAKY)]
 
 
 def _require_own_folder(home: Path) -> None:
@@ -84,7 +82,7 @@ def _require_own_folder(home: Path) -> None:
     others = sorted(path.name for path in home.iterdir()) if home.is_dir() else []
     if (home / "demo").exists() or (others and "dagster.yaml" not in others):
         raise DisclosurePipelineError(
-            f"{home} holds {others[0]!r}, which the demo did not make: give a new folder with --home."
+            f"{home} has {others[0]!r}, which the demo did not make: choose a new folder with --home."
         )
 
 
@@ -93,13 +91,13 @@ def _require_own_instance(home: Path, instance: dg.DagsterInstance) -> None:
         return
     if any(key.path[0] == GATE for key in instance.all_asset_keys()):
         raise DisclosurePipelineError(
-            f"The Dagster instance in {home} has runs of another gate {GATE}: give a new folder with --home."
+            f"The Dagster instance in {home} has another gate {GATE}: choose a new folder with --home."
         )
     write_whole(home / _MARKER, b"This folder was made by the demo, which writes into it again.\n")
 
 
-def sign_with(folder: Path) -> None:
-    """Sign releases with the demo's own key, which is made the first time."""
+def load_keys(folder: Path) -> None:
+    """Set the environment to sign with the demo's own keys, generating them on first use."""
     if not folder.exists():
         keygen(folder)
     files = KeyFiles.in_folder(folder)
@@ -107,7 +105,7 @@ def sign_with(folder: Path) -> None:
 
 
 def _has_made_dossier(run: dg.ExecuteInProcessResult) -> bool:
-    # A dossier that lies there may be of an earlier run.
+    # An existing dossier may be of an earlier run.
     assets = [event.asset_key for event in run.get_asset_materialization_events()]
     return any(key is not None and key.path[-1] == "dossier" for key in assets)
 
@@ -119,11 +117,11 @@ def _require_verdict(run: dg.ExecuteInProcessResult, reached: bool) -> None:
 
 
 def make_data(folder: Path, records: int, seed: int) -> None:
-    """Write each gate's ground truth and two complete candidates as CSV files; what is the same stays so."""
+    """Write each gate's ground truth and two complete candidates as CSV files, leaving equal files alone."""
     ground_truth = population(records, seed)
     tables: Mapping[str, pd.DataFrame] = {
         "ground_truth.csv": ground_truth,
-        # Drawn apart: of one synthesis the leaky table would repeat what the honest one published.
+        # With another seed: otherwise the leaky table would repeat records of the published one.
         f"incoming/{HONEST}/synthetic.csv": synthesise(ground_truth, seed=2),
         f"incoming/{LEAKY}/synthetic.csv": leak(synthesise(ground_truth), ground_truth),
         **_make_salaries(population(_SAMPLE, seed)),
@@ -140,24 +138,24 @@ def make_data(folder: Path, records: int, seed: int) -> None:
 
 
 def _make_salaries(sample: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return a sample with weights, an honest synthesis, and one with 2 people of 5 and 3 % more income."""
+    """Return a sample with weights, an honest synthesis, and one with 2 in 5 people and 3 % more income."""
     columns = ["sex", "age", "region", "household", "income"]
     honest, other = (synthesise(sample, seed)[columns] for seed in (2, 0))
-    in_large = sample["region"].isin(REGION[:_LARGE_REGIONS])
+    is_large = sample["region"].isin(REGION[:_LARGE_REGIONS])
     copied = sample[columns].head(2 * len(sample) // 5)
     raised = copied["income"].where(
         copied["income"] < 0, (copied["income"] * 0.103).round().astype("Int64") * 10
     )
     copied = copied.assign(income=raised)
     return {
-        f"{SALARIES}/ground_truth.csv": sample[columns].assign(weight=in_large.map({True: 40, False: 10})),
+        f"{SALARIES}/ground_truth.csv": sample[columns].assign(weight=is_large.map({True: 40, False: 10})),
         f"{SALARIES}/incoming/{HONEST}/synthetic.csv": honest,
         f"{SALARIES}/incoming/{RAISED}/synthetic.csv": pd.concat([copied, other.iloc[len(copied) :]]),
     }
 
 
-def verdict(folder: Path, candidate: str) -> Verdict:
-    """Return what the dossier of a candidate says, and where it is published."""
+def read_verdict(folder: Path, candidate: str) -> Verdict:
+    """Return the verdict in the dossier of a candidate, and its release."""
     evidence = folder / "store" / GATE / "candidates" / candidate
     dossier = read_json(evidence / "dossier.json", "the demo")
     published = folder / "releases" / GATE / candidate

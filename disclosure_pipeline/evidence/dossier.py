@@ -15,9 +15,15 @@ import pandas as pd
 from disclosure_pipeline.evaluation.frames import name_values
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_sections import list_documented
+from disclosure_pipeline.policy.gate_sections import list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
-from disclosure_pipeline.policy.verdict import Judgement, RefusedWaiver, decide, publish, read_judgements
+from disclosure_pipeline.policy.verdict import (
+    Judgement,
+    RefusedWaiver,
+    decide,
+    read_judgements,
+    round_judgements,
+)
 from disclosure_pipeline.tables.messages import escape_markdown
 
 FRAMES = (
@@ -157,7 +163,7 @@ def build_dossier(
         ],
         "figures": measurement["figures"] | {"subgroups": groups},
         "columns": gate.describe_columns(),
-        "documentation": list_documented(gate.documentation),
+        "documentation": list_documentation(gate.documentation),
     }
 
 
@@ -234,7 +240,9 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
     sentences = {
         str(judgement): str(public)
-        for judgement, public in zip(judgements, publish(judgements, records, smallest_count), strict=True)
+        for judgement, public in zip(
+            judgements, round_judgements(judgements, records, smallest_count), strict=True
+        )
         if judgement.clause.name in broken
     }
     for waiver in content["waivers"]:

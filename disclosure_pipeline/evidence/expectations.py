@@ -25,8 +25,8 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.clauses import Clause, words_of
-from disclosure_pipeline.policy.registry import values
+from disclosure_pipeline.policy.clauses import Clause, find_measure_words
+from disclosure_pipeline.policy.registry import find_figures
 from disclosure_pipeline.tables.messages import capitalized
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _describe(configuration: ExpectationConfiguration) -> str:
     consequence = "; it only warns" if expectation.severity == "warning" else ""
     clause = expectation._build_clause()
     try:
-        title = words_of(clause.measure).title
+        title = find_measure_words(clause.measure).title
     except KeyError:  # a measure of another project
         return f"{clause}{consequence}"
     return f"{capitalized(title)}: {clause}{consequence}"
@@ -317,7 +317,7 @@ class _StackedTableExpectation(ClauseExpectation, ABC):
 
     def _read(self, table: pd.DataFrame) -> tuple[Sequence[float], None]:
         clause = self._build_clause()
-        [figure] = values(self._measure(table, clause.column), clause.measure, clause.column)
+        [figure] = find_figures(self._measure(table, clause.column), clause.measure, clause.column)
         return [figure], None
 
 

@@ -20,18 +20,18 @@ from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
     CONFIDENTIAL,
+    CONFIDENTIAL_GUARDS,
     CONTROLS,
     DOUBTS,
     GUARDS,
     JUDGED,
     MEASURES,
-    OF_CONFIDENTIAL,
     SMALLER_OF,
     STRICT,
     find_entry,
     find_measure,
 )
-from disclosure_pipeline.policy.verdict import counts_stack
+from disclosure_pipeline.policy.verdict import covers_stacked
 from disclosure_pipeline.runtime.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _select_measures(
 
 def _select_confidential(figures: Mapping[str, Any]) -> Iterable[Row]:
     """Yield the copies of further confidential tables, with the table's name as the target."""
-    columns = {name: GUARDS[name].column for name in OF_CONFIDENTIAL}
+    columns = {name: GUARDS[name].column for name in CONFIDENTIAL_GUARDS}
     for row in figures.get(CONFIDENTIAL, []):
         measured = {name: row[column] for name, column in columns.items() if column in row}
         yield {"target": row.get(CONFIDENTIAL), "synthesis": row.get("synthesis")} | measured
@@ -279,7 +279,7 @@ def _build_expectation(clause: Clause, syntheses: int) -> BatchExpectation:
         "bound": clause.bound,
         "where": _select_where(clause),
         "over": clause.over,
-        "syntheses": syntheses + (syntheses > 1 and counts_stack(clause)),
+        "syntheses": syntheses + (syntheses > 1 and covers_stacked(clause)),
         "severity": "warning" if clause.warns else "critical",
         "meta": {"clause": clause.name, "words": str(clause)},
     }
@@ -303,7 +303,7 @@ def _name_metric_table(clause: Clause) -> str:
         return "controls"
     if clause.measure in SMALLER_OF:
         return "attribute"
-    if clause.measure in OF_CONFIDENTIAL and clause.column is not None:
+    if clause.measure in CONFIDENTIAL_GUARDS and clause.column is not None:
         return "attribute"
     measure = find_measure(clause.measure)
     return "attribute" if measure is None or measure.per_target else "identity"
@@ -315,7 +315,7 @@ def _select_where(clause: Clause) -> dict[str, str | None]:
     table = _name_metric_table(clause)
     where: dict[str, str | None] = {} if table == "identity" else {"target": clause.column}
     has_stack = table in {"identity", "attribute"}
-    return where | {"table": FILE} if has_stack and not counts_stack(clause) else where
+    return where | {"table": FILE} if has_stack and not covers_stacked(clause) else where
 
 
 def find_disagreements(kept: Mapping[str, bool], clauses: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -13,7 +13,7 @@ import dagster as dg
 
 from disclosure_pipeline.candidates.arrival import (
     RecordedTables,
-    name_measured,
+    name_confidential_hash,
     read_recorded_tables,
 )
 from disclosure_pipeline.candidates.store import CLAIMS, MARKER, GateFolders, is_safe_name, read_snapshot
@@ -196,7 +196,7 @@ def _read_state(folders: GateFolders) -> str:
 
 def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
     """Return the sha256 of each existing confidential table, named as in a dossier's `measured`."""
-    further = {name_measured(name): source for name, source in folders.confidential.items()}
+    further = {name_confidential_hash(name): source for name, source in folders.confidential.items()}
     tables = {"ground_truth": folders.ground_truth, **further}
     return {name: source.sha256() for name, source in tables.items() if source.exists()}
 

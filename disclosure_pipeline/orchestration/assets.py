@@ -11,8 +11,8 @@ from disclosure_pipeline.candidates.evaluation import (
     file_dossier,
     find_void_waivers,
     load_group_levels,
+    locate_page,
     measure,
-    path_of_page,
     prepare_dossier,
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
@@ -331,7 +331,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         metadata = {
             "decision": content["decision"],
             "standing": standing,
-            "page": presentation.link_page(graph.gate, path_of_page(folders, candidate)),
+            "page": presentation.link_page(graph.gate, locate_page(folders, candidate)),
             "evaluations_of_ground_truth": evaluations,
             "clauses": presentation.show_judgements(judgements),
             "dossier": dg.MetadataValue.md(to_markdown(content)),

@@ -21,7 +21,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import (
     Schema,
     find_gate_file,
-    parse_written_gate,
+    parse_gate_file,
     read_gate,
     require_gate_name,
     validate_gate,
@@ -111,7 +111,7 @@ def load_gate(path: Path) -> Gate:
 
 def parse_gate(text: str, file: Path) -> Gate:
     """Read a gate from the text of a file. Raise DefinitionError as `load_gate` does."""
-    return _fill_in(parse_written_gate(text, file), file)
+    return _fill_in(parse_gate_file(text, file), file)
 
 
 def _fill_in(gate: Gate, file: Path) -> Gate:

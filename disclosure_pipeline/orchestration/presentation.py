@@ -21,7 +21,7 @@ from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.steps import ClauseCheck, name_check
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import find_measure, values
+from disclosure_pipeline.policy.registry import find_figures, find_measure
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
@@ -77,7 +77,7 @@ def _find_worst(result: Disclosure, measure: str, target: str | None) -> float |
     registered = find_measure(measure)
     if registered is None or registered.per_target == (target is None):
         return None
-    figures = values(result, measure, target)
+    figures = find_figures(result, measure, target)
     return (min if registered.high_is_safe else max)(figures, default=None)
 
 
@@ -260,8 +260,8 @@ def show_judgements(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
         {
             "clause": judgement.clause.name,
             "value": format_cell(judgement.value),
-            "bound": judgement.limit_in_short or "-",
-            "outcome": judgement.outcome_in_words,
+            "bound": judgement.short_limit or "-",
+            "outcome": judgement.outcome_text,
         }
         for judgement in judgements
     ]

@@ -20,9 +20,9 @@ import dagster as dg
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, describe_unexpected
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.policy.clauses import Clause, words_of
+from disclosure_pipeline.policy.clauses import Clause, find_measure_words
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED, OF_CONFIDENTIAL
+from disclosure_pipeline.policy.registry import CONFIDENTIAL_GUARDS, DOUBTS, GUARDS, JUDGED
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress
 from disclosure_pipeline.tables.dictionary import ContractError
@@ -250,7 +250,7 @@ class ClauseCheck:
         bounds = "; ".join(_list_bounds(self.clauses))
         if self.name == "control":
             return f"{_CONTROLS} {bounds}."
-        words = words_of(self.clauses[0].measure)
+        words = find_measure_words(self.clauses[0].measure)
         return f"{capitalized(words.title)}. {words.sentence} {bounds}."
 
 
@@ -266,7 +266,7 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
     by_check: dict[tuple[str, str], list[Clause]] = {}
     for clause in clauses:
         if clause.measure != "key_overlap":
-            of_target = clause.column is not None and clause.measure not in OF_CONFIDENTIAL
+            of_target = clause.column is not None and clause.measure not in CONFIDENTIAL_GUARDS
             asset = "attribute_risk" if of_target else "identity_risk"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())

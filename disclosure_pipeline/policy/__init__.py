@@ -1,1 +1,1 @@
-"""Measures and clauses in, verdicts out: arithmetic that the checks, the dossier and the release all call."""
+"""Turn measures and clauses into verdicts: arithmetic shared by the checks, the dossier and the release."""

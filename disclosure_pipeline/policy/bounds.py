@@ -1,4 +1,4 @@
-"""The policy as a custodian writes it: what is measured, the bounds of each measure, what flags lead to."""
+"""The policy as a custodian writes it: the measures, their bounds, and the consequence of a flag."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BOUNDS = {entry.name: entry.bound for entry in JUDGED.values() if entry.bound i
 if TYPE_CHECKING:
     Guards = FrozenModel
 else:
-    # No bound may be so high that every table keeps it: a guard cannot be left out.
+    # A guard cannot be switched off, not even by a bound that every table would keep.
     Guards = create_model(
         "Guards",
         __base__=FrozenModel,
-        __doc__="Clauses of every gate, whatever else its policy bounds; none can be left out or waived.",
+        __doc__="Bounds that hold in every gate; none of them can be omitted or waived.",
         __module__=__name__,
         **{
             name: (
@@ -51,54 +51,55 @@ else:
     )
 
 DEFAULTS: Mapping[str, float] = {name: bound.default for name, bound in _BOUNDS.items()}
-"""The bounds of the guards where a gate sets none; high figures are a risk in all of them."""
+"""The default bound of each guard; a high figure is a risk for all of them."""
 
 
-def loosened_from(measure: str, bound: float) -> float | None:
-    """Return the default of a guard that is bounded more loosely than that, else None."""
+def find_loosened_default(measure: str, bound: float) -> float | None:
+    """Return the default of a guard if `bound` is looser, else None."""
     default = DEFAULTS.get(measure)
     return default if default is not None and bound > default else None
 
 
 Over = Literal["worst", "mean"]
-# Strict, so that `repU: yes` is no bound of 1.
+# Strict: otherwise `repU: yes` would be read as a bound of 1.
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 
 
 class TargetBound(FrozenModel):
-    """The bounds of one target, instead of the general ones."""
+    """The bounds of one target, replacing the general ones."""
 
-    at_most: Annotated[Finite | None, Field(description="Largest value that is allowed")] = None
+    at_most: Annotated[Finite | None, Field(description="Largest value allowed")] = None
     at_least: Annotated[
         Finite | None,
-        Field(description="Smallest value that is allowed, of a measure whose high values are safe"),
+        Field(description="Smallest value allowed, for a measure whose high values are safe"),
     ] = None
     at_most_share: Annotated[
-        Share | None, Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO)")
+        Share | None,
+        Field(description="Largest share of GT's own risk (UiO for repU, Dorig for DiSCO) allowed"),
     ] = None
     beyond: Annotated[
         Finite | None,
         Field(
-            description="Of DiSCO: percentage points beyond what other people's records show and beyond what "
-            "chance gives; broken where both are exceeded. Of the worst synthesis, and of all files together"
+            description="For DiSCO: percentage points allowed beyond other people's records and beyond "
+            "chance; broken if both are exceeded. Holds for the worst synthesis and for all files together"
         ),
     ] = None
     chance: Annotated[
         Literal[0] | None,
         Field(
-            description="0: a difference from other people's records counts however small it is. Without it, "
-            "where it goes further than once in 10,000 honest tables of this size"
+            description="0: any difference from other people's records counts. By default, a difference "
+            "counts only if fewer than 1 in 10,000 honest tables of this size would show it"
         ),
     ] = None
     worst: Annotated[
         Finite | None,
-        Field(description="With over: mean: the bound of every single synthesis, and of all files together"),
+        Field(description="With over: mean, the bound of each synthesis and of all files together"),
     ] = None
 
     @property
     def limits(self) -> list[float]:
-        """The numbers that are bounds in the measure's own unit."""
+        """The bounds that are in the measure's own unit."""
         limits = (self.at_most, self.at_least, self.beyond, self.worst)
         return [limit for limit in limits if limit is not None]
 
@@ -112,13 +113,13 @@ class Bound(TargetBound):
     over: Annotated[
         Over,
         Field(
-            description="What has to keep the bound: the worst of the m syntheses and of all their records "
-            "together, or the mean of the syntheses; the mean needs a bound on the worst beside it"
+            description="What the bound applies to: worst, each of the m syntheses and all their records "
+            "together, or mean, the mean of the syntheses, which also needs a bound on the worst"
         ),
     ] = "worst"
 
     def for_target(self, target: str | None) -> TargetBound:
-        """Return the bounds that hold for one target (None: for a measure that has no targets)."""
+        """Return the bounds of one target, or of a measure without targets (None)."""
         bound = self.targets.get(target, self) if target is not None else self
         if not isinstance(bound, TargetBound):
             bound = TargetBound(at_most=bound)
@@ -129,30 +130,30 @@ class Bound(TargetBound):
 
 
 class Protection(FrozenModel):
-    """Disclosure protection of each target by itself; grouped columns are compared by their groups."""
+    """Disclosure protection of each target; grouped columns are compared by group."""
 
     methods: Annotated[
         tuple[Literal["cap", "zero_cap", "generalized_cap"], ...],
-        Field(description="What happens to GT records whose key is not in SD", min_length=1),
+        Field(description="How GT records whose key is not in SD are treated", min_length=1),
     ] = ("cap",)
 
 
 class Prediction(FrozenModel):
-    """Prediction risk of each target; numbers are predicted as numbers. Needs the extra `prediction`."""
+    """Prediction risk of each target, by regression for numbers. Needs the extra `prediction`."""
 
     learner: Literal["nearest_neighbours", "boosted_trees"] = "nearest_neighbours"
 
 
 class Measures(FrozenModel):
-    """Families measured beside identity and attribute disclosure. A family that is off costs nothing."""
+    """Optional families of measures, beside identity and attribute disclosure."""
 
     chance: Annotated[bool, Field(description="DiSCO_chance and DiSCO_excess")] = True
     attribution: Annotated[bool, Field(description="The CAP family")] = True
     protection: Annotated[bool | Protection, Field(description="Disclosure protection (SDMetrics)")] = False
     prediction: Annotated[bool | Prediction, Field(description="Prediction risk")] = False
 
-    def has(self, measure: Measure) -> bool:
-        """Return whether a measure is on."""
+    def includes(self, measure: Measure) -> bool:
+        """Return whether a measure is computed."""
         if measure.family == "protection":
             return any(measure.column.startswith(f"{method}__") for method in self.methods)
         always = {"identity", "attribute", "bands", "resemblance", "population", "membership"}
@@ -160,21 +161,21 @@ class Measures(FrozenModel):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods of disclosure protection that are on."""
+        """The enabled methods of disclosure protection."""
         if isinstance(self.protection, Protection):
             return self.protection.methods
         return Protection().methods if self.protection else ()
 
     @property
     def learner(self) -> str | None:
-        """The learner of prediction risk, if that is on."""
+        """The learner of prediction risk; None if the family is disabled."""
         if isinstance(self.prediction, Prediction):
             return self.prediction.learner
         return Prediction().learner if self.prediction else None
 
 
-def _name_the_measures(schema: dict[str, Any]) -> None:
-    """Return the measures as named properties, so that editors complete them and mark an unknown one."""
+def _add_measures(schema: dict[str, Any]) -> None:
+    """Add the measures as named properties, so that editors complete them and mark unknown ones."""
     bound = schema["additionalProperties"]
     schema["properties"] |= {
         name: {"description": measure.words.description, **bound} for name, measure in MEASURES.items()
@@ -183,22 +184,22 @@ def _name_the_measures(schema: dict[str, Any]) -> None:
 
 
 class Policy(BaseModel):
-    """Measure -> its bound, in percent (counts for max_denom and mean_denom), and what flags lead to."""
+    """Bound of each measure, in percent (counts for max_denom and mean_denom), and consequences of flags."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_name_the_measures)
+    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_add_measures)
     __pydantic_extra__: dict[str, Finite | Bound]
 
     one_way: Annotated[
-        Literal["warn", "refuse"], Field(description="What follows from a flag of the one-way check")
+        Literal["warn", "refuse"], Field(description="Consequence of a flag of the one-way check")
     ] = "warn"
     two_way: Annotated[
-        Literal["warn", "refuse"], Field(description="What follows from a flag of the two-way check")
+        Literal["warn", "refuse"], Field(description="Consequence of a flag of the two-way check")
     ] = "warn"
     key_overlap: Annotated[
         float,
         Field(
             description="Percent of GT records, and of SD records, whose value of a key column must occur in "
-            "the other table: below, the tables cannot be compared",
+            "the other table; with less, the tables cannot be compared",
             gt=0,
             le=100,
             strict=True,
@@ -207,8 +208,8 @@ class Policy(BaseModel):
     whole_key_overlap: Annotated[
         float,
         Field(
-            description="The same of the combination of all keys. Lower it for keys by which nearly everyone "
-            "is unique",
+            description="The same for the combination of all keys. Lower it for keys by which nearly "
+            "everyone is unique",
             ge=0,
             le=100,
             strict=True,
@@ -217,8 +218,8 @@ class Policy(BaseModel):
     target_overlap: Annotated[
         float,
         Field(
-            description="The same of each target, after grouping: where SD's values of a target are not "
-            "GT's, nothing can be disclosed by them, whatever they say",
+            description="The same for each target, after grouping. Values of SD that GT does not have "
+            "disclose nothing, so their figures would look safe",
             ge=0,
             le=100,
             strict=True,
@@ -227,9 +228,9 @@ class Policy(BaseModel):
     smallest_count: Annotated[
         int,
         Field(
-            description="The smallest number of records that anything may be told about: levels of fewer "
-            "are not named, what leaves the gate is rounded to so many, and tables that differ in fewer from "
-            "a measured one are not measured",
+            description="The smallest number of records that may be reported on. Levels with fewer records "
+            "are not named, published figures are rounded to this number of records, and tables that differ "
+            "from a measured one in fewer records are not measured",
             ge=1,
             strict=True,
         ),
@@ -237,14 +238,14 @@ class Policy(BaseModel):
 
     guards: Annotated[
         Guards,
-        Field(description="Bounds of what every gate looks at; written down only where they are others"),
+        Field(description="Bounds that every gate has; write down only those that differ from the default"),
     ] = Guards()
 
     evaluations_per_ground_truth: Annotated[
         int,
         Field(
-            description="How many different contents may be measured against one ground truth: each is a "
-            "question to it",
+            description="How many different candidates may be measured against one ground truth: each "
+            "measurement reveals a little of it",
             ge=1,
             strict=True,
         ),
@@ -252,7 +253,7 @@ class Policy(BaseModel):
 
     @property
     def bounds(self) -> dict[str, Bound]:
-        """Measure -> its bounds, plain numbers written out."""
+        """The bounds of each measure; a plain number is an `at_most`."""
         return {
             name: bound if isinstance(bound, Bound) else Bound(at_most=bound)
             for name, bound in self.__pydantic_extra__.items()
@@ -262,16 +263,16 @@ class Policy(BaseModel):
     def _bounds_are_possible(self) -> Policy:
         for name, bound in self.bounds.items():
             if name in {*GUARDS, *DOUBTS}:
-                raise ValueError(f"{name} is bounded in every gate: write another bound of it under guards")
+                raise ValueError(f"{name} is bounded in every gate: change its bound under guards")
             if name not in MEASURES:
-                raise ValueError(f"{name!r} is no measure: the measures are {', '.join(MEASURES)}")
+                raise ValueError(f"{name!r} is not a measure: the measures are {', '.join(MEASURES)}")
             if bound.targets and not MEASURES[name].per_target:
                 raise ValueError(f"{name} is measured for the whole table: it has no bounds per target")
             limits = [bound, *(bound.for_target(target) for target in bound.targets)]
             if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
-                raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}: not for {name}")
+                raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}, not for {name}")
             if any(limit.beyond is not None for limit in limits) and name not in BEYOND_BOTH:
-                raise ValueError(f"beyond is for {' and '.join(BEYOND_BOTH)}: not for {name}")
+                raise ValueError(f"beyond is for {' and '.join(BEYOND_BOTH)}, not for {name}")
             _check_chance(name, bound)
             for limit in limits:
                 _check_limits(name, limit, bound.over, may_be_empty=limit is bound and bool(bound.targets))
@@ -279,40 +280,38 @@ class Policy(BaseModel):
 
 
 def _check_chance(name: str, bound: Bound) -> None:
-    """Raise ValueError where `chance` stands beside a bound that leaves nothing to chance anyway."""
+    """Raise ValueError if `chance` is given for a bound that makes no allowance for chance."""
     stated = [bound, *(limit for limit in bound.targets.values() if isinstance(limit, TargetBound))]
     with_chance = [limit for limit in stated if limit.chance is not None]
     if with_chance and name not in {*BEYOND_BOTH, *WITH_CHANCE}:
-        raise ValueError(f"chance is for {', '.join([*BEYOND_BOTH, *sorted(WITH_CHANCE)])}: not for {name}")
+        raise ValueError(f"chance is for {', '.join([*BEYOND_BOTH, *sorted(WITH_CHANCE)])}, not for {name}")
     if name in BEYOND_BOTH and any(limit.beyond is None for limit in with_chance):
-        raise ValueError(f"chance of {name} is about beyond: give it, or leave chance out")
+        raise ValueError(f"chance of {name} applies to beyond: give beyond, or remove chance")
 
 
 def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bool) -> None:
-    """Raise ValueError where a bound sets nothing, or can be kept by all tables or by none."""
+    """Raise ValueError if a bound is empty, on the wrong side, or kept by every table."""
     measure = MEASURES[name]
     wrong, right = ("at_most", "at_least") if measure.high_is_safe else ("at_least", "at_most")
     if getattr(limit, wrong) is not None:
         raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
     is_empty = [limit.at_most, limit.at_least, limit.at_most_share] == [None, None, None]
     if is_empty and limit.beyond is None and not may_be_empty:
-        raise ValueError(f"a bound of {name} sets nothing: give {right}")
+        raise ValueError(f"the bound of {name} is empty: give {right}")
     if measure.largest is not None and any(number > measure.largest for number in limit.limits):
-        raise ValueError(f"{name} is never above {measure.largest:g}: a bound beyond that says nothing")
+        raise ValueError(f"{name} is never above {measure.largest:g}: lower its bound")
     if limit.beyond is not None and limit.beyond == measure.largest:
         raise ValueError(f"beyond of {name} is {limit.beyond:g} points, which every table keeps: lower it")
     if limit.at_most_share == 1 and limit.at_most is None:
-        raise ValueError(
-            f"at_most_share of {name} is 1, which every table keeps: lower it, or give at_most beside it"
-        )
+        raise ValueError(f"at_most_share of {name} is 1, which every table keeps: lower it, or add at_most")
     if over == "mean" and is_empty and limit.beyond is not None:
-        raise ValueError(f"{name} with over: mean needs {right}: beyond is always of the worst")
+        raise ValueError(f"{name} with over: mean needs {right}: beyond always applies to the worst")
     if over == "mean" and limit.worst is None and not is_empty:
         raise ValueError(
-            f"{name} is bounded over the mean alone, behind which a bad synthesis can hide: give worst, the "
-            "bound of every single one, beside it"
+            f"only the mean of {name} is bounded, which can hide a bad synthesis: also give worst, the bound "
+            "of each synthesis"
         )
     if over == "worst" and limit.worst is not None:
         raise ValueError(
-            f"{name}: worst stands beside over: mean; otherwise {right} is the bound of the worst"
+            f"{name} has worst without over: mean; give {right}, which bounds the worst, instead"
         )

@@ -1,4 +1,4 @@
-"""The clauses of a policy: one condition on one figure each, for the keys and targets of a gate."""
+"""The clauses of a policy for the keys and targets of a gate: one condition on one figure each."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, loosened_from
+from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, find_loosened_default
 from disclosure_pipeline.policy.registry import (
-    BAND_FIGURES,
+    BAND_BOUNDS,
     BANDS,
     BEYOND_BOTH,
+    CONFIDENTIAL_GUARDS,
     DOUBTS,
     GUARDS,
+    IDENTITY_BOUNDS,
     JUDGED,
     MEASURES,
-    OF_CONFIDENTIAL,
-    OF_IDENTITY,
     ORIGINALS,
     SMALLER_OF,
     WITH_CHANCE,
@@ -38,13 +38,15 @@ class PolicyError(DisclosurePipelineError, ValueError):
 
 @dataclass(frozen=True)
 class Clause:
-    """One condition on one figure: `measure` (of `column`) over the syntheses is at most `bound`.
+    """One condition on one figure: `measure` (of `column`), over the syntheses, is at most `bound`.
 
-    `column` is a target; for key_overlap a key, or None for all of them combined; for copies and nearness a
-    further confidential table, or None for GT. With `share_of` the bound
-    is that share of another measure: GT's own risk. With `at_least` the figure must not be below the bound.
-    `warns` marks a clause that does not refuse, `control` one that tells whether the engine can be trusted:
-    where it is not kept nothing is determined. `name` is unique in a policy.
+    Attributes:
+        column: a target; for key_overlap a key, or None for the whole key; for copies and nearness a further
+            confidential table, or None for GT
+        share_of: the measure of GT's own risk that `bound` is a share of; None if the bound is absolute
+        at_least: the figure is at least `bound`
+        warns: a broken clause warns and does not refuse
+        control: the clause says whether the engine can be trusted; nothing is determined if it is broken
     """
 
     measure: str
@@ -57,7 +59,6 @@ class Clause:
     control: bool = False
 
     def __str__(self) -> str:
-        """Return the clause in words."""
         bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
         denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
@@ -68,87 +69,88 @@ class Clause:
 
     @property
     def loosened_from(self) -> float | None:
-        """The default of a guard that this gate bounds more loosely; None where it does not."""
-        return loosened_from(self.measure, self.bound)
+        """The default of a guard that this gate bounds more loosely, else None."""
+        return find_loosened_default(self.measure, self.bound)
 
     @property
     def consequence(self) -> Literal["warns", "leaves undetermined", "refuses"]:
-        """The consequence of a clause that is not kept."""
+        """The consequence of breaking the clause."""
         if self.warns:
             return "warns"
-        # Too little overlap ends a run as the candidate arrives, before anything is measured.
+        # key_overlap is checked on arrival: a broken one ends the run before anything is measured.
         is_doubt = self.control or self.measure in DOUBTS or self.measure == "key_overlap"
         return "leaves undetermined" if is_doubt else "refuses"
 
     @property
     def name(self) -> str:
-        """Its name in a policy: "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
+        """The name, unique in a policy: "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
         name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
         name = name if self.share_of is None else f"{name} / {self.share_of}"
         return f"{name} (mean)" if self.over == "mean" else name
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Clause:
-        """Return the clause whose fields stand in a row, beside others. KeyError where one is missing."""
+        """Return the clause of a row, which may have further fields. Raise KeyError if a field is missing."""
         return cls(**{field.name: row[field.name] for field in fields(cls)})
 
 
 def list_clauses(gate: Gate) -> tuple[Clause, ...]:
-    """Return every clause of a gate's policy, for its keys, targets, further tables and families of measures.
+    """Return every clause of a gate.
 
-    PolicyError where identity disclosure, or DiSCO of a target (within its band), has no bound (no value is
-    safe by itself), or where a bound is on a column that is no target, or on what is not measured.
+    Raise PolicyError if identity disclosure or DiSCO of a target (within its band, if it has one) has no
+    bound, or if a bound is on a column that is not a target or on a measure that is not computed.
     """
     policy, targets, banded = gate.policy, gate.targets, tuple(gate.within)
     bounded: list[Clause] = []
     for measure, bound in policy.bounds.items():
-        if not gate.measures.has(MEASURES[measure]):
+        if not gate.measures.includes(MEASURES[measure]):
             raise PolicyError(
-                f"policy bounds {measure}, which is not measured: switch the family "
-                f"{MEASURES[measure].family} on under measures."
+                f"policy bounds {measure}, which is not measured: enable the family "
+                f"{MEASURES[measure].family} under measures."
             )
-        bounded += _clauses_of_bound(measure, bound, gate)
+        bounded += _list_bound_clauses(measure, bound, gate)
     _require_measured(bounded, gate.measures)
     unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets, banded)
     if unbounded:
         raise PolicyError(
-            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by itself: set one."
+            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by default: set a bound."
         )
     most_excluded = gate.exclusions.limit
     counted = (
         *bounded,
-        *_clauses_of_guards(policy.guards, targets, banded),
+        *_list_guard_clauses(policy.guards, targets, banded),
         *(
             Clause(measure, name, getattr(policy.guards, measure))
             for name in gate.confidential
-            for measure in OF_CONFIDENTIAL
+            for measure in CONFIDENTIAL_GUARDS
         ),
-        *_clauses_of_checks(policy, gate.keys, targets),
+        *_list_check_clauses(policy, gate.keys, targets),
         *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
-        *_controls(targets),
+        *_list_controls(targets),
     )
     weighted = weigh_clauses(counted) if gate.people == "weighted" else ()
     claimed = () if gate.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
     return (*counted, *weighted, *claimed, Clause("warnings", None, 0, warns=gate.warnings == "warn"))
 
 
-def _clauses_of_bound(measure: str, bound: Bound, gate: Gate) -> Iterator[Clause]:
+def _list_bound_clauses(measure: str, bound: Bound, gate: Gate) -> Iterator[Clause]:
     unknown = [name for name in bound.targets if name not in gate.targets]
     if unknown:
         raise PolicyError(
             f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(gate.targets)}."
         )
-    columns = _columns_with(measure, gate)
+    columns = _find_measured_columns(measure, gate)
     unmeasured = [name for name in bound.targets if name not in columns]
     if MEASURES[measure].frame == BANDS and (unmeasured or not columns):
         raise PolicyError(
-            f"policy bounds {measure}, which there is only of a target with within: "
-            f"{', '.join(unmeasured) or 'no target'} has it."
+            f"policy bounds {measure}, which only targets with within have: "
+            + (f"{', '.join(unmeasured)} has no within." if unmeasured else "no target has it.")
         )
     if unmeasured or not columns:
         raise PolicyError(
-            f"policy bounds {measure}, which there is only for {MEASURES[measure].task} of a target: "
-            f"{', '.join(unmeasured) or 'no target'} is predicted so."
+            f"policy bounds {measure}, which is only measured for targets predicted by "
+            f"{MEASURES[measure].task}: "
+            + (f"{', '.join(unmeasured)} is not." if unmeasured else "no target is.")
         )
     for column in columns:
         limits = bound.for_target(column)
@@ -166,7 +168,7 @@ def _clauses_of_bound(measure: str, bound: Bound, gate: Gate) -> Iterator[Clause
             yield Clause(named, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
 
 
-def _columns_with(measure: str, gate: Gate) -> Sequence[str] | Sequence[None]:
+def _find_measured_columns(measure: str, gate: Gate) -> Sequence[str] | Sequence[None]:
     registered = MEASURES[measure]
     if not registered.per_target:
         return [None]
@@ -176,18 +178,18 @@ def _columns_with(measure: str, gate: Gate) -> Sequence[str] | Sequence[None]:
 
 
 def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
-    """Raise PolicyError where `beyond` is bounded, but a figure that it is about is not measured."""
+    """Raise PolicyError if `beyond` is bounded but one of its two figures is not measured."""
     for clause in bounded:
         for part in SMALLER_OF.get(clause.measure, ()):
-            if not measures.has(JUDGED[part]):
+            if not measures.includes(JUDGED[part]):
                 raise PolicyError(
-                    f"policy bounds what goes beyond, for which {part} is not measured: switch the family "
-                    f"{JUDGED[part].family} on under measures."
+                    f"policy has a bound beyond, which needs {part}: enable the family {JUDGED[part].family} "
+                    "under measures."
                 )
 
 
 def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Return the same bounds of the weighted shares of people, for the clauses whose figure has one.
+    """Return the same clauses on weighted shares of people, for figures that have a weighted variant.
 
     >>> [str(clause) for clause in weigh_clauses([Clause("repU", None, 8), Clause("max_denom", "work", 9)])]
     ['repU_weighted is at most 8 (worst synthesis)']
@@ -204,19 +206,18 @@ def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
 def find_unbounded(
     bounded: Collection[tuple[str, str | None]], targets: Sequence[str], banded: Sequence[str] = ()
 ) -> list[str]:
-    """Return what needs a bound and has none among the bounded measures (and targets).
+    """Return the mandatory measures without a bound, given the pairs of bounded measure and column.
 
-    Example:
-        >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
-        ['DiSCO of income']
+    >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
+    ['DiSCO of income']
     """
     bounded = {(measure.removesuffix(STRICTLY), column) for measure, column in bounded}
-    has_identity = any((measure, None) in bounded for measure in OF_IDENTITY)
-    exactly = ("DiSCO", BEYOND_BOTH["DiSCO"])
-    # Of an amount with a band the exact value is hardly ever disclosed, and a bound on that says nothing.
-    needed = {target: BAND_FIGURES if target in banded else (*exactly, *BAND_FIGURES) for target in targets}
+    has_identity = any((measure, None) in bounded for measure in IDENTITY_BOUNDS)
+    exact = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    # The exact value of an amount with a band is hardly ever disclosed, so bounding it is not enough.
+    needed = {target: BAND_BOUNDS if target in banded else (*exact, *BAND_BOUNDS) for target in targets}
     return [
-        *([] if has_identity else [" or ".join(OF_IDENTITY)]),
+        *([] if has_identity else [" or ".join(IDENTITY_BOUNDS)]),
         *(
             f"{measures[0]} of {target}"
             for target, measures in needed.items()
@@ -225,17 +226,17 @@ def find_unbounded(
     ]
 
 
-def _clauses_of_guards(guards: Guards, targets: Sequence[str], banded: Sequence[str]) -> Iterator[Clause]:
-    of_tables_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
-    for guard in (*of_tables_first, *DOUBTS.values()):
+def _list_guard_clauses(guards: Guards, targets: Sequence[str], banded: Sequence[str]) -> Iterator[Clause]:
+    whole_table_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
+    for guard in (*whole_table_first, *DOUBTS.values()):
         if guard.bound is not None:
             bound = getattr(guards, guard.name, guard.bound.default)
-            of_targets = banded if guard.frame == BANDS else targets
-            for target in of_targets if guard.per_target else [None]:
+            guarded_targets = banded if guard.frame == BANDS else targets
+            for target in guarded_targets if guard.per_target else [None]:
                 yield Clause(guard.name, target, bound)
 
 
-def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
+def _list_check_clauses(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
     for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
         for target in targets:
             yield Clause(f"{check}_flags", target, 0, warns=consequence == "warn")
@@ -246,8 +247,8 @@ def _clauses_of_checks(policy: Policy, keys: Sequence[str], targets: Sequence[st
         yield Clause("target_overlap", target, policy.target_overlap, at_least=True)
 
 
-def _controls(targets: Sequence[str]) -> Iterator[Clause]:
-    # The engine can be trusted: it sees all of a copy, and what is known of shuffled tables and halves.
+def _list_controls(targets: Sequence[str]) -> Iterator[Clause]:
+    # A trustworthy engine finds all of a copy, and what is known of shuffled tables and halves.
     yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
     for target in targets:
         yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
@@ -256,18 +257,17 @@ def _controls(targets: Sequence[str]) -> Iterator[Clause]:
             yield Clause(deviation, target, STANDARD_ERRORS, control=True)
 
 
-def words_of(name: str) -> Words:
-    """Return the words for what a clause is about: a measure, guard, control, doubt, check or overlap.
+def find_measure_words(name: str) -> Words:
+    """Return the words of the measure, guard, control, doubt, check or overlap that clauses bound.
 
-    Example:
-        >>> words_of("key_overlap").title
-        'shared values of a key'
+    >>> find_measure_words("key_overlap").title
+    'shared values of a key'
     """
     return JUDGED[name].words
 
 
 def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
-    """Return each clause in words, with what follows where it is not kept.
+    """Return each clause in words, with the consequence of breaking it.
 
     >>> list_effective_clauses([Clause("repU", None, 8)])
     ['repU is at most 8 (worst synthesis): refuses']

@@ -1,4 +1,4 @@
-"""A gate: one data set under one policy, as its YAML file writes it."""
+"""A gate: one data set under one policy, as defined by its YAML file."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from disclosure_pipeline.tables.sources import (
     Source,
 )
 
-# Two numbers; not tuple[float, float], whose JSON schema Dagster cannot show.
+# Dagster cannot show the JSON schema of tuple[float, float].
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 
-# Attributes that decide nothing: where files lie, and what people are told.
+# Attributes without influence on the verdict, such as locations and descriptions.
 _NOT_DECIDING: dict[str, Any] = {
     **dict.fromkeys(
         (
@@ -72,78 +72,78 @@ class Gate(FrozenModel):
     name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=f"^{NAME}$")]
     description: str = ""
     owners: Annotated[
-        tuple[str, ...], Field(description="E-mail addresses, or team:name, of who answers for the gate")
+        tuple[str, ...], Field(description="E-mail addresses, or team:name, of those responsible")
     ] = ()
     notify: Annotated[
-        Notify, Field(description="Who is told of a run that failed, beside the log, and what became of it")
+        Notify, Field(description="Who is notified of failed runs and verdicts, in addition to the log")
     ] = Notify()
     ground_truth: Annotated[
         str | Source,
         Field(
-            description="The confidential table: a path or location of a CSV, TSV, Parquet or Arrow file, or "
-            "where it lies in a database"
+            description="The confidential table: the path or location of a CSV, TSV, Parquet or Arrow file, "
+            "or a table in a database"
         ),
     ]
     ground_truth_asset: Annotated[
         str | None,
         Field(
-            description="Key of a Dagster asset that writes the ground truth, such as registers/survey: for "
-            "the lineage. It is still read where ground_truth says, never copied",
+            description="Key of the Dagster asset that writes the ground truth, such as registers/survey, "
+            "for the lineage. The table is still read from ground_truth, and never copied",
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
     ] = None
     confidential: Annotated[
         Mapping[str, str | Source],
         Field(
-            description="Further confidential tables, by a name for each, such as last year's ground truth: "
-            "sources as that of ground_truth, with its dictionary. No candidate may hold copies of their "
-            "records, or be too near to them"
+            description="Further confidential tables by name, such as last year's ground truth, with sources "
+            "like that of ground_truth and the same dictionary. A candidate must not copy their records or "
+            "be too close to them"
         ),
     ] = {}
     holdout: Annotated[
         str | None,
         Field(
-            description="Which of the confidential tables is a holdout: records of the same population that "
-            "had no part in making the candidates. What a candidate tells of them stands beside its figures "
-            "of the ground truth. A policy may bound how well it tells who took part; a claimed epsilon that "
-            "is ruled out leaves a candidate undetermined"
+            description="The confidential table that is a holdout: records of the same population from which "
+            "no candidate was made. What a candidate discloses of them is reported beside its figures of the "
+            "ground truth. A policy may bound membership inference; a claimed epsilon that is ruled out "
+            "leaves a candidate undetermined"
         ),
     ] = None
     incoming: Annotated[
         str,
-        Field(description="Folder with a folder for each candidate, complete once it holds a file _SUCCESS"),
+        Field(description="Folder with one folder per candidate, which is complete once it has a _SUCCESS"),
     ]
     synthesis_asset: Annotated[
         str | None,
         Field(
-            description="Key of a Dagster asset that makes the candidates, such as models/survey: its value "
-            "is a DataFrame or a list of them, its partitions are those of the gate. Instead of incoming",
+            description="Key of a Dagster asset that returns the candidates, such as models/survey, instead "
+            "of incoming: a DataFrame or a list of them, with the partitions of the gate",
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
     ] = None
     synthetic_asset: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$")], ...],
         Field(
-            description="Keys of Dagster assets that bring the candidates, such as models/survey: each puts "
-            "one into incoming, and the metadata `folder` of its materialisation names it. The sensor takes "
-            "no folder that none of them names"
+            description="Keys of Dagster assets that write the candidates, such as models/survey: each "
+            "writes one into incoming and names it in the metadata `folder` of its materialisation. The "
+            "sensor then ignores other folders"
         ),
     ] = ()
     store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
     store_url: Annotated[
         str | None,
         Field(
-            description="Where the folder `store` is read in a browser, such as https://example.org/store: "
-            "Dagster then links to the page of each dossier",
+            description="URL of the folder `store`, such as https://example.org/store. If given, Dagster "
+            "links to the page of each dossier",
             pattern=r"^(https?|file)://[!-~]+$",
         ),
     ] = None
-    releases: Annotated[str, Field(description="Folder that approved candidates are published in")]
+    releases: Annotated[str, Field(description="Folder in which approved candidates are published")]
     trusted_keys: Annotated[
         str | tuple[TrustedKey, ...],
         Field(
-            description="Public keys whose signatures are believed: a file with one as PEM or a YAML list of "
-            "them with their periods, or that list itself. A release is signed with one of them or not made"
+            description="Public keys whose signatures are trusted: a file with one PEM key or a YAML list of "
+            "keys and their periods, or that list itself. Every release is signed with one of them"
         ),
     ]
     columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]
@@ -152,29 +152,29 @@ class Gate(FrozenModel):
     unit: Annotated[
         str | None,
         Field(
-            description="The column of the ground truth that says whose each record is, where people have "
-            "several: a patient's stays, a household's members. Compared as text, never published, in no "
-            "synthetic table but beside events, and not among the columns"
+            description="The column of the ground truth that identifies whose record it is, if people have "
+            "several: a patient's stays, a household's members. Compared as text, never published, and "
+            "absent from columns and, unless there are events, from synthetic tables"
         ),
     ] = None
     events: Annotated[
         GateEvents | None,
         Field(
-            description="A second table, of what happened to the people of the ground truth: their stays, "
-            "their visits. Both tables, of a candidate too, have the unit, which is released as a new number"
+            description="A second table, with events of the people of the ground truth, such as stays or "
+            "visits. Both tables, and those of a candidate, have the unit, which is released as a new number"
         ),
     ] = None
     weight: Annotated[
         str | None,
         Field(
-            description="The column of the ground truth that says how many people of the population each "
-            "record stands for. Neither key nor target, and not published unless columns describes it so"
+            description="The column of the ground truth with the number of people of the population that "
+            "each record represents. Neither key nor target; published only if columns says so"
         ),
     ] = None
     sampling_fraction: Annotated[
         float | None,
         Field(
-            description="Instead of weight: the share of the population that the ground truth is a sample of",
+            description="Instead of weight: the size of the ground truth as a share of the population",
             gt=0,
             le=1,
             allow_inf_nan=False,
@@ -184,31 +184,31 @@ class Gate(FrozenModel):
     people: Annotated[
         Literal["counted", "weighted"],
         Field(
-            description="weighted: bounds in percent of the records hold for percent of the population, by "
-            "weight, too: repU and DiSCO, say, are held against them as repU_weighted and DiSCO_weighted"
+            description="weighted: bounds in percent of the records also hold in percent of the population, "
+            "by weight: a bound on DiSCO, say, also applies to DiSCO_weighted"
         ),
     ] = "counted"
     edges: Annotated[
         Literal["pooled", "ground_truth", "equal_width"] | Mapping[str, tuple[float, ...]],
-        Field(description="Where groups of numbers end: a rule, or explicit edges per column"),
+        Field(description="Edges of groups of numbers: a rule, or explicit edges per column"),
     ] = "pooled"
     exclusions: GateExclusions = GateExclusions()
     warnings: Annotated[
         Literal["refuse", "warn"],
         Field(
-            description="What follows where the tables may not be coded alike, a column looks like an "
+            description="Consequence if the tables may be coded differently, a column looks like an "
             "identifier, or a synthetic table has columns that the ground truth lacks"
         ),
     ] = "refuse"
     formulas: Annotated[
         Literal["refuse", "quote"],
         Field(
-            description="What becomes of text in a synthetic table that spreadsheets would run as formulas: "
-            "the candidate is refused, or the text is published with an apostrophe before it"
+            description="Consequence of text that spreadsheets would run as a formula: the candidate is "
+            "refused, or the text is published with a leading apostrophe"
         ),
     ] = "refuse"
     csv: Annotated[
-        bool, Field(description="Whether a release holds each table as CSV too, beside Parquet", strict=True)
+        bool, Field(description="Whether a release has each table as CSV in addition to Parquet", strict=True)
     ] = False
     one_way: Thresholds = (50, 90)
     two_way: Thresholds = (4, 80)
@@ -216,17 +216,19 @@ class Gate(FrozenModel):
     engine: Annotated[
         str,
         Field(
-            description="Who counts; no figure depends on it. memory; partitioned, for tables that do not "
-            "fit into memory; auto, which chooses by their size and the memory that is free; or the URL of a "
-            f"database that Ibis reaches, without a password, in which the ground truth lies; {ENVIRONMENT}",
+            description="The engine that counts; no figure depends on it. memory; partitioned, for tables "
+            "that do not fit into memory; auto, which chooses by table size and free memory; or the URL, "
+            "without a password, of the database that holds the ground truth and that Ibis supports; "
+            f"{ENVIRONMENT}",
             pattern=rf"^({'|'.join(['auto', *list_engines()])}|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
     power_seconds: Annotated[
         float,
         Field(
-            description="How long the asset ground_truth measures, once for each ground truth and policy, "
-            "how often the policy refuses honest tables and which share of copies it notices; 0: not at all",
+            description="Seconds that the asset ground_truth spends, once per ground truth and policy, on "
+            "measuring how often the policy refuses honest tables and what share of copies it detects; 0 "
+            "turns this off",
             ge=0,
             allow_inf_nan=False,
             strict=True,
@@ -235,13 +237,13 @@ class Gate(FrozenModel):
     remedies: Annotated[
         bool,
         Field(
-            description="Whether the dossier of a refusal says what remedies would change: tried on the "
-            "candidate's own tables, for seconds",
+            description="Whether the dossier of a refusal shows the effect of remedies, tried for some "
+            "seconds on the candidate's own tables",
             strict=True,
         ),
     ] = True
     documentation: Annotated[
-        Documentation, Field(description="What people are told of the release; it decides nothing")
+        Documentation, Field(description="Information for readers; it does not affect the verdict")
     ] = Documentation()
     policy: Policy
 
@@ -249,23 +251,23 @@ class Gate(FrozenModel):
     def _fits_together(self) -> Gate:
         if self.events is not None:
             check_events(self)
-            # A gate that is written again has them already.
+            # A dumped gate already has them.
             object.__setattr__(self, "columns", {**self.columns, **self.events.derived})
         check_definition(self)
         self.clauses()
         return self
 
     @property
-    def in_database(self) -> bool:
-        """True if a database counts."""
+    def counts_in_database(self) -> bool:
+        """True if the engine is a database."""
         return "://" in self.engine
 
     @property
-    def only_in_memory(self) -> str:
-        """Return what only tables in memory allow in this gate; empty where there is nothing."""
+    def memory_only_features(self) -> str:
+        """The features of this gate that need tables in memory, as text; empty if there are none."""
         families = [name for name in ("protection", "prediction") if getattr(self.measures, name)]
         identifiers = [name for name, column in self.columns.items() if column.type == "text identifier"]
-        database = not self.in_database and not isinstance(self.ground_truth, (str, FileSource))
+        database = not self.counts_in_database and not isinstance(self.ground_truth, (str, FileSource))
         return "; ".join(
             [
                 *(["events"] if self.events else []),
@@ -276,50 +278,51 @@ class Gate(FrozenModel):
         )
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        """The columns that the gate reads: keys, then targets."""
+    def measured_columns(self) -> tuple[str, ...]:
+        """The keys, then the targets."""
         return (*self.keys, *self.targets)
 
     @property
-    def published(self) -> tuple[str, ...]:
-        """The columns of a release, in the dictionary's order: keys, targets, and those that say so."""
+    def published_columns(self) -> tuple[str, ...]:
+        """The keys, targets and columns marked `published`, in the order of the dictionary."""
         return tuple(
-            name for name, column in self.columns.items() if name in self.measured or column.published
+            name for name, column in self.columns.items() if name in self.measured_columns or column.published
         )
 
     @property
-    def of_persons(self) -> dict[str, Column]:
-        """The data dictionary of the table that arrives, without what is derived of a second one."""
+    def person_columns(self) -> dict[str, Column]:
+        """The data dictionary without the columns that are derived from events."""
         derived = {} if self.events is None else self.events.derived
         return {name: column for name, column in self.columns.items() if name not in derived}
 
     @property
-    def as_arrived(self) -> dict[str, Column]:
-        """The data dictionary of all that arrives: columns of events are named `events.…`."""
-        of_events = {} if self.events is None else self.events.columns
-        return self.of_persons | {f"{PREFIX}{name}": column for name, column in of_events.items()}
+    def arriving_columns(self) -> dict[str, Column]:
+        """The data dictionary of all tables of a candidate: columns of events are named `events.…`."""
+        event_columns = {} if self.events is None else self.events.columns
+        return self.person_columns | {f"{PREFIX}{name}": column for name, column in event_columns.items()}
 
     @property
-    def released(self) -> tuple[str, ...]:
-        """The columns of `as_arrived` that a release has: of events all."""
-        published = self.published
-        return tuple(name for name in self.as_arrived if name in published or name not in self.columns)
+    def released_columns(self) -> tuple[str, ...]:
+        """The names of `arriving_columns` that are released, which all columns of events are."""
+        published = self.published_columns
+        return tuple(name for name in self.arriving_columns if name in published or name not in self.columns)
 
     @property
-    def unpublished(self) -> dict[str, Column]:
-        """The columns that are read of the ground truth beside those of a release: its unit and weight."""
+    def unpublished_columns(self) -> dict[str, Column]:
+        """The unit and weight, which are read from the ground truth but not released."""
         weight = self.columns.get(self.weight or "", Column(type="number"))
-        of_unit = {} if self.unit is None else {self.unit: Column(type="category")}
-        return of_unit | ({} if self.weight is None else {self.weight: weight})
+        unit_column = {} if self.unit is None else {self.unit: Column(type="category")}
+        return unit_column | ({} if self.weight is None else {self.weight: weight})
 
     def describe_columns(self) -> str:
-        """Return how many columns are measured and released, and the names of those that are left out."""
-        left_out = ", ".join(name for name in self.as_arrived if name not in self.released)
-        sentence = f"{len(self.released)} of {len(self.as_arrived)} columns are measured and released"
+        """Return the number of columns that are measured and released, and the names of the others."""
+        released, arriving = self.released_columns, self.arriving_columns
+        left_out = ", ".join(name for name in arriving if name not in released)
+        sentence = f"{len(released)} of {len(arriving)} columns are measured and released"
         return f"{sentence}; left out: {left_out}" if left_out else sentence
 
     def declares_level(self, name: str, level: str) -> bool:
-        """Return whether a level, as figures name it, is declared here, so that it tells nothing of GT."""
+        """Return whether the definition declares a level, which then reveals nothing of GT."""
         column = self.columns[name]
         if column.type == "boolean":
             return level in {"True", "False"}
@@ -330,24 +333,25 @@ class Gate(FrozenModel):
 
     @property
     def groups(self) -> dict[str, int]:
-        """Column -> number of groups, of the keys and targets that are grouped."""
-        return {name: groups for name in self.measured if (groups := self.columns[name].groups) is not None}
+        """The number of groups of each grouped key and target."""
+        numbers = {name: self.columns[name].groups for name in self.measured_columns}
+        return {name: number for name, number in numbers.items() if number is not None}
 
     @property
     def grouping(self) -> Grouping:
-        """Return how numbers are grouped. Edges that are found in the tables are shown rounded."""
-        special = {name: self.columns[name].special_values for name in self.measured}
+        """The grouping of numbers. Edges that are found in the tables are shown rounded."""
+        special = {name: self.columns[name].special_values for name in self.measured_columns}
         return Grouping(self.groups, special, self.edges, hides_edges=True, within=self.within)
 
     @property
     def within(self) -> dict[str, Within]:
-        """Column -> its band, of the targets that have one."""
+        """The band of each target that has one."""
         bands = {name: self.columns[name].within for name in self.targets}
-        return {name: Within.from_argument(name, of) for name, of in bands.items() if of is not None}
+        return {name: Within.from_argument(name, band) for name, band in bands.items() if band is not None}
 
     @property
     def key_grouping(self) -> Grouping:
-        """Return how numbers among the keys are grouped."""
+        """The grouping of numbers among the keys."""
         grouping = self.grouping
         edges = grouping.edges
         if isinstance(edges, Mapping):
@@ -357,25 +361,25 @@ class Gate(FrozenModel):
 
     @property
     def tasks(self) -> dict[str, Task]:
-        """Return how each target is predicted: numbers by regression, the others by classification."""
+        """The way each target is predicted: numbers by regression, the others by classification."""
         return {
             name: "regression" if self.columns[name].type in {"integer", "number"} else "classification"
             for name in self.targets
         }
 
     def clauses(self) -> tuple[Clause, ...]:
-        """Return every clause of the policy for the keys and targets of this gate."""
+        """Return every clause of the gate; see `list_clauses`."""
         return list_clauses(self)
 
     def policy_digest(self) -> str:
-        """Return the sha256 of all in the definition that decides: dictionary, keys, targets, policy."""
+        """Return the sha256 of everything that influences the verdict, such as dictionary and policy."""
         deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
-        if self.confidential:  # which there are decides, where they lie does not
+        if self.confidential:  # their names influence the verdict, their locations do not
             deciding["confidential"] = sorted(self.confidential)
-        of_people = {name: getattr(self, name) for name in ("unit", "weight", "sampling_fraction")}
-        deciding |= {name: value for name, value in of_people.items() if value is not None}
+        population = {name: getattr(self, name) for name in ("unit", "weight", "sampling_fraction")}
+        deciding |= {name: value for name, value in population.items() if value is not None}
         if self.events is not None:
-            deciding["events"] = self.events.deciding()
+            deciding["events"] = self.events.dump_deciding()
         if self.within:
             deciding["within"] = {name: self.columns[name].within for name in self.within}
         if self.people == "weighted":

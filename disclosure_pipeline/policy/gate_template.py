@@ -1,6 +1,6 @@
-"""The file of a gate: its schema, a commented new one, and reading it strictly.
+"""A gate's file: its JSON schema, a commented template, and a strict reader.
 
-A new one is written from the schema of a table that is not confidential. Templates in paths stay as written.
+The template is written from the columns of a table that is not confidential.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from disclosure_pipeline.tables.messages import suggest_names
 COMPONENT = "disclosure_pipeline.DisclosureGate"
 
 
-def file_schema() -> dict[str, Any]:
-    """Return the schema of a whole file: the type of the component, and the gate as its attributes."""
+def build_file_schema() -> dict[str, Any]:
+    """Return the JSON schema of a whole file: the component's type, and the gate as its attributes."""
     gate = Gate.model_json_schema()
     definitions = gate.pop("$defs")
     return {
@@ -43,22 +43,23 @@ def file_schema() -> dict[str, Any]:
     }
 
 
-# A number with more values than this is put into groups where it is a target.
+# A numeric target with more values than this is grouped.
 _MOST_VALUES = 50
-# So is a key or target whose values have fewer records each: another sample would hardly have them.
-_FEWEST_OF_VALUE = 5
+# So is a numeric key or target with fewer records per value, since another sample would hardly share its
+# values.
+_FEWEST_PER_VALUE = 5
 _GROUPS, _FEWEST_GROUPS = 20, 3
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ -]*")
-# In a shorter table, as one writes down to show its columns, values that are all different mean nothing.
+# In a shorter table, such as a hand-written example, distinct values do not make an identifier.
 _FEWEST_RECORDS = 20
 _NOT_PLAIN = {"true", "false", "yes", "no", "on", "off", "null", "y", "n", ""}
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a table with a note for a person on some of them; the keys and targets among them.
+    """The columns of a table, with notes for the reader on some of them, its keys and its targets.
 
-    `unit` looks like the column that says whose record each is: it is none of them.
+    `unit` is a further column that seems to identify whose record it is.
     """
 
     columns: Mapping[str, Column]
@@ -75,10 +76,10 @@ def describe_table(
     groups: Mapping[str, int] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
 ) -> Schema:
-    """Return the schema of a synthetic or invented table: types only, for the ground truth has the levels.
+    """Return the schema of a synthetic or invented table, without levels, which the ground truth has.
 
-    Without targets all columns are that are no keys and no identifiers. A target with many values is put into
-    groups, and so is a key or target whose values hardly repeat. InputError where a key or target is no
+    By default all columns but keys and identifiers are targets. Numbers are grouped if a target has many
+    values, or if the values of a key or target hardly repeat. Raise InputError if a key or target is not a
     column, or looks like an identifier.
     """
     unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
@@ -101,8 +102,8 @@ def describe_table(
     for name, column in drafted.columns.items():
         if column.type == "text identifier" and name in (*keys, *chosen):
             raise InputError(
-                f"Column {name!r} has a value of its own in every record, as an identifier has: it can be no "
-                "key and no target."
+                f"Column {name!r} has a different value in every record, like an identifier: it cannot be a "
+                "key or a target."
             )
         changes: dict[str, Any] = {"levels": None, "range": None, "unit": ""}
         if groups and name in groups:
@@ -116,34 +117,35 @@ def describe_table(
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]
             )
-        columns[name] = _change(name, column, changes)
+        columns[name] = _update_column(name, column, changes)
     return Schema(columns, notes, tuple(keys), chosen, unit)
 
 
-_GROUPED = "many values, so it is compared in groups: who knows or is told the group has learned enough"
+_GROUPED = "many values, so it is compared in groups: learning the group is a disclosure"
 
 
 def _propose_groups(values: pd.Series[Any], keys: int) -> int | None:
-    """Propose a number of groups for a target, or for one of this many `keys`; None if it stays as it is.
+    """Propose a number of groups for a target (`keys` is 0) or one of `keys` keys; None if it needs none.
 
-    Keys together have about half as many combinations as there are records, so that another sample has them.
+    All keys together get about half as many combinations as there are records, so that another sample shares
+    them.
     """
     records, levels = int(values.notna().sum()), values.nunique()
-    hardly_repeats = records >= _FEWEST_RECORDS // 2 and levels * _FEWEST_OF_VALUE > records
+    hardly_repeats = records >= _FEWEST_RECORDS // 2 and levels * _FEWEST_PER_VALUE > records
     if not hardly_repeats and (keys or levels <= _MOST_VALUES):
         return None
-    enough = (records / 2) ** (1 / keys) if keys else records / _FEWEST_OF_VALUE
-    return min(_GROUPS, max(_FEWEST_GROUPS, int(enough)))
+    groups = (records / 2) ** (1 / keys) if keys else records / _FEWEST_PER_VALUE
+    return min(_GROUPS, max(_FEWEST_GROUPS, int(groups)))
 
 
 def _name_range(column: Column, note: str) -> str:
-    """Return the note with the range of this table, which need not be that of the ground truth."""
+    """Return the note with the range of this table, which may differ from that of the ground truth."""
     if column.range is None:
         return note.replace("check its range", "set its range")
     return note.replace("check its range", "set its range, here [{}, {}]".format(*column.range))
 
 
-def _change(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
+def _update_column(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
     try:
         return Column.model_validate(column.model_dump() | dict(changes))
     except ValidationError as error:
@@ -159,33 +161,33 @@ EXAMPLE = Schema(
         "income": Column(type="number", groups=_GROUPS),
         "health": Column(type="category"),
     },
-    notes={"sex": "an invented example: write down the columns of your own table"},
+    notes={"sex": "an invented example: replace it by the columns of your own table"},
     keys=("sex", "age", "region"),
     targets=("income", "health"),
 )
-"""The schema of a gate that was made without a table."""
+"""The schema of a gate that is created without a table."""
 
 
 def require_gate_name(name: str) -> str:
-    """Return the name itself. InputError where a gate cannot be called so.
+    """Return the name, or raise InputError if it is not allowed for a gate.
 
     >>> require_gate_name("survey")
     'survey'
     """
     if not re.fullmatch(NAME, name):
         raise InputError(
-            f"A gate cannot be called {name!r}: a small letter first, then small letters, digits and '_', at "
-            "most 50."
+            f"A gate cannot be named {name!r}: expected at most 50 lower-case letters, digits and '_', "
+            "beginning with a letter."
         )
     return name
 
 
 def write_definition(name: str, ground_truth: str, schema: Schema) -> str:
-    """Return the text of a gate's file, with comments; its folders and keys lie in DAGSTER_HOME."""
+    """Return the text of a gate's file, with comments."""
     columns = "\n".join(_write_column(column, schema) for column in schema.columns)
     return f"""\
-# A gate: what has to hold before a synthetic version of one confidential table may be published.
-# `disclosure-pipeline check` says whether it is ready; docs/policy.md has everything that can stand here.
+# A gate: the conditions under which a synthetic version of one confidential table may be published.
+# `disclosure-pipeline check` says whether it is ready; docs/policy.md lists all settings.
 type: {COMPONENT}
 
 attributes:
@@ -193,30 +195,30 @@ attributes:
   description: {_quote(f"Decides which synthetic versions of {name} may be published")}
 
   # Relative paths start at DAGSTER_HOME.
-  ground_truth: {_quote(ground_truth)} # the confidential table: read where it lies, never copied
-  incoming: {name}/incoming # a folder for each candidate, complete once it holds a file _SUCCESS
-  store: {name}/store # what arrived, its figures and dossiers
-  releases: {name}/releases # what was approved
-  trusted_keys: keys/public-key.pem # whose signature a release must carry
+  ground_truth: {_quote(ground_truth)} # the confidential table: read in place, never copied
+  incoming: {name}/incoming # one folder per candidate, complete once it has a file _SUCCESS
+  store: {name}/store # snapshots of candidates, their figures and dossiers
+  releases: {name}/releases # approved candidates
+  trusted_keys: keys/public-key.pem # every release is signed with the matching private key
 
-  # The data dictionary. What does not fit is refused, in the ground truth and in every candidate. A category
+  # The data dictionary. The ground truth and every candidate are refused if they do not fit it. A category
   # has the levels of the ground truth unless it has `levels`; numbers may have a `range`. A column that is
-  # neither key nor target is left out of a release unless it says `published: true`.
+  # neither key nor target is not released unless it has `published: true`.
   columns:
 {columns}
 
-  # What somebody may know of a person before they look into a release.
-  keys: {_list(schema.keys)}
-  # What they must not learn from it.
-  targets: {_list(schema.targets)}
+  # What an intruder may already know about a person.
+  keys: {_write_list(schema.keys)}
+  # What an intruder must not learn.
+  targets: {_write_list(schema.targets)}
 {_write_unit(schema.unit)}
-  # What is allowed, in percentage points beyond what the records of other people would show anyway.
-  # `disclosure-pipeline policy draft` says which bounds follow from your ground truth, and why. Guards
-  # against copies hold in every gate.
+  # The largest figures allowed, in percentage points beyond what other people's records would tell anyway.
+  # `disclosure-pipeline policy draft` proposes bounds from your ground truth, with reasons. Guards against
+  # copies hold in every gate.
   policy:
-    unique_hits_beyond: 3 # synthetic records that hit a person who is unique by the keys
+    unique_hits_beyond: 3 # synthetic records that match a person who is unique on the keys
     DiSCO:
-      beyond: 3 # people whose target can be told, rightly, by somebody who knows their keys
+      beyond: 3 # people whose target anybody who knows their keys can infer correctly
 """
 
 
@@ -224,7 +226,7 @@ def _write_unit(unit: str | None) -> str:
     if unit is None:
         return ""
     return f"""\
-  # Whose record each is: records repeat, and this column looks as if it said so. It is never published.
+  # The column that seems to identify whose record it is, as people have several. It is never published.
   unit: {_quote(unit)}
 """
 
@@ -243,12 +245,12 @@ def _write(value: Any) -> str:
     return _quote(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _list(names: Collection[str]) -> str:
+def _write_list(names: Collection[str]) -> str:
     return f"[{', '.join(map(_quote, names))}]"
 
 
 def _quote(text: str) -> str:
-    # Every reader of YAML takes it for text.
+    # A plain scalar must be text to every reader of YAML.
     is_plain = _PLAIN.fullmatch(text) and text == text.strip() and text.casefold() not in _NOT_PLAIN
     return text if is_plain else json.dumps(text, ensure_ascii=False)
 
@@ -257,23 +259,23 @@ _NAMES = ("defs.yaml", "component.yaml")
 
 
 def find_gate_file(folder: Path) -> Path | None:
-    """Return the file in a folder that Dagster reads components from; None where there is none."""
+    """Return the file of a folder that Dagster reads a component from, or None."""
     return next((folder / name for name in _NAMES if (folder / name).is_file()), None)
 
 
 def read_gate(path: Path) -> Gate:
-    """Return the gate of a file, or of a folder with one.
+    """Return the gate of a file, or of the file in a folder.
 
-    DefinitionError, with the place, where it cannot be taken as it is written.
+    Raise DefinitionError, with the line of each problem, if it is invalid.
     """
     file = find_gate_file(path) if path.is_dir() else path
     if file is None:
-        raise DefinitionError(f"{path}: it holds no {' and no '.join(_NAMES)}.")
-    return parse_written_gate(read_file(file), file)
+        raise DefinitionError(f"{path}: there is no {' or '.join(_NAMES)} in this folder.")
+    return parse_gate_file(read_file(file), file)
 
 
-def parse_written_gate(text: str, file: Path) -> Gate:
-    """Return the gate of the text of a file. DefinitionError as `read_gate`."""
+def parse_gate_file(text: str, file: Path) -> Gate:
+    """Return the gate of a file's text. Raise DefinitionError as `read_gate` does."""
     gates = [
         document
         for document in read_documents(text, str(file))
@@ -281,12 +283,12 @@ def parse_written_gate(text: str, file: Path) -> Gate:
         and str(document.content.get("type")).endswith(f".{COMPONENT.rpartition('.')[2]}")
     ]
     if len(gates) != 1:
-        raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected is one.")
+        raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected one.")
     return validate_gate(gates[0], file)
 
 
 def validate_gate(document: Document, file: Path) -> Gate:
-    """Return the gate that a document of a file defines. DefinitionError with the places of all problems."""
+    """Return the gate that a document defines. Raise DefinitionError with the lines of all problems."""
     attributes = document.content.get("attributes") if isinstance(document.content, dict) else None
     try:
         return Gate.model_validate(attributes)

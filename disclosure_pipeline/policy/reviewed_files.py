@@ -1,8 +1,7 @@
-"""Files under review, read strictly: definitions, public keys with their periods, and waivers.
+"""Strict readers of the files under review: definitions, public keys with their periods, and waivers.
 
-All are YAML that means one thing: values that YAML 1.1 and 1.2, or two readers, take differently are refused
-with their place (https://yaml.org/type/, https://yaml.org/spec/1.2.2/#103-core-schema). A waiver lets one
-clause pass, up to a ceiling, for one content and until a day.
+All are unambiguous YAML: values that YAML 1.1 and 1.2 (https://yaml.org/type/,
+https://yaml.org/spec/1.2.2/#103-core-schema) or two readers interpret differently are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Finite
 from disclosure_pipeline.tables.dictionary import FrozenModel
 
-# Far more than any definition has; what is larger is not read.
+# Larger files are not read.
 _LARGEST = 1 << 20
 _DEEPEST = 100
 
@@ -39,27 +38,27 @@ _TAG = "tag:yaml.org,2002:"
 _PLAIN_BOOLEAN = ("true", "True", "TRUE", "false", "False", "FALSE")
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _PLAIN_NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.?[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.")
-# Numbers in YAML 1.2 alone: to the reader of Dagster they are text.
+# Numbers in YAML 1.2, but text to Dagster's YAML reader.
 _NUMBER_IN_YAML_12 = re.compile(
     r"0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
 )
 
 
 class DefinitionError(DisclosurePipelineError, ValueError):
-    """A definition cannot be taken as it is written; the message begins with file:line:column."""
+    """A definition is invalid; the message begins with file:line:column."""
 
 
 class Document(NamedTuple):
-    """One document of a YAML file: its content, and where each entry stands.
+    """One document of a YAML file.
 
-    `places`: the path of an entry (names and positions) -> its line and column, both from 1.
+    `places` has the line and column of each entry, both from 1, by its path of names and positions.
     """
 
     content: Any
     places: dict[tuple[str | int, ...], tuple[int, int]]
 
     def line(self, path: tuple[str | int, ...]) -> int:
-        """Return the line of an entry, or of the nearest one around it: pydantic adds names to a path."""
+        """Return the line of an entry, or of its closest known parent: pydantic adds names to a path."""
         place: tuple[str | int, ...] = ()
         for part in path:
             place = (*place, part) if (*place, part) in self.places else place
@@ -67,7 +66,7 @@ class Document(NamedTuple):
 
 
 def read_file(path: Path) -> str:
-    """Return the text of a file of definitions. DefinitionError where it cannot be read, or is far too large.
+    """Return the text of a file. Raise DefinitionError if it is unreadable or too large for a definition.
 
     >>> read_file(Path("/nowhere/defs.yaml"))
     Traceback (most recent call last):
@@ -78,19 +77,19 @@ def read_file(path: Path) -> str:
             content = file.read(_LARGEST + 1)
         if len(content) <= _LARGEST:
             return content.decode()
-        wrong = "it is far too large for a definition"
+        wrong = f"it is larger than {_LARGEST:,} bytes, too large for a definition"
     except OSError as error:
         wrong = f"it cannot be read: {error.strerror}"
     except UnicodeDecodeError:
-        wrong = "it is no text"
+        wrong = "it is not UTF-8 text"
     raise DefinitionError(f"{path}: {wrong}.")
 
 
 def read_definition(text: str, name: str) -> Any:
-    """Return the content of YAML text that holds one document; `name` is what messages call the file.
+    """Return the content of a YAML text with one document; `name` is the file's name in messages.
 
-    Times stay text. DefinitionError, with line and column, for duplicate and merge keys, names that are no
-    text, tags, numbers and booleans that readers of YAML take differently, and for what is no YAML.
+    Times stay text. Raise DefinitionError, with line and column, for invalid YAML, duplicate and merge keys,
+    names that are not text, tags, and values that readers of YAML interpret differently.
 
     >>> read_definition("repU: 8", "defs.yaml")
     {'repU': 8}
@@ -100,12 +99,12 @@ def read_definition(text: str, name: str) -> Any:
     """
     documents = read_documents(text, name)
     if len(documents) > 1:
-        raise DefinitionError(f"{name}: it holds {len(documents)} documents, expected is one.")
+        raise DefinitionError(f"{name}: it holds {len(documents)} documents, expected one.")
     return documents[0].content if documents else None
 
 
 def read_documents(text: str, name: str) -> list[Document]:
-    r"""Return the documents of YAML text, with the places of their entries. Errors as `read_definition`.
+    r"""Return the documents of a YAML text. Raise DefinitionError as `read_definition` does.
 
     >>> [document.content for document in read_documents("a: 1\n---\nb: 2", "defs.yaml")]
     [{'a': 1}, {'b': 2}]
@@ -121,12 +120,12 @@ def read_documents(text: str, name: str) -> list[Document]:
         finally:
             loader.dispose()
         return documents
-    except _AmbiguousError as refused:
-        mark, wrong = refused.mark, refused.wrong
+    except _AmbiguousError as error:
+        mark, wrong = error.mark, error.wrong
     except yaml.MarkedYAMLError as error:
-        mark, wrong = error.problem_mark or error.context_mark, f"it is no YAML: {error.problem}"
+        mark, wrong = error.problem_mark or error.context_mark, f"it is not valid YAML: {error.problem}"
     except (yaml.YAMLError, RecursionError, ValueError):
-        mark, wrong = None, "it is no YAML that can be read"
+        mark, wrong = None, "it is not valid YAML"
     place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
     raise DefinitionError(f"{name}{place}: {wrong}.")
 
@@ -138,7 +137,7 @@ class _AmbiguousError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that leaves times as text and takes no tags."""
+    """A loader that keeps times as text and refuses tags."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -147,19 +146,15 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _keep_text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
-    return node.value
-
-
-_Loader.add_constructor(f"{_TAG}timestamp", _keep_text)
+_Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 
 
 def _check(
     node: Any, path: tuple[str | int, ...], within: tuple[Any, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]]:
-    """Return the places of a node and all in it. `_AmbiguousError` for the first with two meanings."""
+    """Yield the places of a node and its descendants. Raise _AmbiguousError for the first ambiguous one."""
     if len(within) > _DEEPEST or any(node is other for other in within):
-        raise _AmbiguousError(node, "it holds itself, or goes too deep")
+        raise _AmbiguousError(node, "it contains itself or is nested too deeply")
     yield path, (node.start_mark.line + 1, node.start_mark.column + 1)
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node)
@@ -171,7 +166,7 @@ def _check(
         for key, value in node.value:
             name = _check_name(key, seen)
             for place, mark in _check(value, (*path, name), (*within, node)):
-                # An entry stands where its name does.
+                # The place of an entry is that of its name.
                 at_name = (key.start_mark.line + 1, key.start_mark.column + 1)
                 yield place, at_name if place == (*path, name) else mark
 
@@ -183,9 +178,9 @@ def _check_name(key: Any, seen: dict[str, int]) -> str:
         raise _AmbiguousError(key, "the name of an entry must be text")
     _check_scalar(key)
     if key.tag != f"{_TAG}str":
-        raise _AmbiguousError(key, f"the name {key.value} is read as no text: write it in quotes")
+        raise _AmbiguousError(key, f"the name {key.value} is not read as text: write it in quotes")
     if key.value in seen:
-        raise _AmbiguousError(key, f"{key.value!r} is written twice, first in line {seen[key.value]}")
+        raise _AmbiguousError(key, f"{key.value!r} is given twice, first in line {seen[key.value]}")
     seen[key.value] = key.start_mark.line + 1
     return str(key.value)
 
@@ -218,23 +213,23 @@ def _check_scalar(node: yaml.ScalarNode) -> None:
             "leading zeros, such as 100000.0, or in quotes if it is text",
         )
     if kind in {"value", "merge"}:
-        raise _AmbiguousError(node, f"{text} has a meaning of its own in YAML: write it in quotes")
+        raise _AmbiguousError(node, f"{text} has a special meaning in YAML: write it in quotes")
 
 
 _PEM = "-----BEGIN "
 
 
 class TrustError(DisclosurePipelineError, ValueError):
-    """A file of public keys cannot be taken as it is."""
+    """A file of public keys is invalid."""
 
 
 def require_time_and_offset(value: Any) -> Any:
-    """Return a time, or text that can be one; ValueError for a number or a day alone.
+    """Return a time or text that may be one; raise ValueError for a number or a date without a time.
 
     >>> require_time_and_offset("2026-01-31T12:00:00+01:00")
     '2026-01-31T12:00:00+01:00'
     """
-    # A bare number would be taken for seconds, a date alone for its midnight.
+    # pydantic would read a number as seconds, and a date as its midnight.
     if isinstance(value, datetime) or (isinstance(value, str) and ":" in value):
         return value
     raise PydanticCustomError(
@@ -251,7 +246,7 @@ Moment = Annotated[
 
 
 def parse_moment(text: str) -> datetime:
-    """Return a date and time with an offset. TrustError where the text is none.
+    """Return the date and time of a text with an offset. Raise TrustError if it is invalid.
 
     >>> parse_moment("2026-01-31T12:00:00+01:00").isoformat()
     '2026-01-31T12:00:00+01:00'
@@ -260,57 +255,57 @@ def parse_moment(text: str) -> datetime:
         return TypeAdapter[datetime](Moment).validate_python(text)
     except ValidationError as error:
         wrong = "; ".join(problem["msg"] for problem in error.errors())
-    raise TrustError(f"{text[:100]!r} is no time: {wrong}.")
+    raise TrustError(f"{text[:100]!r} is not a valid time: {wrong}.")
 
 
 class TrustedKey(FrozenModel):
-    """A public key (PEM, Ed25519) and the period in which what it signed is believed, both ends included."""
+    """A public key (PEM, Ed25519) and the period in which it is trusted, both ends included."""
 
     public_key: Annotated[str, Field(description="The public key, as PEM text")]
-    valid_from: Annotated[Moment, Field(description="Releases published before are not believed")]
+    valid_from: Annotated[Moment, Field(description="Releases published earlier are not trusted")]
     valid_until: Annotated[
-        Moment | None, Field(description="Releases published later are not believed; none: no end")
+        Moment | None, Field(description="Releases published later are not trusted; by default no end")
     ] = None
 
     @model_validator(mode="after")
     def _has_a_period(self) -> TrustedKey:
         if self.valid_until is not None and self.valid_until < self.valid_from:
-            raise PydanticCustomError("period", "valid_until lies before valid_from")
+            raise PydanticCustomError("period", "valid_until is before valid_from")
         return self
 
     def covers(self, published: datetime) -> bool:
-        """Return whether a release of that time is believed."""
+        """Return whether a release published at that time is trusted."""
         return self.valid_from <= published and (self.valid_until is None or published <= self.valid_until)
 
 
-def without_period(public_key: str) -> TrustedKey:
-    """Return a key that is believed whenever a release was published."""
+def trust_always(public_key: str) -> TrustedKey:
+    """Return a key that is trusted for any time of publication."""
     return TrustedKey(public_key=public_key, valid_from=datetime.min.replace(tzinfo=timezone.utc))
 
 
-def read_trusted(path: Path) -> tuple[TrustedKey, ...]:
-    """Return the keys of a file: one public key as PEM, or a YAML list of them with their periods.
+def read_key_file(path: Path) -> tuple[TrustedKey, ...]:
+    """Return the keys of a file: one public key as PEM, or a YAML list of keys and their periods.
 
-    TrustError where it is neither, or a period is no period.
+    Raise TrustError if it is neither, or a period is invalid.
     """
     try:
         text = read_file(path)
         if text.lstrip().startswith(_PEM):
-            return (without_period(text),)
+            return (trust_always(text),)
         return tuple(_LIST.validate_python(read_definition(text, str(path))))
     except DefinitionError as error:
         wrong = str(error).removesuffix(".")
     except ValidationError as error:
         problems = "; ".join(
-            # What pydantic or a check of ours says; what some other error says is withheld.
+            # The message of any other ValueError might quote the file.
             f"{'.'.join(map(str, problem['loc'])) or 'the file'}: "
             f"{'is not valid' if problem['type'] == 'value_error' else problem['msg']}"
             for problem in error.errors()
         )
         wrong = f"{path}: {problems}"
     raise TrustError(
-        f"{wrong}. Expected a public key as PEM, or a YAML list of public_key, valid_from and, if it "
-        "ended, valid_until."
+        f"{wrong}. Expected a public key as PEM, or a YAML list of entries with public_key, valid_from and "
+        "optionally valid_until."
     )
 
 
@@ -319,36 +314,40 @@ _LIST = TypeAdapter(Annotated[list[TrustedKey], Field(min_length=1)])
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
-# A waiver may hold for five years from now on, two of them leap years.
+# A waiver holds for at most five years, up to two of them leap years.
 _LONGEST = timedelta(days=5 * 365 + 2)
 
 
 class WaiverError(DisclosurePipelineError, ValueError):
-    """A waiver's file cannot be taken as it is."""
+    """A waiver's file is invalid."""
 
 
 class Waiver(FrozenModel):
-    """One clause that may be broken, up to a ceiling, by one candidate's content."""
+    """A permission for one candidate's content to break one clause, up to a ceiling."""
 
     name: Annotated[str, Field(description="The name of its file, without .yaml")]
     gate: Text
-    snapshot: Annotated[Digest, Field(description="sha256 of the candidate's content: synthetic shows it")]
-    policy_digest: Annotated[Digest, Field(description="Digest of the policy: the dossier shows it")]
+    snapshot: Annotated[
+        Digest, Field(description="sha256 of the candidate's content, as shown by the asset synthetic")
+    ]
+    policy_digest: Annotated[Digest, Field(description="Digest of the policy, as shown in the dossier")]
     clause: Annotated[Text, Field(description="Name of the clause, such as DiSCO[income]")]
     ceiling: Annotated[
         Finite,
-        Field(description="How far the value may go, in its own unit: how high, or how low with at_least"),
+        Field(description="Largest value allowed, or smallest with at_least, in the measure's own unit"),
     ]
     reason: Text
-    approver: Annotated[Text, Field(description="Who answers for it")]
+    approver: Annotated[Text, Field(description="Who is responsible for it")]
     expires: Annotated[
         AwareDatetime,
         BeforeValidator(require_time_and_offset),
-        Field(description="From this moment on it is void; with an offset, within five years"),
+        Field(description="End of its validity, with an offset, at most five years from now"),
     ]
 
-    def problem(self, gate: str, policy_digest: str, clauses: Iterable[str], now: datetime) -> str | None:
-        """Return why it can apply to no content at all, or None. `clauses` are those that can be waived."""
+    def find_problem(
+        self, gate: str, policy_digest: str, clauses: Iterable[str], now: datetime
+    ) -> str | None:
+        """Return why it cannot apply to any content, or None. `clauses` are those that can be waived."""
         if self.gate != gate:
             return f"it is for gate {self.gate}, not {gate}"
         if self.policy_digest != policy_digest:
@@ -361,20 +360,20 @@ class Waiver(FrozenModel):
 
 
 def read_waivers(folder: Path, now: datetime | None = None) -> tuple[Waiver, ...]:
-    """Return every waiver in a folder of YAML files, in order of their names; none where there is no folder.
+    """Return the waivers of a folder of YAML files, by name; none if there is no folder.
 
-    WaiverError where anything but a complete waiver lies there (one that is not read would not be missed), or
-    one that would hold for more than five years from `now` on (by default the time now).
+    Raise WaiverError if the folder holds anything but valid waivers, since nobody would notice a waiver that
+    is skipped, or if one holds for more than five years from `now` (by default the current time).
     """
     if not folder.is_dir():
         return ()
     latest = (now or datetime.now(timezone.utc)) + _LONGEST
-    return tuple(_read(path, latest) for path in sorted(folder.iterdir()))
+    return tuple(_read_waiver(path, latest) for path in sorted(folder.iterdir()))
 
 
-def _read(path: Path, latest: datetime) -> Waiver:
+def _read_waiver(path: Path, latest: datetime) -> Waiver:
     if path.suffix != ".yaml" or path.is_symlink() or not path.is_file():
-        raise WaiverError(f"{path.name} among the waivers is no file NAME.yaml: remove it.")
+        raise WaiverError(f"{path.name} in the folder of waivers is not a regular .yaml file: remove it.")
     try:
         documents = read_documents(read_file(path), path.name)
     except DefinitionError as error:
@@ -388,7 +387,7 @@ def _read(path: Path, latest: datetime) -> Waiver:
         waiver = Waiver(name=path.stem, **document.content)
         if waiver.expires <= latest:
             return waiver
-        wrong = [(("expires",), "it lies more than five years ahead: give an earlier one")]
+        wrong = [(("expires",), "it is more than five years from now: give an earlier time")]
     except ValidationError as error:
         wrong = [(problem["loc"], problem["msg"].lower()) for problem in error.errors()]
     problems = [

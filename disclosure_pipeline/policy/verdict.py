@@ -1,4 +1,4 @@
-"""The verdict: one pure function from clauses and figures."""
+"""The verdict: pure functions from clauses, figures and waivers to a decision."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
     DOUBTS,
     JUDGED,
-    count_fewest,
+    compute_rounding_step,
+    find_fewest_records,
+    find_figures,
     has_public_value,
     round_figure,
-    step_of_share,
-    values,
 )
 from disclosure_pipeline.policy.reviewed_files import Waiver
 
@@ -27,11 +27,14 @@ Decision = Literal["approved", "refused", "undetermined"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """One clause held against the figures; `limit` is its bound in the measure's own unit.
+    """The outcome of one clause.
 
-    `waived` is the outcome of a clause that is not kept and that `waiver` lets pass. `note` says what it
-    means where a number does not. `rounded_to` is the number of records that `value` is rounded to for those
-    who may not see exact figures; None where the figures are exact. The outcome is always the true one.
+    Attributes:
+        limit: the bound in the measure's own unit
+        outcome: of the exact figure, even if `value` is rounded; "waived" if the clause is broken and
+            `waiver` lets it pass
+        note: the meaning of a broken clause whose figure does not explain itself
+        rounded_to: the number of records that `value` is rounded to for publication; None if it is exact
     """
 
     clause: Clause
@@ -52,7 +55,7 @@ class Judgement:
         if self.rounded_to is not None and clause.share_of:
             bound += f" of {clause.share_of}"
         if clause.loosened_from is not None:
-            bound += f" (loosened: by default {clause.loosened_from:g})"
+            bound += f" (loosened; the default is {clause.loosened_from:g})"
         if self.value is None:
             figure = "keeps its bound" if self.outcome == "kept" else "breaks its bound"
         elif self.rounded_to is None:
@@ -61,33 +64,33 @@ class Judgement:
             side, way = ("at least", "down") if clause.at_least else ("at most", "up")
             value = _write_apart(self.value, clause.bound)
             figure = f"is {side} {value} (rounded {way} to {self.rounded_to} records)"
-        sentence = f"{clause.name} {figure}; {'required' if clause.at_least else 'allowed'} are {bound}"
+        sentence = f"{clause.name} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
         if self.waiver is None:
             return sentence
         until = self.waiver.expires.isoformat()
         return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
     @property
-    def limit_in_words(self) -> str | None:
-        """The limit in words, such as "at most 8"; None where there is none."""
+    def limit_text(self) -> str | None:
+        """The limit in words, such as "at most 8", or None."""
         if self.limit is None:
             return None
         return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
 
     @property
-    def limit_in_short(self) -> str | None:
-        """The limit as a sign that no line breaks, such as "≤8"; None where there is none."""
+    def short_limit(self) -> str | None:
+        """The limit without a line break, such as "≤8", or None."""
         return None if self.limit is None else f"{'≥' if self.clause.at_least else '≤'}{self.limit:.4g}"
 
     @property
-    def outcome_in_words(self) -> str:
-        """The outcome, and that it only warns where it does."""
+    def outcome_text(self) -> str:
+        """The outcome; "exceeded, warns" if the clause only warns."""
         is_warning = self.clause.warns and self.outcome == "exceeded"
         return f"{self.outcome}, warns" if is_warning else self.outcome
 
     @property
-    def in_short(self) -> str:
-        """Clause, figure and limit, such as "repU 10.9 > 8"."""
+    def summary(self) -> str:
+        """The clause, figure and limit, such as "repU 10.9 > 8"."""
         if self.value is None or self.limit is None:
             return f"{self.clause.name} could not be determined"
         if self.clause.at_least:
@@ -97,11 +100,11 @@ class Judgement:
         return f"{self.clause.name} {self.value:.4g} {sign} {self.limit:.4g}"
 
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
-        """Return the judgement for readers who may not see exact figures.
+        """Return the judgement with its figure rounded for publication.
 
-        A share of records is rounded to `smallest_count` of `fewest` records, a number of records to a
-        multiple of it; `limits` is all that the figure is held against. The value is withheld where it cannot
-        be rounded so, and so is a limit that would tell GT's own risk.
+        A share is rounded to `smallest_count` of `fewest` records, a number of records to a multiple of
+        `smallest_count`; `limits` are all limits of this figure (`find_limits`). A value that cannot be
+        rounded is withheld, as is a limit that would tell GT's own risk.
         """
         clause, value = self.clause, self.value
         limit = None if clause.share_of is not None else self.limit
@@ -109,7 +112,7 @@ class Judgement:
             return replace(self, value=None, limit=limit)
         if has_public_value(clause.measure, clause.share_of):
             is_count = JUDGED[clause.measure].published == "records"
-            step = float(smallest_count) if is_count else step_of_share(fewest, smallest_count)
+            step = float(smallest_count) if is_count else compute_rounding_step(fewest, smallest_count)
             highest = math.inf if is_count else 100.0
             value = round_figure(value, step, limits, highest=highest, at_least=clause.at_least)
         else:
@@ -117,7 +120,7 @@ class Judgement:
         return replace(self, value=value, limit=limit, rounded_to=smallest_count)
 
     def to_row(self) -> dict[str, Any]:
-        """Return its clause, figure, bound and outcome as plain data; of its waiver only the name."""
+        """Return the judgement as plain data, with the name of its waiver."""
         return {
             "name": self.clause.name,
             **asdict(self.clause),
@@ -131,13 +134,13 @@ class Judgement:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
-        """Return the judgement of such a row, and its waiver. KeyError where a field is missing."""
+        """Return the judgement of a row of `to_row`. Raise KeyError if a field is missing."""
         clause = Clause.from_row(row)
         return cls(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
 
 
 def _write_apart(value: float, bound: float) -> str:
-    """Return a figure with three digits, or with as many as it takes to tell it from its bound.
+    """Return a figure with three digits, or as many as distinguish it from its bound.
 
     >>> _write_apart(12.6667, 3.0), _write_apart(8.00123, 8.0), _write_apart(8.0, 8.0)
     ('12.7', '8.001', '8')
@@ -149,7 +152,7 @@ def _write_apart(value: float, bound: float) -> str:
 def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:
     """Return the judgements of a dossier, each with the waiver that it names.
 
-    KeyError where a field or a waiver is missing, ValidationError where a waiver is none.
+    Raise KeyError if a field or a waiver is missing, ValidationError if a waiver is invalid.
     """
     rows = {row["name"]: row for row in content.get("waivers", ())}
 
@@ -159,15 +162,15 @@ def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:
     return [Judgement.from_row(row, find_waiver(row["waiver"])) for row in content["clauses"]]
 
 
-def publish(
+def round_judgements(
     judgements: Sequence[Judgement], records: Sequence[int], smallest_count: int
 ) -> tuple[Judgement, ...]:
-    """Return the judgements for readers who may not see exact figures, in the same order.
+    """Return the judgements with their figures rounded for publication, in the same order.
 
-    `records` are the numbers of records of GT (first) and of each synthetic table. A share of the records is
-    rounded as if it were one of the smallest of these tables.
+    `records` has the number of records of GT, then of each synthetic table. Shares are rounded as if they
+    were of the smallest of these tables.
     """
-    fewest = count_fewest(records, smallest_count)
+    fewest = find_fewest_records(records, smallest_count)
     return tuple(
         judgement.public(
             smallest_count,
@@ -179,7 +182,7 @@ def publish(
 
 
 def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
-    """Return all limits of a measure of a column, for every outcome is told."""
+    """Return all absolute limits of one figure, including the ceilings of waivers."""
     same = [
         judgement
         for judgement in judgements
@@ -191,9 +194,10 @@ def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
-    """Hold every clause against the figures. Only a finite number within a finite bound is `kept`.
+    """Judge every clause. Only a finite figure within a finite bound is `kept`.
 
-    Of several syntheses, each has to keep it, and all of them as one table: see `counts_stack`.
+    A clause over the worst of several syntheses holds for each of them and for all as one table, see
+    `covers_stacked`.
     """
     return tuple(_judge(clause, result) for clause in clauses)
 
@@ -201,17 +205,17 @@ def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...
 def _judge(clause: Clause, result: Disclosure) -> Judgement:
     results = [result]
     tables = len(result.N_s)
-    if is_of_release(clause):  # one figure, where no more files have figures than there are
+    if is_about_release(clause):  # one figure, unless there are figures of more files than the candidate has
         tables = int(0 < tables >= max(result.identity.index, default=0))
-    if tables > 1 and counts_stack(clause):
+    if tables > 1 and covers_stacked(clause):
         tables += 1
         results += [result.stacked] if result.stacked is not None else []
 
     def figures(measure: str) -> list[float]:
-        return [figure for result in results for figure in values(result, measure, clause.column)]
+        return [figure for result in results for figure in find_figures(result, measure, clause.column)]
 
     originals = None if clause.share_of is None else figures(clause.share_of)
-    judgement = hold(clause, figures(clause.measure), tables, originals)
+    judgement = judge_figures(clause, figures(clause.measure), tables, originals)
     return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
 
 
@@ -228,29 +232,29 @@ def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
     return f"{entry.meaning}: {', '.join(names)}"
 
 
-def counts_stack(clause: Clause) -> bool:
-    """Return whether a clause holds for all files of a candidate as one table, beside each by itself."""
+def covers_stacked(clause: Clause) -> bool:
+    """Return whether a clause also holds for all files of a candidate as one table."""
     entry = JUDGED.get(clause.measure)
     return clause.over == "worst" and not clause.control and entry is not None and entry.is_stacked
 
 
-def is_of_release(clause: Clause) -> bool:
-    """Return whether a clause is about one figure of all files of a candidate."""
+def is_about_release(clause: Clause) -> bool:
+    """Return whether a clause bounds a single figure of all files of a candidate."""
     entry = JUDGED.get(clause.measure)
     return entry is not None and entry.of_release
 
 
-def hold(
+def judge_figures(
     clause: Clause, figures: Sequence[float], syntheses: int, originals: Sequence[float] | None = None
 ) -> Judgement:
-    """Hold one figure per synthesis against a clause; `originals` are what a relative bound is a share of.
+    """Judge a clause by one figure per synthesis; `originals` are the figures that a bound is a share of.
 
-    Undetermined unless every synthesis has a finite figure.
+    The outcome is undetermined unless every synthesis has a finite figure.
     """
-    value = _over(figures, clause, syntheses)
+    value = _aggregate(figures, clause, syntheses)
     limit: float | None = clause.bound
     if originals is not None:
-        original = _over(originals, clause, syntheses)
+        original = _aggregate(originals, clause, syntheses)
         limit = None if original is None else clause.bound * original
     if value is None or limit is None or not math.isfinite(limit):
         return Judgement(clause, None, None, "undetermined")
@@ -259,7 +263,7 @@ def hold(
     return Judgement(clause, value, limit, "kept" if kept else broken)
 
 
-def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
+def _aggregate(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
     if not figures or len(figures) != syntheses or not all(math.isfinite(figure) for figure in figures):
         return None
     if clause.over == "mean":
@@ -269,7 +273,7 @@ def _over(figures: Sequence[float], clause: Clause, syntheses: int) -> float | N
 
 @dataclass(frozen=True)
 class RefusedWaiver:
-    """A waiver for this very content that does not apply, and why."""
+    """A waiver for the candidate's content that does not apply."""
 
     waiver: Waiver
     problem: str
@@ -279,7 +283,7 @@ class RefusedWaiver:
 
 
 def can_be_waived(clause: Clause) -> bool:
-    """Return whether a waiver can let a clause pass: no guard, nor where tables or engine are in doubt."""
+    """Return whether a waiver can let a clause pass: not a guard, nor a doubt about tables or engine."""
     entry = JUDGED.get(clause.measure)
     return not clause.control and entry is not None and entry.can_be_waived
 
@@ -293,19 +297,19 @@ def waive(
     policy_digest: str,
     now: datetime,
 ) -> tuple[tuple[Judgement, ...], tuple[RefusedWaiver, ...]]:
-    """Apply the waivers for this content; return the judgements and the refused waivers.
+    """Apply the waivers for this content and return the judgements and the refused waivers.
 
-    Every waiver for this content that does not let its clause pass is refused, also where none is needed:
-    somebody relied on it. Waivers for other content have no say.
+    A waiver that does not let its clause pass is refused, even if the clause is kept without it, because
+    somebody relied on it. Waivers for other content are ignored.
     """
     by_clause = {judgement.clause.name: judgement for judgement in judgements}
     waivable = [name for name, judgement in by_clause.items() if can_be_waived(judgement.clause)]
     for_content = [waiver for waiver in waivers if waiver.snapshot == snapshot]
     refused = []
     for waiver in for_content:
-        problem = waiver.problem(gate, policy_digest, waivable, now)
+        problem = waiver.find_problem(gate, policy_digest, waivable, now)
         if problem is None and sum(other.clause == waiver.clause for other in for_content) > 1:
-            problem = f"another waiver is for {waiver.clause} too"
+            problem = f"there is another waiver for {waiver.clause}"
         if problem is None:
             problem = _why_not_waived(by_clause[waiver.clause], waiver)
         if problem is None:
@@ -326,10 +330,10 @@ def _why_not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
 
 
 def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWaiver] = ()) -> Decision:
-    """Return `approved` only if every clause is kept or waived.
+    """Return `approved` only if every clause is kept or waived and no waiver is refused.
 
-    One that warns may be exceeded, but must be determined. Where a control is not kept no figure can be
-    trusted, neither for an approval nor for a refusal. A refused waiver refuses the candidate.
+    A clause that warns may be exceeded but must be determined. If a control is broken, no figure can be
+    trusted: the candidate is undetermined.
     """
     if any(judgement.clause.control and judgement.outcome != "kept" for judgement in judgements):
         return "undetermined"
@@ -340,13 +344,13 @@ def decide(judgements: Sequence[Judgement], refused_waivers: Sequence[RefusedWai
     return "approved" if binding and determined else "undetermined"
 
 
-def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = False) -> float:
-    """Return the share of its bound that a figure takes: over 1 it is broken; infinite where it is unknown.
+def compute_share_of_bound(value: float | None, limit: float | None, *, at_least: bool = False) -> float:
+    """Return a figure as a share of its bound: above 1 if it is broken, infinite if either is unknown.
 
-    >>> use_of_bound(10.0, 8.0), use_of_bound(50.0, 40.0, at_least=True)
+    >>> compute_share_of_bound(10.0, 8.0), compute_share_of_bound(50.0, 40.0, at_least=True)
     (1.25, 0.8)
-    >>> use_of_bound(3.0, 0.0), use_of_bound(0.0, 0.0), use_of_bound(-0.7, 2.5)
-    (inf, 0.0, 0.0)
+    >>> [compute_share_of_bound(value, bound) for value, bound in [(3.0, 0.0), (0.0, 0.0), (-0.7, 2.5)]]
+    [inf, 0.0, 0.0]
     """
     if value is None or limit is None or not (math.isfinite(value) and math.isfinite(limit)):
         return math.inf
@@ -357,12 +361,10 @@ def use_of_bound(value: float | None, limit: float | None, *, at_least: bool = F
 
 
 def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
-    """Return the judgement that stands most against a release; None if there is none.
+    """Return the judgement that weighs most against a release; None if there are no judgements.
 
-    >>> from disclosure_pipeline.policy.clauses import Clause
-    >>> from disclosure_pipeline.policy.verdict import hold
     >>> clauses = [Clause("repU", None, 8), Clause("DiSCO", "work", 10)]
-    >>> worst = find_worst_judgement(hold(clause, [7.5], 1) for clause in clauses)
+    >>> worst = find_worst_judgement(judge_figures(clause, [7.5], 1) for clause in clauses)
     >>> worst.clause.name if worst else None
     'repU'
     """
@@ -370,19 +372,19 @@ def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
 
 
 def _rank(judgement: Judgement) -> tuple[int, float]:
-    """Rank broken controls first, then refusals, undetermined and waived clauses, then kept risks by use.
+    """Rank broken controls highest, then refusals, undetermined and waived clauses, then kept risks.
 
-    Last come kept clauses that are no risk: a control is at its bound by its nature, an overlap says that the
-    tables are alike, and a warning does not decide.
+    Kept controls, overlaps and warnings rank lowest: a control is always at its bound, an overlap shows that
+    the tables are alike, and a warning does not decide.
     """
     clause, outcome = judgement.clause, judgement.outcome
-    use = use_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
+    share = compute_share_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
     if outcome == "kept":
         entry = JUDGED.get(clause.measure)
         is_overlap = entry is not None and entry.role == "overlap"
-        return (0, use) if clause.control or clause.warns or is_overlap else (2, use)
+        return (0, share) if clause.control or clause.warns or is_overlap else (2, share)
     if clause.control:
-        return (6, use)
+        return (6, share)
     if clause.warns and outcome == "exceeded":
-        return (1, use)
-    return ({"waived": 3, "undetermined": 4}.get(outcome, 5), use)
+        return (1, share)
+    return ({"waived": 3, "undetermined": 4}.get(outcome, 5), share)

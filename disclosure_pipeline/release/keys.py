@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlparse
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.runtime.files import sync_folder
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _load_private_key(path: Path) -> Ed25519PrivateKey:
 
 def _read_public_pem() -> str:
     path = Path(_read_variable(PUBLIC_KEY, f"the file of the public key (PEM) that belongs to {SIGNING_KEY}"))
-    keys = read_trusted(path)
+    keys = read_key_file(path)
     if len(keys) != 1:
         raise KeysError(f"{path} lists several keys: {PUBLIC_KEY} must name only that of {SIGNING_KEY}.")
     return keys[0].public_key

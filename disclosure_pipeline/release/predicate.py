@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, su
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.registry import round_records
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment
-from disclosure_pipeline.policy.verdict import Judgement, Outcome, publish, read_judgements
+from disclosure_pipeline.policy.verdict import Judgement, Outcome, read_judgements, round_judgements
 
 
 def describe_errors(error: ValidationError) -> list[str]:
@@ -287,7 +287,7 @@ def build_predicate(
         smallest_count, records = int(definition["smallest_count"]), [figures["N_d"], *figures["N_s"]]
         if min(records) < 1:
             raise ValueError("a table is empty")
-        public = publish(judgements, records, smallest_count)
+        public = round_judgements(judgements, records, smallest_count)
         return Predicate(
             gate=content["gate"],
             candidate=content["candidate"],

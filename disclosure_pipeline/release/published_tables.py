@@ -164,10 +164,10 @@ def _make_writers(gate: Gate, dictionary: Dictionary) -> dict[str, _ColumnWriter
 def _order_synthesis(gate: Gate, table: Any) -> tuple[_OrderedTable, ...]:
     """Return the ordered table of a synthesis, or that of its persons and that of their events."""
     if gate.events is None or gate.unit is None:
-        columns = {name: gate.columns[name] for name in gate.published}
+        columns = {name: gate.columns[name] for name in gate.published_columns}
         return (_order_records(_make_writers(gate, columns), table),)
     # Persons are ordered by their records and events, then numbered: no value of the unit is published.
-    columns = {name: column for name, column in gate.of_persons.items() if name in gate.published}
+    columns = {name: column for name, column in gate.person_columns.items() if name in gate.published_columns}
     person_columns, event_columns = _make_writers(gate, columns), _make_writers(gate, gate.events.columns)
     hashes = np.zeros(table.records, dtype=np.uint64)
     if person_columns:

@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.copies import MANY_REPEATS
-from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.release.keys import (
     KeysError,
     hash_with_salt,
@@ -73,7 +73,7 @@ def _check_keys(folders: GateFolders, now: datetime) -> Iterator[tuple[str, str]
 def read_trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
     """Read the public keys that the gate trusts. Raise TrustError if they are missing or unreadable."""
     keys = folders.trusted_keys
-    return read_trusted(keys) if isinstance(keys, Path) else keys
+    return read_key_file(keys) if isinstance(keys, Path) else keys
 
 
 _HOME = "DAGSTER_HOME"
@@ -111,7 +111,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             engine = choose_engine_for(gate, [folders.ground_truth])
             table, digest = read_ground_truth(folders, engine, stack)
             people = None if gate.unit is None else len(table.values[gate.unit])
-            tables = [table.keep_columns(gate.published)] * 2
+            tables = [table.keep_columns(gate.published_columns)] * 2
             opened = stack.enter_context(engine.open_read(tables))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
     except DisclosurePipelineError as error:
@@ -210,7 +210,7 @@ def _check_packages(folders: GateFolders) -> Iterator[Finding]:
     needed = {
         "measures": ("sklearn", "prediction", bool(gate.measures.prediction)),
         "notify": ("dagster_slack", "slack", gate.notify.slack is not None),
-        "engine": ("ibis", "ibis", gate.in_database),
+        "engine": ("ibis", "ibis", gate.counts_in_database),
         "ground_truth": (
             ("duckdb", "duckdb", True)
             if isinstance(folders.ground_truth, DuckDBSource)

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import NoReturn
 
-from disclosure_pipeline.candidates.arrival import name_measured
+from disclosure_pipeline.candidates.arrival import name_confidential_hash
 from disclosure_pipeline.candidates.evaluation import evaluate, file_dossier, measure
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.released import (
@@ -215,7 +215,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
             dossier=hashlib.sha256(dossier).hexdigest(),
             ground_truth=hash_with_salt(content["measured"]["ground_truth"]),
             confidential={
-                name: hash_with_salt(content["measured"][name_measured(name)])
+                name: hash_with_salt(content["measured"][name_confidential_hash(name)])
                 for name in folders.confidential
             },
             tables={file.name: file.records for file in files},

@@ -195,7 +195,7 @@ def _read_standing(
     worst_clause = records = None
     with suppress(KeyError, TypeError):  # the record is damaged
         worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
-        worst_clause = None if worst is None else worst.in_short
+        worst_clause = None if worst is None else worst.summary
     with suppress(KeyError, TypeError):
         records = sum(dossier["figures"]["N_s"])
     return Standing(

@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.policy.clauses import Clause, find_unbounded
 from disclosure_pipeline.policy.registry import has_public_value
 from disclosure_pipeline.policy.reviewed_files import Digest
-from disclosure_pipeline.policy.verdict import can_be_waived, hold
+from disclosure_pipeline.policy.verdict import can_be_waived, judge_figures
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
     Predicate,
@@ -92,7 +92,7 @@ def _check_figures(stated: StatedClause) -> Iterator[str]:
         problem = "lacks its value" if stated.value is None else "has a value that must be withheld"
         yield f"clause {stated.name} {problem}"
     elif stated.value is not None and stated.limit is not None:
-        outcome = hold(_to_clause(stated, bound=stated.limit), [stated.value], 1).outcome
+        outcome = judge_figures(_to_clause(stated, bound=stated.limit), [stated.value], 1).outcome
         if outcome != ("exceeded" if stated.outcome == "waived" else stated.outcome):
             yield f"clause {stated.name} is stated as {stated.outcome}, but its value and limit say {outcome}"
 
@@ -112,7 +112,7 @@ def _check_waivers(predicate: Predicate) -> Iterator[str]:
         if not can_be_waived(_to_clause(clause)):
             yield f"clause {clause.name} cannot be waived"
         limited = _to_clause(clause, bound=waiver.ceiling)
-        if clause.value is not None and hold(limited, [clause.value], 1).outcome != "kept":
+        if clause.value is not None and judge_figures(limited, [clause.value], 1).outcome != "kept":
             yield f"clause {clause.name} is beyond the ceiling of waiver {waiver.name}"
         if waiver.expires <= predicate.published_at:
             yield f"waiver {waiver.name} had expired when the candidate was published"

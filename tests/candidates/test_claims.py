@@ -117,7 +117,7 @@ def test_a_damaged_record_of_a_claim_is_no_claim(damaged: dict[str, Any], arrive
     ],
 )
 def test_what_is_no_claim_is_refused(content: str) -> None:
-    with pytest.raises(StoreError, match=r"claims\.yaml must hold nothing but a claim"):
+    with pytest.raises(StoreError, match=r"claims\.yaml must hold only a claim"):
         read_claims(content.encode(errors="surrogateescape"))
 
 
@@ -136,7 +136,7 @@ def test_a_link_is_no_claim(arrived: Path) -> None:
 
 def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
     bounds = {"advantage_records": 5, "TPR_at_1": 5, "AUC": 60}
-    with pytest.raises(ValidationError, match="holdout alone"):
+    with pytest.raises(ValidationError, match="only measured with a holdout"):
         Gate.model_validate(gate_of(NAME, policy=LOOSE | bounds))
     deliver(arrived, "copied", leaked(NAME, 0.5), suffix=".parquet")
     found = outcomes(steps(gate_at(arrived, policy=LOOSE | bounds), "copied", measured_anew=False))

@@ -21,7 +21,7 @@ from disclosure_pipeline.candidates.evaluation_records import (
     SKETCHES,
     SketchedTable,
     count_evaluations,
-    count_recorded,
+    count_recorded_evaluations,
     list_figure_inputs,
     record_evaluation,
 )
@@ -74,7 +74,7 @@ def test_only_new_contents_count(tmp_path: Path) -> None:
     assert count_evaluations(gate.store, GT) == 1
     measure_once(gate, snapshot("two", "1"), GT)
     for _ in range(2):
-        with pytest.raises(RefusedError, match="2 contents were measured"):
+        with pytest.raises(RefusedError, match="the limit of 2 candidates measured"):
             measure_once(gate, snapshot("three", "3"), GT)
     assert count_evaluations(gate.store, GT) == 2
     measure_once(gate, snapshot("one", "1", "2"), GT)  # what was measured is measured again
@@ -92,7 +92,7 @@ def test_a_candidate_beyond_the_limit_is_not_measured(tmp_path: Path) -> None:
     assert "refused" not in first
     assert second["refused"][0] == "RefusedError"
     assert set(second) == {"ground truth", "refused"}
-    assert count_recorded(gate.store) == 1
+    assert count_recorded_evaluations(gate.store) == 1
     assert evaluate(gate, "first", gate_steps.NOW).judgements
 
 
@@ -115,7 +115,7 @@ def test_a_candidate_with_an_identifier_of_the_ground_truth_counts(tmp_path: Pat
     first, second = (gate_steps.steps(gate, name) for name in ("first", "second"))
     [violation] = [broken for broken in first["arrival"][0] if broken.rule == GT_IDENTIFIER]
     assert "p-7" not in str(violation)
-    assert count_recorded(gate.store) == 1
+    assert count_recorded_evaluations(gate.store) == 1
     assert second["refused"][0] == "RefusedError"
 
 
@@ -125,16 +125,16 @@ def test_the_limit_has_a_default() -> None:
 
 def test_without_a_recorded_ground_truth_the_most_evaluations_count(tmp_path: Path) -> None:
     store = Store(tmp_path / "store")
-    assert count_recorded(store) == 0
+    assert count_recorded_evaluations(store) == 0
     (store.root / EVALUATIONS).mkdir(parents=True)
-    assert count_recorded(store) == 0
+    assert count_recorded_evaluations(store) == 0
     for ground_truth, contents in (("one", "a"), ("other", "bcd")):
         (store.root / EVALUATIONS / ground_truth).mkdir()
         for content in contents:
             (store.root / EVALUATIONS / ground_truth / content).touch()
-    assert count_recorded(store) == 3
+    assert count_recorded_evaluations(store) == 3
     write_json(store.ground_truth, {"sha256": "one"})
-    assert count_recorded(store) == 1
+    assert count_recorded_evaluations(store) == 1
 
 
 def test_a_table_whose_sketch_is_lost_is_sketched_again_before_it_is_measured_again(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_other_candidates_stand_on_a_page_where_their_dossiers_can(tmp_path: Pat
         folder = gate.store.candidate_folder(name)
         folder.mkdir(parents=True)
         (folder / "dossier.json").write_text(content)
-    assert [dossier["candidate"] for dossier in evaluation._read_others(gate, "own")] == ["other"]
+    assert [dossier["candidate"] for dossier in evaluation._read_other_dossiers(gate, "own")] == ["other"]
 
 
 # The snapshot of a candidate: files that change under its hands, and records of it that are damaged

@@ -154,7 +154,7 @@ def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert actual == expected
         assert registers.list_tables() == ["people"]
         registers.write({"people": gates.ground_truth().assign(age=lambda table: table["age"].clip(21))})
-        with pytest.raises(StoreError, match="not the recorded one"):
+        with pytest.raises(StoreError, match="differs from the recorded one"):
             evaluation.evaluate(gate, "c", NOW)
         if kind == "postgresql":
             monkeypatch.setenv(PASSWORD_VARIABLE, "wrong-4712")
@@ -171,7 +171,7 @@ def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
     with ExitStack() as stack:
         table = engine.read(
             tmp_path / "gt.parquet",
-            Contract(definition.columns, "the ground truth", definition.measured, False),
+            Contract(definition.columns, "the ground truth", definition.measured_columns, False),
             stack,
         )
     with engine.open_read([table]) as opened:

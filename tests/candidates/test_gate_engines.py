@@ -282,7 +282,7 @@ def test_a_ground_truth_that_changes_while_it_is_measured(
             lambda: evaluation.measure(gate, "c", NOW),
             lambda: evaluation.load_group_levels(gate, "c"),
         ):
-            with pytest.raises(StoreError, match="The ground truth is not the recorded one"):
+            with pytest.raises(StoreError, match="The ground truth differs from the recorded one"):
                 step()
 
 
@@ -400,11 +400,11 @@ def test_what_cannot_be_done_in_parts_is_refused_when_the_gate_is_defined(what: 
     changes, named = ONLY_IN_MEMORY[what]
     for engine in ("auto", "memory"):
         gate = gates.gate(engine=engine, **changes)
-        assert gate.only_in_memory == named
+        assert gate.memory_only_features == named
     with pytest.raises(ValueError, match="use memory or auto") as caught:
         gates.gate(engine="partitioned", **changes)
     assert f"engine partitioned cannot do {named}: use memory or auto" in str(caught.value)
-    with pytest.raises(Exception, match="cannot do"):
+    with pytest.raises(Exception, match="does not support"):
         gates.resolve(gates.definition(engine="partitioned", **changes))
 
 

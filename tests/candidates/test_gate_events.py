@@ -139,10 +139,10 @@ def test_what_one_person_has_alone_is_not_published(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
-        (["persons.csv"], "'persons.csv' alone"),
-        (["persons.csv", "events.csv", "events_2.csv"], "'events_2.csv' alone"),
-        (["persons.csv", "events.csv", "stays.csv"], "holds 'stays.csv'"),
-        (["persons.csv", "persons.parquet", "events.csv"], "holds 'persons.parquet'"),
+        (["persons.csv"], "'persons.csv' without its counterpart"),
+        (["persons.csv", "events.csv", "events_2.csv"], "'events_2.csv' without its counterpart"),
+        (["persons.csv", "events.csv", "stays.csv"], "has 'stays.csv'"),
+        (["persons.csv", "persons.parquet", "events.csv"], "has 'persons.parquet'"),
     ],
 )
 def test_files_that_do_not_belong_together_are_refused(

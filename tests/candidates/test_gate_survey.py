@@ -193,12 +193,12 @@ def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"weight": "age"}, "which is a key"),
-        ({"weight": "household"}, "which is a key, a target or the unit"),
+        ({"weight": "age"}, "which is also a key"),
+        ({"weight": "household"}, "which is also a key, a target or the unit"),
         ({"sampling_fraction": 0.1}, "both given"),
         ({"weight": "sex"}, "must be a number"),
         ({"weight": None}, "people: weighted needs weight"),
-        ({"weight": None, "people": "counted"}, "weight or sampling_fraction alone"),
+        ({"weight": None, "people": "counted"}, "only measured with weight or sampling_fraction"),
         ({"weight": None, "sampling_fraction": 1.5}, "less than or equal to 1"),
         (
             {
@@ -207,7 +207,7 @@ def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
                 "sampling_fraction": 0.1,
                 "policy": BOUNDS | {"iS_weighted": 5},
             },
-            "measured with weight alone",
+            "only measured with weight:",
         ),
     ],
 )

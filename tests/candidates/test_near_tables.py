@@ -14,7 +14,7 @@ from support import gate_steps, gates
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates.evaluation_records import (
-    count_recorded,
+    count_recorded_evaluations,
     list_figure_inputs,
     sketch_candidate,
 )
@@ -75,7 +75,7 @@ def test_eight_files_that_differ_in_one_row(tmp_path: Path, engine: str) -> None
     gate_steps.deliver(tmp_path, "eight", base, *(altered(base, number) for number in range(7)))
     message = refusal(gate, "eight")
     assert "'synthetic0.csv' and synthetic table 'synthetic1.csv' differ in fewer than 10 records" in message
-    assert count_recorded(gate.store) == 0
+    assert count_recorded_evaluations(gate.store) == 0
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -97,10 +97,10 @@ def test_eight_candidates_in_turn(tmp_path: Path, engine: str) -> None:
     for name, table in near.items():
         gate_steps.deliver(tmp_path, name, table, suffix=".parquet")
         assert "'synthetic0.csv' of 'first', which was measured before" in refusal(gate, name)
-    assert count_recorded(gate.store) == 1
+    assert count_recorded_evaluations(gate.store) == 1
     gate_steps.deliver(tmp_path, "anew", gates.honest(2))
     assert "refused" not in gate_steps.steps(gate, "anew")
-    assert count_recorded(gate.store) == 2
+    assert count_recorded_evaluations(gate.store) == 2
 
 
 def test_one_row_that_differs_in_the_sum_of_all_files(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_two_near_candidates_at_the_same_moment(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         outcomes = list(threads.map(lambda name: gate_steps.steps(gate, name), names))
     assert sorted("refused" in outcome for outcome in outcomes) == [False, True, True, True]
-    assert count_recorded(gate.store) == 1
+    assert count_recorded_evaluations(gate.store) == 1
 
 
 def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ def leave_unrecorded(gate: GateFolders) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (spoil_bytes, "'first' are missing from the store, or changed"),
-        (remove_bytes, "'first' are missing from the store, or changed"),
+        (spoil_bytes, "'first' are missing from the store or changed"),
+        (remove_bytes, "'first' are missing from the store or changed"),
         (damage_record, "record of the release 'first' in the store is damaged"),
         (leave_unrecorded, "'unheard-of' is not recorded in the store"),
     ],
@@ -187,7 +187,7 @@ def test_a_release_that_breaks_the_dictionary_of_today_is_undetermined(tmp_path:
     definition["columns"]["age"]["range"] = [20, 98]
     changed = replace(gate, gate=Gate.model_validate(definition))
     receive(changed, "candidate", gates.honest(2))
-    with pytest.raises(StoreError, match="'first' does not keep the gate's data dictionary of today"):
+    with pytest.raises(StoreError, match="'first' does not fit the gate's current data dictionary"):
         evaluation.evaluate(changed, "candidate", NOW)
 
 
@@ -203,5 +203,5 @@ def test_figures_of_no_release_are_not_judged(tmp_path: Path, monkeypatch: pytes
     gate = folders(tmp_path)
     receive(gate, "candidate", gates.honest(1))
     monkeypatch.setattr(evaluation, "add_releases", lambda _, __, measured, *others: measured)
-    with pytest.raises(StoreError, match="not measured beside what is published"):
+    with pytest.raises(StoreError, match="not compared with earlier releases"):
         evaluation.evaluate(gate, "candidate", NOW)

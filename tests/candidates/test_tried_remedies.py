@@ -66,10 +66,10 @@ def test_the_page_that_is_filed_shows_them_and_no_value(tmp_path: Path) -> None:
     measure(gate, "candidate", NOW)
     file_dossier(gate, "candidate")
     page = (gate.store.candidate_folder("candidate") / "dossier.html").read_text()
-    assert "Refused, what now?" in page and "Take out the copies of one person" in page
+    assert "Refused, what now?" in page and "Remove the copies of one person" in page
     assert not [canary for canary in gates.CANARIES if canary in page]
     # It is told on the page alone: a release compares the dossier, and tries nothing.
-    assert "Take out" not in (gate.store.candidate_folder("candidate") / "dossier.json").read_text()
+    assert "Remove" not in (gate.store.candidate_folder("candidate") / "dossier.json").read_text()
 
 
 def test_one_word_switches_it_off_and_an_approval_needs_none(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_a_remedy_that_leaves_no_record_is_left_out(tmp_path: Path) -> None:
     found = tried(gate_with(tmp_path, gates.ground_truth().drop_duplicates(keep=False)))
     assert found is not None
     assert [remedy.name for remedy in found] == [
-        "Take out the records that single a person out",
-        "Blank the targets that copies tell",
+        "Remove the records that single a person out",
+        "Blank the targets that copies disclose",
     ]
 
 

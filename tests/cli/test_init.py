@@ -113,7 +113,7 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
         del given[place : place + 2]
     refused = run_command("init", tables / "project", *given)
     assert refused.exit_code == 2
-    assert f"Give {missing}: nobody can be asked here" in refused.stderr
+    assert f"Give {missing}: without a terminal it cannot be prompted for" in refused.stderr
     assert not (tables / "project").exists()
 
 
@@ -121,10 +121,10 @@ def test_a_script_is_told_which_option_is_missing(missing: str, tables: Path) ->
     ("change", "code", "message"),
     [
         (["--key", "sx"], 1, "Did you mean 'sex'?"),
-        (["--target", "sex"], 1, "cannot be a key and a target at once"),
+        (["--target", "sex"], 1, "cannot be both a key and a target"),
         (["--groups", "work=5"], 1, "groups are for numbers"),
         (["--groups", "income=x"], 2, "COLUMN=NUMBER"),
-        (["--name", "My Gate"], 1, "A gate cannot be called 'My Gate'"),
+        (["--name", "My Gate"], 1, "A gate cannot be named 'My Gate'"),
         (["--table", "nowhere.csv"], 2, "does not exist"),
     ],
 )
@@ -142,7 +142,9 @@ def test_an_identifier_is_no_key(tables: Path) -> None:
     table = gates.honest().assign(person=[f"p{i}" for i in range(298)])
     table.to_csv(tables / "synthetic.csv", index=False)
     refused = run_command("init", tables / "project", *options(tables), "--key", "person")
-    assert refused.exit_code == 1 and "Column 'person' has a value of its own" in refused.stderr
+    assert (
+        refused.exit_code == 1 and "Column 'person' has a different value in every record" in refused.stderr
+    )
     made = run_command("init", tables / "project", *options(tables))
     assert made.exit_code == 0
     text = (tables / "project/gates/defs/people/defs.yaml").read_text()

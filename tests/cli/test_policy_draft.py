@@ -18,7 +18,7 @@ from support.gates import GATE, Home
 from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-from disclosure_pipeline.policy.bounds_draft import LEAST, draft_policy, measure_chance, write_policy
+from disclosure_pipeline.policy.bounds_draft import SMALLEST_BOUND, draft_policy, measure_chance, write_policy
 from disclosure_pipeline.policy.gate import Gate
 
 
@@ -53,7 +53,7 @@ def test_the_draft_loads_and_says_why(home: Home, gate: Path) -> None:
     for number, line in enumerate(lines):
         if ("beyond: " in line and "{" in line) or line.startswith("  unique_hits_beyond"):
             assert lines[number - 1].strip().startswith("# ")
-    assert "Only what goes beyond other people's records counts" in drafted.stdout.replace("\n  # ", " ")
+    assert "Only the excess over other people's records counts" in drafted.stdout.replace("\n  # ", " ")
     assert not [canary for canary in gates.CANARIES if canary in drafted.output]
     assert not (home.path / "store").exists()  # nothing is recorded, and GT was not asked
 
@@ -91,18 +91,18 @@ def test_chance_is_that_of_the_halves(gate: Path) -> None:
     for bound in draft.bounds:
         if bound.measure.endswith(("beyond", "both")):
             chance = measure_chance(actual.own, actual.halves, bound.measure, bound.column)
-            assert bound.bound >= max(LEAST, chance)
-            assert bound.bound < max(LEAST, chance) + 0.5
-            assert f"{bound.bound:g} are" in bound.reason
+            assert bound.bound >= max(SMALLEST_BOUND, chance)
+            assert bound.bound < max(SMALLEST_BOUND, chance) + 0.5
+            assert f"{bound.bound:g} points are" in bound.reason
 
 
 def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     """The worst of five files, and of all together, goes further; smaller files vary more."""
     gate = write_gate(finished_home)
     of_newest = run(gate).stdout
-    assert "For candidates of one file of 300 records" in of_newest
+    assert "For candidates of one file with 300 records" in of_newest
     of_five = run(gate, "--files", "5", "--records", "100").stdout
-    assert "For candidates of 5 files of 100 records" in of_five
+    assert "For candidates of 5 files with 100 records" in of_five
     assert "DiSCO_any_beyond" not in of_newest
     bound = loaded(gate, of_five).policy.bounds["DiSCO_any_beyond"].for_target("work").at_most
     folders = folders_of(load_gate(gate))
@@ -128,7 +128,7 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
 
 def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> None:
     text = run(gate, "--seconds", "0.1").stdout
-    noticed = text.split("# What this policy would notice:\n")[1].splitlines()
+    noticed = text.split("# What this policy would detect:\n")[1].splitlines()
     assert noticed[0].startswith("# Of honest tables it refuses")
     assert all(line.startswith("# ") for line in noticed)
     assert yaml.safe_load(text) == yaml.safe_load(run(gate).stdout)
@@ -231,7 +231,7 @@ def test_figures_instead_of_yaml(gate: Path) -> None:
     ("content", "message"),
     [
         (b"", "cannot be read: it is empty"),
-        (gates.ground_truth().head(12).to_csv(index=False).encode(), "12 records: too few"),
+        (gates.ground_truth().head(12).to_csv(index=False).encode(), "12 records: at least 20 are needed"),
         (gates.ground_truth().assign(age=500).to_csv(index=False).encode(), "is outside the range"),
     ],
 )

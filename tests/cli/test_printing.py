@@ -18,7 +18,7 @@ from disclosure_pipeline.cli.printing import (
     ExitCode,
     Report,
     Table,
-    code_of,
+    find_exit_code,
     format_cell,
     print_report,
     print_sentences,
@@ -216,4 +216,4 @@ def test_a_crash_is_told_without_its_message(error: Exception) -> None:
     ("decision", "code"), [("approved", 0), ("refused", 1), ("undetermined", 3), (None, 3), ("x", 3)]
 )
 def test_only_an_approval_ends_with_0(decision: str | None, code: int) -> None:
-    assert code_of(decision) == code
+    assert find_exit_code(decision) == code

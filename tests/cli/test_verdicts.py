@@ -64,7 +64,7 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     shutil.copytree(folder, folder.with_name("again"))
     assert run_command("evaluate", gate, folder.with_name("again")).exit_code == 0
     assert len([name for name in contents(home.path) if "evaluations" in name]) == 3  # 2 folders, 1 question
-    assert "asked 1 of at most 500 times" in run_command("status", gate).stdout
+    assert "1 of at most 500 candidates were measured" in run_command("status", gate).stdout
 
 
 def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
@@ -103,7 +103,7 @@ def test_what_cannot_be_approved(what: str, home: Home) -> None:
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda home: (home.path / "ground_truth.csv").unlink(), "The ground truth is not where"),
+        (lambda home: (home.path / "ground_truth.csv").unlink(), "The ground truth is not at the location"),
         (lambda home: home.write_ground_truth(b"sex,age,work,income\nf,500,office,1\n"), "outside the range"),
         (lambda home: home.write_ground_truth(b""), "cannot be read: it is empty"),
     ],
@@ -132,7 +132,7 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     as_table = run_command("evaluate", gate, folder, "--format", "table")
     assert max(map(len, as_table.stdout.splitlines())) <= 80
     assert "copy: refused" in as_table.stdout and "exceeded" in as_table.stdout
-    assert "; allowed are 12" in " ".join(as_table.stdout.split())
+    assert "; the limit is 12" in " ".join(as_table.stdout.split())
     rows = list(csv.DictReader(io.StringIO(run_command("evaluate", gate, folder, "--format", "csv").stdout)))
     assert {"clause", "value", "bound", "outcome", "if not kept", "name", "unit", "meaning"} == set(rows[0])
     assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"

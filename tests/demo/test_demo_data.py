@@ -11,11 +11,11 @@ from support import gates
 from support.paths import ROOT
 
 from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, REGION, WORK, population
-from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, make_data, sign_with
+from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, load_keys, make_data
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.orchestration.component import build_definitions, run_job
 from disclosure_pipeline.orchestration.gate_file import load_gate
-from disclosure_pipeline.policy.reviewed_files import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.runtime.files import read_json
 
@@ -252,7 +252,7 @@ DEFINITION = ROOT / "disclosure_pipeline" / "defs" / SALARIES / "defs.yaml"
 def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     make_data(tmp_path / "demo", records=100, seed=0)
-    sign_with(tmp_path / "demo" / "keys")
+    load_keys(tmp_path / "demo" / "keys")
     gate = build_definitions(load_gate(DEFINITION))
     evidence = tmp_path / "demo" / "store" / SALARIES / "candidates"
     with gates.quiet(), dg.DagsterInstance.ephemeral() as instance:
@@ -271,5 +271,5 @@ def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pyt
     page = (evidence / RAISED / "dossier.html").read_text(encoding="utf-8")
     assert "is told to within 5 % by table 1" in page
     published = tmp_path / "demo" / "releases" / SALARIES / HONEST
-    verify(published, read_trusted(tmp_path / "demo" / "keys" / "public-key.pem"))
+    verify(published, read_key_file(tmp_path / "demo" / "keys" / "public-key.pem"))
     assert "weight" not in (published / "synthetic.parquet").read_bytes().decode("latin-1")

@@ -33,7 +33,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.clauses import STANDARD_ERRORS
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Judgement, decide, hold, judge
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge, judge_figures
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -272,4 +272,4 @@ def test_standard_errors() -> None:
 
 def test_disclosure_where_no_permutation_changes_anything_is_infinitely_far(gate: Gate) -> None:
     clause = next(clause for clause in gate.clauses() if clause.measure == "permuted_deviation")
-    assert hold(clause, [math.inf], 1).outcome == "undetermined"
+    assert judge_figures(clause, [math.inf], 1).outcome == "undetermined"

@@ -16,9 +16,9 @@ from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.words import SHARE
-from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_template import file_schema
+from disclosure_pipeline.policy.gate_template import build_file_schema
 from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
@@ -136,12 +136,12 @@ def test_every_column_of_a_metric_table_has_words(measured: Any) -> None:
         measures = set(table.columns) - set(LABELS) - IN_METRIC_TABLES
         assert measures
         for measure in measures:
-            assert words_of(measure).sentence, (name, measure)
+            assert find_measure_words(measure).sentence, (name, measure)
 
 
 @pytest.mark.parametrize("name", sorted({*MEASURES, *CONTROLS, *DOUBTS, *GUARDS, *SMALLER_OF}))
 def test_every_measure_of_a_policy_has_words(name: str) -> None:
-    words = words_of(name)
+    words = find_measure_words(name)
     assert words.sentence.endswith(".")
     assert words.title
     assert words.unit
@@ -173,7 +173,7 @@ def test_a_label_has_a_heading_and_a_sentence(label: str) -> None:
 
 
 def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:
-    properties = file_schema()["$defs"]["Policy"]["properties"]
+    properties = build_file_schema()["$defs"]["Policy"]["properties"]
     for name, measure in MEASURES.items():
         assert properties[name]["description"] == measure.words.description
         assert set(properties[name]) > {"description"}

@@ -34,7 +34,7 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_result,
 )
 from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
-from disclosure_pipeline.policy.verdict import Judgement, judge, publish
+from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
 DOCUMENTED = {
@@ -107,7 +107,7 @@ def test_the_first_words_are_the_verdict_and_its_reason(
     assert re.match(
         r"Refused: the share of (people whose record is repeated|synthetic records that copy one person) is "
         r"\d+\.\d points "
-        r"higher than in a fresh sample; allowed are 2\.5 points\. ",
+        r"higher than in a fresh sample; the limit is 2\.5 points\. ",
         first,
     ), first
     first = Page(render_page(approved, edition)).text[:200]
@@ -242,8 +242,8 @@ def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]
 
 COPIED = ("people_copied_beyond", "unique_copies_beyond")
 TRIED = [
-    TriedRemedy("Take out the copies of one person", 290, 0, (), dict.fromkeys(COPIED, 0.0), 0.3),
-    TriedRemedy("Blank the targets that copies tell", 0, 40, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
+    TriedRemedy("Remove the copies of one person", 290, 0, (), dict.fromkeys(COPIED, 0.0), 0.3),
+    TriedRemedy("Blank the targets that copies disclose", 0, 40, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
 ]
 
 
@@ -251,13 +251,13 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
     """On the first page, for custodians alone; switched off it is not there."""
     page = Page(render_page(refused, remedies=TRIED))
     block = page.text[page.text.index("Refused, what now?") : page.text.index("Were people copied?", 800)]
-    assert "“Take out the copies of one person” would let this table keep every clause." in block
+    assert "“Remove the copies of one person” would let this table keep every clause." in block
     assert "docs/how_to/refused_what_now.md" in block
     rows = {row[0]: row[1:] for row in page.rows}
     broken = [clause for clause in refused["clauses"] if clause["outcome"] != "kept" and not clause["warns"]]
     assert rows["none"][:2] == [MISSING, str(len(broken))]
-    assert rows["Take out the copies of one person"] == ["290 records", "0", "0.0 points", "30.0 %"]
-    assert rows["Blank the targets that copies tell"][:3] == ["40 values", "1", "2.0 points"]
+    assert rows["Remove the copies of one person"] == ["290 records", "0", "0.0 points", "30.0 %"]
+    assert rows["Blank the targets that copies disclose"][:3] == ["40 values", "1", "2.0 points"]
     assert [f"✓ {MISSING}", f"✗ {MISSING}"] in [row[3:] for row in page.rows if row[0] == "repU"]
     helpless = Page(render_page(refused, remedies=TRIED[1:])).text
     assert "None of the tried remedies keeps every clause, so train the model differently" in helpless
@@ -502,7 +502,7 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
     """Two roundings of one figure would tell more than either: of the clause, and of its row in the frame."""
     for content in (refused, approved):
         records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
-        stated = publish([Judgement.from_row(row) for row in content["clauses"]], records, 10)
+        stated = round_judgements([Judgement.from_row(row) for row in content["clauses"]], records, 10)
         page = make_publishable(content)
         compared = 0
         for row, public in zip(page["clauses"], stated, strict=True):

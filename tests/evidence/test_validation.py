@@ -105,12 +105,12 @@ def test_a_fault_of_one_is_told_by_the_other(at_fault: str, monkeypatch: pytest.
     """Each compares by itself: whichever finds everything kept, the other does not."""
     gate, result = measured(THREE[1:2])
     if at_fault == "policy":
-        held = verdict.hold
+        held = verdict.judge_figures
 
         def keep(*arguments: Any) -> Judgement:
             return replace(held(*arguments), outcome="kept")
 
-        monkeypatch.setattr(verdict, "hold", keep)
+        monkeypatch.setattr(verdict, "judge_figures", keep)
     else:
         from disclosure_pipeline.evidence import expectations
 

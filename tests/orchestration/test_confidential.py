@@ -14,12 +14,12 @@ from support.sampling import some_of
 
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses
-from disclosure_pipeline.policy.registry import OF_CONFIDENTIAL
+from disclosure_pipeline.policy.registry import CONFIDENTIAL_GUARDS
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
 NAME = "last_year"
-CLAUSES = {f"{measure}[{NAME}]" for measure in OF_CONFIDENTIAL}
+CLAUSES = {f"{measure}[{NAME}]" for measure in CONFIDENTIAL_GUARDS}
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
 

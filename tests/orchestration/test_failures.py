@@ -165,10 +165,10 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_copy: (COPY, "refused", ["repU is ", "DiSCO[work]"]),
     a_broken_contract: ("broken", "refused", ["age"]),
     a_release_alone: (COPY, "refused", [f"Candidate '{COPY}' is refused: "]),
-    tables_that_share_no_key: ("strange", "undetermined", ["key_overlap[age]", "; required are "]),
+    tables_that_share_no_key: ("strange", "undetermined", ["key_overlap[age]", "; the minimum is "]),
     a_control_that_fails: (HONEST, "undetermined", ["copy_repU / copy_UiO could not be determined"]),
-    no_ground_truth: (HONEST, "undetermined", ["The ground truth is not where"]),
-    another_ground_truth: (HONEST, "undetermined", ["The ground truth is not the recorded one"]),
+    no_ground_truth: (HONEST, "undetermined", ["The ground truth is not at the location"]),
+    another_ground_truth: (HONEST, "undetermined", ["The ground truth differs from the recorded one"]),
     a_ground_truth_that_breaks_its_contract: (None, "undetermined", ["age"]),
     a_crash: (HONEST, "crashed", ["Unexpected ValueError at ", "withheld"]),
     a_crash_after_the_verdict: (

@@ -378,7 +378,7 @@ def test_an_empty_group_of_candidates_is_no_release(home: Home) -> None:
     home.prepare()
     ran = home.run_gate("empty")
     assert not ran.success
-    assert "holds no table" in "".join(failures(ran).values())
+    assert "has no table" in "".join(failures(ran).values())
 
 
 def test_small_counts_are_not_named(home: Home) -> None:

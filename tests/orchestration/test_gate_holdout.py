@@ -48,8 +48,8 @@ def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
             gate.keys,
             gate.targets,
             groups=gate.groups,
-            special_values={name: gate.columns[name].special_values for name in gate.measured},
-            exclude=gate.exclusions.as_exclusions(),
+            special_values={name: gate.columns[name].special_values for name in gate.measured_columns},
+            exclude=gate.exclusions.to_exclusions(),
             holdout=gates.last_year(200),
         ).holdout
     assert warned

@@ -244,7 +244,7 @@ def test_a_candidate_is_taken_once_it_is_complete_and_again_once_it_is_brought_a
 
 
 def test_a_gate_has_its_candidates_from_one_kind_of_asset() -> None:
-    with pytest.raises(ValidationError, match="give one of the two"):
+    with pytest.raises(ValidationError, match="give only one of them"):
         gates.gate(synthesis_asset="models/a", synthetic_asset=["models/b"])
     with pytest.raises(ValidationError, match="synthetic_asset"):
         gates.gate(synthetic_asset=["models b"])

@@ -67,7 +67,7 @@ def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_risk")["bound_repU"]
     assert "people" in description
-    pages.show("/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; allowed are 8"])
+    pages.show("/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; the limit is 8"])
 
 
 def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
@@ -79,7 +79,7 @@ def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("candidate", "verdict", "words"),
     [
-        (LEAKY, "refused", [f"\nrefused: Candidate '{LEAKY}':\n", "repU is 10.86; allowed are 8"]),
+        (LEAKY, "refused", [f"\nrefused: Candidate '{LEAKY}':\n", "repU is 10.86; the limit is 8"]),
         (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every deciding clause is kept"]),
     ],
 )

@@ -102,7 +102,7 @@ def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Pa
 @pytest.mark.parametrize(
     ("old", "new", "place", "message"),
     [
-        ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is written twice"),
+        ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is given twice"),
         ("at_most: 8", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
         ("beyond: 3", "beyond: 1:30", "beyond: 1:30", "1:30 is a number in another notation"),
         ("special_values: [-8]", "special_values: [on]", "special_values:", "on is a boolean"),
@@ -244,7 +244,7 @@ def test_an_attribute_that_is_not_known_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"targets": ["work", "sex"]}, "sex cannot be a key and a target"),
+        ({"targets": ["work", "sex"]}, "sex cannot be both a key and a target"),
         ({"policy": {"repU": 5}}, "no bound on DiSCO of work, DiSCO of income"),
         ({"edges": {"income": [0, 1, 2]}}, "income has both groups and explicit edges"),
         ({"exclusions": {"missing_keys": ["work"]}}, "work"),

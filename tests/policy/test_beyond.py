@@ -171,25 +171,25 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"repU": {"beyond": 3}, "DiSCO": 5}, "beyond is for DiSCO: not for repU"),
+        ({"repU": {"beyond": 3}, "DiSCO": 5}, "beyond is for DiSCO, not for repU"),
         ({"repU": 5, "DiSCO": {"beyond": 100}}, "every table keeps"),
         ({"repU": 5, "DiSCO": {"beyond": 101}}, "never above 100"),
         ({"repU": 5, "DiSCO": {"beyond": -1}}, "greater than or equal to 0"),
         ({"repU": 5, "DiSCO": {"beyond": math.inf}}, "finite"),
         ({"repU": 5, "DiSCO": {"beyond": True}}, "valid number"),
-        ({"repU": {"at_most": 5, "chance": 0}, "DiSCO": 5}, "chance is for .*: not for repU"),
-        ({"repU": 5, "DiSCO": {"at_most": 5, "chance": 0}}, "chance of DiSCO is about beyond"),
+        ({"repU": {"at_most": 5, "chance": 0}, "DiSCO": 5}, "chance is for .*, not for repU"),
+        ({"repU": 5, "DiSCO": {"at_most": 5, "chance": 0}}, "chance of DiSCO applies to beyond"),
         ({"repU": 5, "DiSCO": {"beyond": 5, "chance": 1}}, "Input should be 0"),
-        ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "is no measure"),
-        ({"repU": 5, "DiSCO": {}}, "sets nothing"),
+        ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "is not a measure"),
+        ({"repU": 5, "DiSCO": {}}, "is empty"),
         ({"repU": 5, "DiSCO": {"beyond": 3, "over": "mean", "worst": 50}}, "over: mean"),
         ({"DiSCO": {"beyond": 3}, "unique_hits": 5}, "no bound on repU or unique_hits_beyond"),
         (
             {"unique_hits_beyond": 5, "DiSCO": {"targets": {"work": {"beyond": 3}}}},
             "no bound on DiSCO of inc",
         ),
-        ({"repU": 5, "DiSCO": 5, "DiSCO_beyond_both": 3}, "is no measure"),
-        ({"repU": 5, "DiSCO": 5, "guessed_beyond": 3}, "write another bound of it under guards"),
+        ({"repU": 5, "DiSCO": 5, "DiSCO_beyond_both": 3}, "is not a measure"),
+        ({"repU": 5, "DiSCO": 5, "guessed_beyond": 3}, "change its bound under guards"),
         ({"repU": 5, "DiSCO": 5, "DCAP_beyond": 101}, "never above 100"),
     ],
 )
@@ -199,9 +199,9 @@ def test_what_cannot_be_bounded_so(policy: Mapping[str, Any], message: str) -> N
 
 
 def test_what_is_not_measured_cannot_be_bounded() -> None:
-    with pytest.raises(ValidationError, match="DiSCO_excess is not measured: switch the family chance on"):
+    with pytest.raises(ValidationError, match="needs DiSCO_excess: enable the family chance"):
         gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
-    with pytest.raises(ValidationError, match="switch the family attribution on"):
+    with pytest.raises(ValidationError, match="enable the family attribution"):
         gate({"repU": 5, "DiSCO": 5, "DCAP_beyond": 5}, measures={"attribution": False})
 
 

@@ -17,7 +17,7 @@ from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.policy.bounds import Measures
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import MEASURES, values
+from disclosure_pipeline.policy.registry import MEASURES, find_figures
 from disclosure_pipeline.policy.verdict import judge
 
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
@@ -60,9 +60,9 @@ def test_every_measure_of_a_gate_with_everything_on_has_a_value_and_can_be_bound
     for name, measure in MEASURES.items():
         for target in everything.targets if measure.per_target else [None]:
             if measure.frame == "bands" and target not in everything.within:
-                assert values(result, name, target) == []
+                assert find_figures(result, name, target) == []
             elif measure.task is None or target is None or everything.tasks[target] == measure.task:
-                assert len(values(result, name, target)) == 1, (name, target)
+                assert len(find_figures(result, name, target)) == 1, (name, target)
     # Copies of the holdout's records are another step's.
     clauses = [clause for clause in everything.clauses() if clause.column != "others"]
     outcomes = {judgement.clause.name: judgement.outcome for judgement in judge(clauses, result)}
@@ -118,15 +118,15 @@ def test_what_is_off_is_not_computed(
         (
             {"attribution": False},
             {"DCAP": 5},
-            "DCAP, which is not measured: switch the family attribution on",
+            "DCAP, which is not measured: enable the family attribution",
         ),
-        ({"chance": False}, {"DiSCO_excess": 5}, "switch the family chance on"),
-        ({}, {"cap__score": {"at_least": 0.5}}, "switch the family protection on"),
-        ({"protection": True}, {"zero_cap__score": {"at_least": 0.5}}, "switch the family protection on"),
-        ({}, {"accuracy_SD": 60}, "switch the family prediction on"),
+        ({"chance": False}, {"DiSCO_excess": 5}, "enable the family chance"),
+        ({}, {"cap__score": {"at_least": 0.5}}, "enable the family protection"),
+        ({"protection": True}, {"zero_cap__score": {"at_least": 0.5}}, "enable the family protection"),
+        ({}, {"accuracy_SD": 60}, "enable the family prediction"),
         ({"protection": True}, {"cap__score": 0.5}, "cap__score is bounded by at_least, not by at_most"),
         ({}, {"iS": {"at_least": 5}}, "iS is bounded by at_most, not by at_least"),
-        ({"prediction": True}, {"accuracy_SD": {"targets": {"income": 5}}}, "only for classification"),
+        ({"prediction": True}, {"accuracy_SD": {"targets": {"income": 5}}}, "predicted by classification"),
         ({"prediction": {"learner": "guess"}}, {}, "nearest_neighbours"),
         ({"protection": {"methods": []}}, {}, "at least 1"),
         ({"protections": True}, {}, "protections"),

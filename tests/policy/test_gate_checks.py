@@ -19,18 +19,18 @@ NOT_IN_A_DATABASE: dict[str, tuple[dict[str, Any], str]] = {
     "no engine": ({"engine": "spark"}, "pattern"),
     "another database": (
         {"engine": "duckdb:///other.duckdb", "ground_truth": {"duckdb": "own.duckdb", "table": "t"}},
-        "must be the database that ground_truth is in",
+        "must be the database of ground_truth",
     ),
     "another server": (
         {
             "engine": "postgres://other/db",
             "ground_truth": {"url": "postgresql+psycopg://own/db", "table": "t"},
         },
-        "must be the database that ground_truth is in",
+        "must be the database of ground_truth",
     ),
     "a query": (
         {"engine": "duckdb:///own.duckdb", "ground_truth": {"duckdb": "own.duckdb", "query": "SELECT 1"}},
-        "make a view",
+        "create a view",
     ),
     "a file that would be copied": ({"engine": "postgres://db/x"}, "cannot read ground_truth in place"),
     "CSV": ({"engine": "duckdb://"}, "cannot read ground_truth in place"),
@@ -58,11 +58,11 @@ NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "share and amount": ({"share": 0.1, "amount": 2}, {}, "below 1"),
     "text": ("0.02", {}, "valid number"),
     "of no bound": (0.02, {"policy": LOOSE}, "no bound on DiSCO_within of income"),
-    "of a key": (0.02, {"keys": ["sex", "income"], "targets": ["work"], "policy": LOOSE}, "for targets"),
+    "of a key": (0.02, {"keys": ["sex", "income"], "targets": ["work"], "policy": LOOSE}, "is not a target"),
     "with edges": (0.02, {"edges": {"income": [0, 1, 2]}}, "groups or edges"),
     "with a unit": (0.02, {"unit": "person"}, "cannot be combined with unit"),
     "of text": (None, {"columns": {"work": {"type": "category", "within": 2}}}, "within is for numbers"),
-    "of none": (None, {}, "only of a target with within"),
+    "of none": (None, {}, "only targets with within have"),
 }
 
 
@@ -97,13 +97,13 @@ def test_a_band_decides() -> None:
 def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
     """Count tables that are its own, and Parquet where it lies."""
     gate = gates.gate(engine=engine, ground_truth=ground_truth)
-    assert gate.in_database and not gate.only_in_memory
+    assert gate.counts_in_database and not gate.memory_only_features
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"confidential": {"income": "a.csv"}}, "as a column is"),
+        ({"confidential": {"income": "a.csv"}}, "like a column"),
         ({"confidential": {"Last year": "a.csv"}}, "lower-case letters"),
         ({"confidential": {"": "a.csv"}}, "lower-case letters"),
         ({"confidential": ["a.csv"]}, "valid dictionary"),
@@ -117,10 +117,10 @@ def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
                 "engine": "duckdb:///own.duckdb",
                 "ground_truth": {"duckdb": "own.duckdb", "table": "people"},
             },
-            f"the database that confidential.{NAME} is in",
+            f"the database of confidential.{NAME}",
         ),
-        ({"confidential": {NAME: "a.csv"}, "holdout": "others"}, "none of the confidential tables"),
-        ({"holdout": NAME}, "none of the confidential tables"),
+        ({"confidential": {NAME: "a.csv"}, "holdout": "others"}, "not a confidential table"),
+        ({"holdout": NAME}, "not a confidential table"),
     ],
 )
 def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
@@ -140,7 +140,7 @@ def events(**changes: Any) -> dict[str, Any]:
 
 def test_columns_are_made_of_the_events() -> None:
     gate = Gate.model_validate(hospital_gate())
-    derived = [name for name in gate.columns if name not in gate.of_persons]
+    derived = [name for name in gate.columns if name not in gate.person_columns]
     assert derived == [
         "events.count",
         *(f"events.diagnosis.{summary}" for summary in ("first", "last", "most_frequent")),
@@ -149,10 +149,10 @@ def test_columns_are_made_of_the_events() -> None:
         "events.multiset",
     ]
     assert gate.columns["events.month.first"].range == (1, 24)
-    assert {*derived, "sex"} < set(gate.published)
+    assert {*derived, "sex"} < set(gate.published_columns)
     of_events = [f"events.{name}" for name in COLUMNS]
-    assert [*gate.as_arrived] == ["sex", "age", "region", "height", *of_events]
-    assert gate.only_in_memory == "events"
+    assert [*gate.arriving_columns] == ["sex", "age", "region", "height", *of_events]
+    assert gate.memory_only_features == "events"
 
 
 def test_the_same_gate_is_read_again_and_events_decide() -> None:
@@ -177,8 +177,8 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
     ("changes", "problem"),
     [
         ({"unit": None}, "events needs unit"),
-        ({"confidential": {"last_year": "b.csv"}}, "confidential names further tables"),
-        ({"engine": "partitioned"}, "engine partitioned cannot do events"),
+        ({"confidential": {"last_year": "b.csv"}}, "confidential tables have no events"),
+        ({"engine": "partitioned"}, "engine partitioned does not support events"),
         ({"keys": ["sex", "events.ward.first"]}, "keys names events.ward.first"),
         (
             events(
@@ -187,10 +187,10 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
             ),
             "unit names person, which events.columns",
         ),
-        (events(columns=COLUMNS | {"ward": {"type": "category"}}), "describes ward, which is released"),
+        (events(columns=COLUMNS | {"ward": {"type": "category"}}), "describes ward, which would be released"),
         (events(columns=COLUMNS | {"ward": {"type": "text identifier"}}), "ward is a text identifier"),
         (events(order="ward"), "order names 'ward'"),
-        (events(order="diagnosis"), "order names diagnosis, which must be a number"),
+        (events(order="diagnosis"), "order names diagnosis, which is not a number"),
         (events(order=None), "summaries asks for the first or last 'diagnosis'"),
         (
             events(summaries=EVENTS["summaries"] | {"ward": ["first"]}),
@@ -261,7 +261,7 @@ def test_several_files_are_counted_together() -> None:
 
 def test_a_unit_is_no_column_of_the_dictionary() -> None:
     columns = gate_of("couples")["columns"] | {"household": {"type": "integer"}}
-    with pytest.raises(ValidationError, match="take it out there"):
+    with pytest.raises(ValidationError, match="remove it from columns"):
         Gate.model_validate(gate_of("couples", columns=columns))
 
 

@@ -79,7 +79,7 @@ def test_none_can_be_left_out(guards: dict[str, Any]) -> None:
 
 
 def test_they_are_no_measures_of_a_policy() -> None:
-    with pytest.raises(ValidationError, match="write another bound of it under guards"):
+    with pytest.raises(ValidationError, match="change its bound under guards"):
         Gate.model_validate(definition(policy=LOOSE | {"nearer": 80}))
 
 
@@ -88,7 +88,7 @@ def test_a_loosened_one_says_so() -> None:
     honest = gates.honest()
     judgements = judged(loosened, honest)
     assert "loosened from 70" in str(judgements["nearer"].clause)
-    assert "allowed are 80 (loosened: by default 70)" in str(judgements["nearer"])
+    assert "the limit is 80 (loosened; the default is 70)" in str(judgements["nearer"])
     assert "loosened" not in str(judgements["unique_copies_beyond"])
     result = gates.measured(loosened, gates.ground_truth(), [honest])
     dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))

@@ -14,7 +14,7 @@ from disclosure_pipeline.policy.registry import (
     round_figure,
     round_records,
 )
-from disclosure_pipeline.policy.verdict import Judgement, hold, publish
+from disclosure_pipeline.policy.verdict import Judgement, judge_figures, round_judgements
 
 STEPS = st.floats(0.01, 100)
 VALUES = st.floats(0, 100)
@@ -115,15 +115,15 @@ def test_counts_have_no_highest() -> None:
 
 
 def judged(clause: Clause, value: float, original: float | None = None) -> Judgement:
-    return hold(clause, [value], 1, None if original is None else [original])
+    return judge_figures(clause, [value], 1, None if original is None else [original])
 
 
 def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
     relative = judged(Clause("repU", None, 0.6, share_of="UiO"), 3.21, 41.7)
     absolute = judged(Clause("repU", None, 8.0), 3.21)
-    published = publish([relative, absolute], [300, 298], 10)
+    published = round_judgements([relative, absolute], [300, 298], 10)
     assert (published[0].value, published[0].limit, published[0].outcome) == (None, None, "kept")
-    assert str(published[0]) == "repU / UiO keeps its bound; allowed are 0.6 of UiO"
+    assert str(published[0]) == "repU / UiO keeps its bound; the limit is 0.6 of UiO"
     assert published[1].limit == 8.0 and published[1].value == pytest.approx(8 - 100 * 10 / 298)
     assert not any(
         figure in str(judgement) for judgement in published for figure in ("3.21", "25.02", "41.7")
@@ -133,31 +133,31 @@ def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
 def test_the_step_tells_no_number_of_records() -> None:
     """Ground truths of 300 and of 309 records are told alike."""
     judgement = judged(Clause("DiSCO", "work", 12.0), 2.0)
-    assert publish([judgement], [300, 1000], 10) == publish([judgement], [309, 1000], 10)
-    assert publish([judgement], [300, 1000], 10) != publish([judgement], [310, 1000], 10)
+    assert round_judgements([judgement], [300, 1000], 10) == round_judgements([judgement], [309, 1000], 10)
+    assert round_judgements([judgement], [300, 1000], 10) != round_judgements([judgement], [310, 1000], 10)
 
 
 def test_several_limits_of_one_figure_are_told_together() -> None:
     """Or two roundings of the same figure would tell more than each."""
     mean, worst = Clause("DiSCO", "work", 5.0, over="mean"), Clause("DiSCO", "work", 8.0)
     for value in (0.3, 2.0, 4.9, 5.1, 7.9, 8.1, 30.0):
-        one, two = publish([judged(mean, value), judged(worst, value)], [300, 298], 10)
+        one, two = round_judgements([judged(mean, value), judged(worst, value)], [300, 298], 10)
         assert one.value == two.value
 
 
 @pytest.mark.parametrize("measure", ["TCAP", "mean_denom", "relabelled", "warnings", "copy_difference"])
 def test_what_is_no_share_of_all_records_is_told_by_its_outcome(measure: str) -> None:
     assert not has_public_value(measure, None)
-    [message] = publish([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
+    [message] = round_judgements([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
     assert (
         message.value is None
         and "12.3" not in str(message)
-        and "keeps its bound; allowed are 50" in str(message)
+        and "keeps its bound; the limit is 50" in str(message)
     )
 
 
 def test_what_could_not_be_determined_is_said_so() -> None:
-    [message] = publish([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
+    [message] = round_judgements([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
     assert str(message) == "repU could not be determined" and message.value is None
 
 
@@ -171,4 +171,4 @@ def test_every_public_measure_is_a_percentage_or_a_count() -> None:
 def test_in_words() -> None:
     judgement = judged(Clause("DiSCO", "work", 12.0), 13.21)
     message = replace(judgement, value=15.33, rounded_to=10)
-    assert str(message) == ("DiSCO[work] is at most 15.3 (rounded up to 10 records); allowed are 12")
+    assert str(message) == ("DiSCO[work] is at most 15.3 (rounded up to 10 records); the limit is 12")

@@ -41,8 +41,8 @@ def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("a: 1\nb: 2\na: 3", "3:1", "'a' is written twice, first in line 1"),
-        ("p: {x: 1, 'x': 2}", "1:11", "written twice"),
+        ("a: 1\nb: 2\na: 3", "3:1", "'a' is given twice, first in line 1"),
+        ("p: {x: 1, 'x': 2}", "1:11", "given twice"),
         ("<<: {a: 1}\nb: 1", "1:1", "merge keys"),
         ("x: &x {a: 1}\ny:\n  <<: *x", "3:3", "merge keys"),
         ("a: 0100", "1:4", "octal"),
@@ -61,17 +61,17 @@ def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
         ("a: 1.5e3", "1:4", "number to some readers"),
         *((f"a:\n  - {word}", "2:5", "boolean to some") for word in ("yes", "No", "NO", "on", "OFF")),
         ("no: 1", "1:1", "boolean to some"),
-        ("1: a", "1:1", "name 1 is read as no text"),
-        ("true: a", "1:1", "no text"),
-        ("2026-01-01: a", "1:1", "no text"),
+        ("1: a", "1:1", "name 1 is not read as text"),
+        ("true: a", "1:1", "is not read as text"),
+        ("2026-01-01: a", "1:1", "is not read as text"),
         ("? [a]\n: b", "1:3", "must be text"),
         ("a: !!int '3'", "1:4", "tag"),
         ("a: !!python/name:os.system", "1:4", "tag"),
-        ("a: =", "1:4", "meaning of its own"),
-        ("&a [*a]", "1:1", "holds itself"),
-        ("a: {b", "1:6", "no YAML"),
-        ("a: *nowhere", "1:4", "no YAML"),
-        ("a: b: c", "1:5", "no YAML"),
+        ("a: =", "1:4", "special meaning in YAML"),
+        ("&a [*a]", "1:1", "contains itself"),
+        ("a: {b", "1:6", "not valid YAML"),
+        ("a: *nowhere", "1:4", "not valid YAML"),
+        ("a: b: c", "1:5", "not valid YAML"),
     ],
 )
 def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, message: str) -> None:
@@ -108,7 +108,8 @@ def test_every_entry_has_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"\xff\xfe\x00", "no text"), (b"x" * (1 << 21), "far too large")]
+    ("content", "message"),
+    [(b"\xff\xfe\x00", "not UTF-8 text"), (b"x" * (1 << 21), "too large for a definition")],
 )
 def test_a_file_that_is_no_definition_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "defs.yaml"

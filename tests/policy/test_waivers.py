@@ -22,7 +22,7 @@ from disclosure_pipeline.policy.verdict import (
     can_be_waived,
     decide,
     find_worst_judgement,
-    hold,
+    judge_figures,
     waive,
 )
 
@@ -62,7 +62,7 @@ def settle(judgements: list[Judgement], *waivers: Waiver) -> tuple[Any, Any]:
 
 
 def exceeded(clause: Clause = REPU, value: float = 6.0) -> Judgement:
-    actual = hold(clause, [value], 1)
+    actual = judge_figures(clause, [value], 1)
     assert actual.outcome == "exceeded"
     return actual
 
@@ -74,7 +74,7 @@ def test_a_waiver_lets_its_clause_pass_and_no_other() -> None:
     assert decide([judged]) == "approved"
     assert decide([judged, other]) == "refused"
     assert "Agreed for the pilot" in str(judged)
-    assert "repU is 6; allowed are 5; waived until" in str(judged)
+    assert "repU is 6; the limit is 5; waived until" in str(judged)
 
 
 REFUSED: dict[str, tuple[Judgement, dict[str, Any], str]] = {
@@ -84,11 +84,15 @@ REFUSED: dict[str, tuple[Judgement, dict[str, Any], str]] = {
     "another gate": (exceeded(), {"gate": "another"}, "for gate another"),
     "another policy": (exceeded(), {"policy_digest": OTHER}, "another policy"),
     "no such clause": (exceeded(), {"clause": "repU2"}, "no clause repU2"),
-    "not needed": (hold(REPU, [5.0], 1), {}, "kept without it"),
-    "not determined": (hold(REPU, [math.nan], 1), {}, "could not be determined"),
-    "nothing measured": (hold(REPU, [], 1), {}, "could not be determined"),
+    "not needed": (judge_figures(REPU, [5.0], 1), {}, "kept without it"),
+    "not determined": (judge_figures(REPU, [math.nan], 1), {}, "could not be determined"),
+    "nothing measured": (judge_figures(REPU, [], 1), {}, "could not be determined"),
     "an overlap": (exceeded(OVERLAP, 70), {"clause": OVERLAP.name, "ceiling": 60}, "no clause key_overlap"),
-    "a control": (hold(CONTROL, [0.5], 1), {"clause": CONTROL.name, "ceiling": 0}, "no clause copy_repU"),
+    "a control": (
+        judge_figures(CONTROL, [0.5], 1),
+        {"clause": CONTROL.name, "ceiling": 0},
+        "no clause copy_repU",
+    ),
     "a floor above the value": (
         exceeded(SAFE, 0.4),
         {"clause": SAFE.name, "ceiling": math.nextafter(0.4, 1)},
@@ -107,7 +111,7 @@ def test_a_waiver_that_does_not_apply_is_refused_and_refuses(
     assert problem in actual.problem
     assert decide(judged, refused) in {"refused", "undetermined"}
     # Also where nothing else stands against the candidate.
-    assert decide([hold(REPU, [1.0], 1)], refused) == "refused"
+    assert decide([judge_figures(REPU, [1.0], 1)], refused) == "refused"
 
 
 def test_a_waiver_for_other_content_has_no_say_and_two_for_one_clause_contradict_each_other() -> None:
@@ -188,7 +192,7 @@ def test_a_gate_with_a_broken_waiver_is_not_loaded() -> None:
 @pytest.mark.parametrize("name", ["agreed.yml", "agreed.yaml~", "agreed", ".agreed.yaml.swp"])
 def test_a_file_that_would_not_be_read_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(text())
-    with pytest.raises(WaiverError, match=r"no file NAME\.yaml"):
+    with pytest.raises(WaiverError, match=r"not a regular \.yaml file"):
         read_waivers(tmp_path)
 
 
@@ -365,14 +369,16 @@ KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
 def test_every_kind_of_clause(clause: Clause, figure: float, original: float | None, waivable: bool) -> None:
     """As a waiver for exactly this clause finds it, whose ceiling allows the figure."""
     assert can_be_waived(clause) is waivable
-    broken = hold(clause, [figure], 1, None if original is None else [original])
+    broken = judge_figures(clause, [figure], 1, None if original is None else [original])
     assert broken.outcome in {"exceeded", "undetermined"}
     (judgement,), refused = settle([broken], waiver(clause=clause.name, ceiling=figure))
     assert (judgement.outcome == "waived") is waivable
     assert [problem.problem for problem in refused] == (
         [] if waivable else [f"the policy has no clause {clause.name} that can be waived"]
     )
-    assert (decide([judgement, hold(Clause("iS", None, 5), [1.0], 1)], refused) == "approved") is waivable
+    assert (
+        decide([judgement, judge_figures(Clause("iS", None, 5), [1.0], 1)], refused) == "approved"
+    ) is waivable
 
 
 @pytest.mark.parametrize("consequence", ["warn", "refuse"])

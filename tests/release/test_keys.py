@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from securesystemslib.signer import SIGNER_FOR_URI_SCHEME, CryptoSigner, Key, Signature, Signer
 from support.gates import run_command
 
-from disclosure_pipeline.policy.reviewed_files import TrustedKey, TrustError, read_trusted, without_period
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, TrustError, read_key_file, trust_always
 from disclosure_pipeline.release import keys
 from disclosure_pipeline.release.keys import KeyFiles, KeysError, keygen
 
@@ -334,7 +334,7 @@ def test_a_file_lists_keys_with_their_periods(tmp_path: Path) -> None:
         listed(valid_from="2024-01-01T00:00:00+01:00", valid_until="2025-12-31T23:59:59Z")
         + listed(valid_from='"2026-01-01T00:00:00+00:00"')
     )
-    old, new = read_trusted(path)
+    old, new = read_key_file(path)
     assert keys.parse_public_key(old.public_key) == keys.parse_public_key(PEM)
     assert old.valid_from == datetime(2023, 12, 31, 23, tzinfo=timezone.utc)
     assert old.valid_until == datetime(2025, 12, 31, 23, 59, 59, tzinfo=timezone.utc)
@@ -345,8 +345,8 @@ def test_a_file_lists_keys_with_their_periods(tmp_path: Path) -> None:
 def test_a_public_key_alone_has_no_end(tmp_path: Path) -> None:
     path = tmp_path / "public.pem"
     path.write_text(PEM)
-    (actual,) = read_trusted(path)
-    assert actual == without_period(PEM)
+    (actual,) = read_key_file(path)
+    assert actual == trust_always(PEM)
     assert actual.covers(datetime(1970, 1, 1, tzinfo=timezone.utc))
     assert actual.covers(datetime(9999, 1, 1, tzinfo=timezone(timedelta(hours=-12))))
 
@@ -370,19 +370,19 @@ def test_both_ends_of_a_period_belong_to_it() -> None:
         (listed(valid_from="yes"), "boolean to some readers"),
         (listed(), "valid_from"),
         (listed(valid_from="2026-01-01T00:00:00Z", valid_until="2026-01-01T00:00:00"), "timezone"),
-        (listed(valid_from="2026-01-02T00:00:00Z", valid_until="2026-01-01T00:00:00Z"), "lies before"),
+        (listed(valid_from="2026-01-02T00:00:00Z", valid_until="2026-01-01T00:00:00Z"), "is before"),
         (listed(valid_from="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00Z"), "until: Extra"),
-        (listed(valid_from="2026-01-01T00:00:00Z\n  valid_from: 2020-01-01T00:00:00Z"), "written twice"),
+        (listed(valid_from="2026-01-01T00:00:00Z\n  valid_from: 2020-01-01T00:00:00Z"), "given twice"),
         (listed(valid_from="2026-13-01T00:00:00Z"), "month"),
         ("- valid_from: 2026-01-01T00:00:00Z\n", "public_key"),
         ("public_key: x\nvalid_from: 2026-01-01T00:00:00Z\n", "list"),
         ("", "list"),
         ("[]", "at least 1"),
-        ("[" * 100_000, "no YAML"),
+        ("[" * 100_000, "not valid YAML"),
         ("- !!python/object/apply:os.system ['true']", r"keys.yaml:1:3: the tag .* not allowed"),
         ("? {a: 1}\n: b", "must be text"),
         ("? [a, [b]]\n: b", "must be text"),
-        (b"\xff\xfe\x00", "no text"),
+        (b"\xff\xfe\x00", "not UTF-8 text"),
         (b"x" * (1 << 21), "too large"),
     ],
 )
@@ -390,23 +390,23 @@ def test_a_list_that_could_be_misread_is_refused(tmp_path: Path, content: str | 
     path = tmp_path / "keys.yaml"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(TrustError, match=message):
-        read_trusted(path)
+        read_key_file(path)
 
 
 def test_a_list_that_is_not_there_is_told(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(TrustError, match="cannot be read"):
-            read_trusted(path)
+            read_key_file(path)
 
 
 def test_a_key_that_is_listed_twice_is_refused() -> None:
     """With another period, or written otherwise."""
     with pytest.raises(KeysError, match="twice"):
-        keys.parse_keys_by_id([without_period(PEM), without_period(f"\n{PEM}\n\n")])
+        keys.parse_keys_by_id([trust_always(PEM), trust_always(f"\n{PEM}\n\n")])
     with pytest.raises(KeysError, match="No public key"):
         keys.parse_keys_by_id([])
     with pytest.raises(KeysError, match="not in PEM"):
-        keys.parse_keys_by_id([without_period("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])
+        keys.parse_keys_by_id([trust_always("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])
 
 
 # Keys for which anybody can sign: RFC 8032, 5.1, reckoned slowly

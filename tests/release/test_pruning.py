@@ -407,7 +407,7 @@ def test_the_command_fails_where_it_does_not_understand(home: Home) -> None:
     before = home.files()
     shown = run(home, "--older-than", "30")
     assert shown.exit_code == 1
-    assert "All stored tables were kept" in shown.output and "candidate 'refused'" in shown.output
+    assert "No stored table was removed" in shown.output and "candidate 'refused'" in shown.output
     assert home.files() == before
 
 

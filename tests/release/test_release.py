@@ -26,7 +26,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import disclosure
 from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.policy.reviewed_files import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release import readiness
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.readiness import Finding, check_readiness
@@ -142,7 +142,7 @@ def test_nothing_is_measured_with_another_ground_truth_than_the_recorded_one(app
     for asset in ("synthetic", "bins", "identity_risk", "release"):
         ran = approved.materialize(asset, HONEST)
         assert not ran.success
-        assert "not the recorded one" in "".join(failures(ran).values())
+        assert "differs from the recorded one" in "".join(failures(ran).values())
     assert approved.record(HONEST, "figures.json").read_bytes() == before
     assert approved.nothing_published()
 
@@ -234,7 +234,7 @@ def test_forged_clauses_do_not_make_a_dossier(approved: Home) -> None:
         ],
     )
     (message,) = failures(approved.materialize("dossier", COPY)).values()
-    assert f"do not agree on {', '.join(exceeded)}." in message
+    assert f"disagree on {', '.join(exceeded)}." in message
 
 
 def test_forged_figures_do_not_release_a_refused_candidate(approved: Home) -> None:
@@ -385,7 +385,7 @@ def test_a_release_under_an_old_key_is_still_verified(
     finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
     ran = finished_home.run_gate("third")
     assert ran.success, failures(ran)
-    keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
+    keys = read_key_file(finished_home.path / "keys" / "public-key.pem")
     signed = {name: verify(finished_home.published(name), keys).keyid for name in (HONEST, "third")}
     assert signed[HONEST] != signed["third"]
 

@@ -88,7 +88,7 @@ def test_a_time_without_an_offset_is_a_mistake_of_the_command(
     result = run_command("verify", release, "--key", key, "--not-before", "2026-01-31T12:00:00")
     assert result.exit_code == 2
     assert "--not-before" in result.output
-    assert "is no time" in result.output
+    assert "is not a valid time" in result.output
 
 
 def test_the_same_tables_under_another_name_are_revoked_too(

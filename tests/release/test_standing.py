@@ -156,7 +156,7 @@ def test_a_clock_that_has_gone_back_is_noticed(tmp_path: Path) -> None:
     for moment in (NOW, NOW + timedelta(hours=1), NOW + timedelta(minutes=56)):
         require_forward_clock(store, moment)
     for _ in range(2):  # the refused moment is not recorded
-        with pytest.raises(UndeterminedError, match="Set the clock right"):
+        with pytest.raises(UndeterminedError, match="Correct the clock"):
             require_forward_clock(store, NOW + timedelta(minutes=54))
     require_forward_clock(store, NOW + timedelta(hours=2))
 
@@ -177,5 +177,5 @@ def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pyte
     monkeypatch.setattr(steps, "now", lambda: now - timedelta(hours=1))
     run = home.run_gate(HONEST)
     assert not run.success
-    assert "was recorded before" in gates.failures(run)[f"{gates.GATE}__release"]
+    assert "is already recorded" in gates.failures(run)[f"{gates.GATE}__release"]
     assert home.nothing_published()

@@ -20,7 +20,7 @@ from support import releases
 from support.paths import ROOT
 
 from disclosure_pipeline.policy.registry import round_figure
-from disclosure_pipeline.policy.reviewed_files import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
 from disclosure_pipeline.release.statement import (
@@ -85,9 +85,9 @@ def test_it_says_what_the_dossier_says(waived: bool) -> None:
 def test_it_tells_the_figures_in_words() -> None:
     words = {clause.name: clause.words for clause in releases.predicate(waived=True).clauses}
     rounded = r"is at most [0-9.]+ \(rounded up to 10 records\);"
-    assert re.fullmatch(rf"repU {rounded} allowed are 8", words["repU"])
-    assert words["repU / UiO"] == "repU / UiO keeps its bound; allowed are 0.6 of UiO"
-    assert re.fullmatch(rf"DiSCO\[income\] {rounded} allowed are 0\.01; waived .*", words["DiSCO[income]"])
+    assert re.fullmatch(rf"repU {rounded} the limit is 8", words["repU"])
+    assert words["repU / UiO"] == "repU / UiO keeps its bound; the limit is 0.6 of UiO"
+    assert re.fullmatch(rf"DiSCO\[income\] {rounded} the limit is 0\.01; waived .*", words["DiSCO[income]"])
 
 
 def test_it_is_an_in_toto_statement_on_the_files_without_the_hash_of_the_ground_truth() -> None:
@@ -220,7 +220,7 @@ def test_the_documentation_names_every_field_and_a_list_of_keys_that_can_be_read
     assert [name for name in Predicate.model_fields if f"`{name}`" not in documented] == []
     (text,) = re.findall(r"```yaml\n(.*?)```", documented, re.DOTALL)
     (tmp_path / "keys.yaml").write_text(text)
-    assert len(parse_keys_by_id(read_trusted(tmp_path / "keys.yaml"))) == 2
+    assert len(parse_keys_by_id(read_key_file(tmp_path / "keys.yaml"))) == 2
 
 
 def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:

@@ -24,7 +24,7 @@ from support.gates import HONEST, Home, run_command
 from support.processes import Finished, run_program
 from support.sampling import CI, examples
 
-from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_trusted
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.statement import (
@@ -94,7 +94,7 @@ def test_what_was_published_is_verified(published: Release) -> None:
 
 def test_any_changed_byte_is_found(finished_home: Home) -> None:
     """Of what a run of the gate published: single bytes of its files, each by itself."""
-    keys = read_trusted(finished_home.path / "keys" / "public-key.pem")
+    keys = read_key_file(finished_home.path / "keys" / "public-key.pem")
     folder, draw = finished_home.published(HONEST), random.Random(5)
     verify(folder, keys)
     contents = {path: path.read_bytes() for path in sorted(folder.iterdir())}

@@ -19,7 +19,7 @@ from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import Waiver
-from disclosure_pipeline.policy.verdict import hold, judge, publish
+from disclosure_pipeline.policy.verdict import judge, judge_figures, round_judgements
 from disclosure_pipeline.release.predicate import build_predicate
 
 NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"
@@ -106,7 +106,7 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
 
     judgements = judge(gate.clauses(), guarded)
     records = [guarded.N_d, *guarded.N_s]
-    told = [row for row in publish(judgements, records, 10) if row.clause.name == NAME]
+    told = [row for row in round_judgements(judgements, records, 10) if row.clause.name == NAME]
     assert_withheld({"value": told[0].value}, str(told[0]))
 
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -140,7 +140,7 @@ def test_a_refusal_does_not_tell_what_is_not_marked(
 def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
     """Two roundings of one figure would tell more than each: the ceiling of a waiver counts for both."""
     clauses = Clause("DiSCO", "work", 5.0, "mean"), Clause("DiSCO", "work", 8.0)
-    mean, worst = (hold(clause, [9.3], 1) for clause in clauses)
+    mean, worst = (judge_figures(clause, [9.3], 1) for clause in clauses)
     waiver = Waiver(
         name="w", gate="g", snapshot="a" * 64, policy_digest="b" * 64, clause=mean.clause.name, ceiling=9.5,
         reason="r", approver="a", expires=datetime(2026, 1, 1, tzinfo=timezone.utc),
@@ -152,7 +152,7 @@ def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
         "figures": {"N_d": 300, "N_s": [298]},
     }
     [public] = describe_broken_clauses(content, 10).values()
-    assert public == str(publish(judgements, [300, 298], 10)[1])
+    assert public == str(round_judgements(judgements, [300, 298], 10)[1])
     assert "at most 9.5 (rounded up to 10 records)" in public
 
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.reviewed_files import read_trusted
+from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.policy.verdict import Judgement, judge
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.predicate import Predicate
@@ -157,7 +157,7 @@ def with_keys(home: Path, patch: pytest.MonkeyPatch) -> None:
 def stated(folder: Path, public_key: Path | None = None) -> Predicate:
     """What a published folder says of itself, verified with the key of its home."""
     key = public_key or folder.parents[2] / "keys" / "public-key.pem"
-    return verify(folder, read_trusted(key)).predicate
+    return verify(folder, read_key_file(key)).predicate
 
 
 def published_records(folder: Path) -> list[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
-from disclosure_pipeline.cli.printing import ExitCode, Report, Table, print_report, stop, to_html
+from disclosure_pipeline.cli.printing import ExitCode, Report, Table, make_ending, print_report, to_html
 from disclosure_pipeline.evaluation.plots.drawing import convert
 from disclosure_pipeline.evidence.dossier import to_markdown_table
 from disclosure_pipeline.evidence.page.rendering import render_result
@@ -111,7 +111,7 @@ def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_error() -> None:
-    error = stop(f"Column {UNSEEN} is not there.\nIts columns are …", ExitCode.REFUSED)
+    error = make_ending(f"Column {UNSEEN} is not there.\nIts columns are …", ExitCode.REFUSED)
     assert isinstance(error, click.ClickException)
     assert error.message == f"Column {SHOWN} is not there.\nIts columns are …"
 

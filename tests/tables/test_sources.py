@@ -466,7 +466,7 @@ def test_a_database_that_changed_is_not_measured_unseen(
     arrival.receive(folders, "copy")
     with sqlite3.connect(tmp_path / "gt.db") as connection:
         connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
-    with pytest.raises(StoreError, match="not the recorded one"):
+    with pytest.raises(StoreError, match="differs from the recorded one"):
         evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
 
 

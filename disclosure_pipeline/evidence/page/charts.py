@@ -28,7 +28,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
-from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.tables.messages import capitalized
 
 # Endings of measures that share the words of another measure.
@@ -80,7 +80,7 @@ def write_subject(clause: Mapping[str, Any]) -> str:
         >>> write_subject({"measure": "repU", "column": None, "share_of": "UiO", "over": "worst"})
         'people singled out in both tables (of UiO)'
     """
-    words = words_of(clause["measure"])
+    words = find_measure_words(clause["measure"])
     column = clause["column"]
     if words.subject:
         # Not by format(): the column's name may contain braces.

@@ -18,12 +18,12 @@ from disclosure_pipeline.evidence.page.charts import (
     write_subject,
 )
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.registry import (
+    CONFIDENTIAL_GUARDS,
     CONTROLS,
     GUARDS,
     JUDGED,
-    OF_CONFIDENTIAL,
     SMALLER_OF,
     find_measure,
 )
@@ -78,7 +78,7 @@ def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
         for columns, families in _group_by_columns(clauses).items():
             rows = [row for family in families for row in _write_family(family, columns, figures)]
             headings = ("Clause", "Bound", *columns)
-            subject = "further table" if families[0][0]["measure"] in OF_CONFIDENTIAL else "column"
+            subject = "further table" if families[0][0]["measure"] in CONFIDENTIAL_GUARDS else "column"
             tables.append(ClauseTable(f"{question} By {subject}", headings, tuple(rows)))
     return tables
 
@@ -125,7 +125,7 @@ def _find_kind(clause: _Clause) -> str:
 
 
 def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
-    words = words_of(clause["measure"])
+    words = find_measure_words(clause["measure"])
     outcome = f"{_MARKS[clause['outcome']]} {_OUTCOMES[clause['outcome']]}"
     if _find_kind(clause) == "warned":
         outcome += ", only warns"
@@ -146,7 +146,7 @@ def _write_family(
 ) -> Iterator[ClauseRow]:
     """Yield the row of a family's figures by column, then a row for each baseline that they have."""
     first = family[0]
-    words = words_of(first["measure"])
+    words = find_measure_words(first["measure"])
     name = str(first["name"]).replace(f"[{first['column']}]", "", 1)
     bounds = {clause["column"]: write_bound(clause, words) for clause in family}
     is_same = len(set(bounds.values())) == 1
@@ -259,7 +259,7 @@ def compare_with_last(content: Content, last: Content | None) -> PageTable | Non
         earlier = before.get(clause["name"])
         if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
             continue
-        words = words_of(clause["measure"])
+        words = find_measure_words(clause["measure"])
         are_known = clause["value"] is not None and earlier["value"] is not None
         change = f"{clause['value'] - earlier['value']:+.3g}" if are_known else MISSING
         outcomes = [earlier["outcome"], clause["outcome"]]
@@ -284,7 +284,7 @@ def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]
     names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
     definitions: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
     for name in sorted(names, key=str.lower):
-        words = words_of(name)
+        words = find_measure_words(name)
         subject = (words.subject or words.title).replace("{column}", "a target")
         definitions[find_question({"measure": name})].append((name, subject, words))
     return definitions
@@ -344,7 +344,7 @@ def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | Non
 def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -> PageTable:
     rows = []
     for clause in broken:
-        words = words_of(clause["measure"])
+        words = find_measure_words(clause["measure"])
         cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
         for remedy in tried:
             mark = "✗" if clause["name"] in remedy.broken else "✓"
@@ -358,7 +358,7 @@ def _tabulate_remedies(
     content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None, broken: int
 ) -> PageTable:
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
-    words = None if reason is None else words_of(reason["measure"])
+    words = None if reason is None else find_measure_words(reason["measure"])
     subject = [] if reason is None else [capitalized(write_subject(reason))]
     headings = ["Remedy", "Taken out or blanked", "Clauses not kept", *subject]
 

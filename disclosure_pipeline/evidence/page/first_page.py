@@ -31,9 +31,9 @@ from disclosure_pipeline.evidence.page.clauses_section import (
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF
-from disclosure_pipeline.policy.verdict import use_of_bound
+from disclosure_pipeline.policy.verdict import compute_share_of_bound
 from disclosure_pipeline.tables.messages import capitalized
 
 _Clause = Mapping[str, Any]
@@ -93,9 +93,9 @@ def write_headline(content: Content) -> str:
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
-    side = "at least " if reason["at_least"] else ""
-    limit = write_figure(reason["limit"], words_of(reason["measure"]))
-    return f"Refused: {_state(reason)}; allowed are {side}{limit}"
+    side = "minimum" if reason["at_least"] else "limit"
+    limit = write_figure(reason["limit"], find_measure_words(reason["measure"]))
+    return f"Refused: {_state(reason)}; the {side} is {limit}"
 
 
 def find_reason(content: Content) -> _Clause | None:
@@ -135,7 +135,7 @@ def show_bounds(content: Content) -> Figure | None:
     }
     points: list[tuple[str, str, float]] = []
     for clause in rows:
-        words = words_of(clause["measure"])
+        words = find_measure_words(clause["measure"])
         value = write_figure(clause["value"], words).partition(" ")[0]
         label = f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
         if any(label == drawn for drawn, _, _ in points):
@@ -154,8 +154,8 @@ def show_bounds(content: Content) -> Figure | None:
         tuple(
             (
                 f"{capitalized(write_subject(clause))} ({clause['name']})",
-                write_figure(clause["value"], words_of(clause["measure"])),
-                write_bound(clause, words_of(clause["measure"])),
+                write_figure(clause["value"], find_measure_words(clause["measure"])),
+                write_bound(clause, find_measure_words(clause["measure"])),
                 write_baselines(clause, content["figures"]).others,
             )
             for clause in rows
@@ -217,12 +217,12 @@ def _use_of_bound(clause: _Clause, *, from_lowest: bool = False) -> float:
         return -1.0
     lowest = entry.bound.lowest if entry.bound and from_lowest else 0.0
     limit = clause["limit"] - lowest if clause["limit"] is not None else None
-    return use_of_bound(clause["value"] - lowest, limit, at_least=clause["at_least"])
+    return compute_share_of_bound(clause["value"] - lowest, limit, at_least=clause["at_least"])
 
 
 def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: GatePower | None) -> Answer:
     clause = clauses[0]
-    words = words_of(clause["measure"])
+    words = find_measure_words(clause["measure"])
     kind = clause["outcome"]
     mark, about_risk, about_figures = _ANSWERS[kind]
     answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
@@ -262,7 +262,7 @@ def _compare(clause: _Clause, content: Content) -> str:
     if clause["measure"] in SMALLER_OF and (chance := baselines["chance"])[0] is not None:
         sentence += f", by chance {write_figure(*chance)}"
     at_most = "at most " if content.get("is_rounded") else ""
-    more = f"{at_most}{write_figure(clause['value'], words_of(clause['measure']))}"
+    more = f"{at_most}{write_figure(clause['value'], find_measure_words(clause['measure']))}"
     return f"{sentence}: {f'{more} more' if clause['value'] > 0 else 'no more than chance explains'}"
 
 
@@ -275,7 +275,7 @@ def _find_others(clause: _Clause, content: Content) -> float | None:
 
 def _state(clause: _Clause) -> str:
     """State the finding of a clause, with its figure."""
-    words = words_of(clause["measure"])
+    words = find_measure_words(clause["measure"])
     if clause["note"]:
         return str(clause["note"])
     if clause["value"] is None:

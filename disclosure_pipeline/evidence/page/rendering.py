@@ -35,16 +35,16 @@ from disclosure_pipeline.evidence.page.first_page import (
     write_headline,
 )
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.clauses import words_of
+from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.registry import (
     JUDGED,
-    count_fewest,
+    find_fewest_records,
     round_by_unit,
     round_figure,
     round_records,
     round_share,
 )
-from disclosure_pipeline.policy.verdict import Judgement, find_limits, publish, read_judgements
+from disclosure_pipeline.policy.verdict import Judgement, find_limits, read_judgements, round_judgements
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, escape_unseen
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     figures = content["figures"]
     records = [figures["N_d"], *figures["N_s"]]
     rounding = _Rounding(records, content["smallest_count"], read_judgements(content))
-    judgements = publish(rounding.judgements, rounding.records, rounding.smallest)
+    judgements = round_judgements(rounding.judgements, rounding.records, rounding.smallest)
     return {
         **content,
         "clauses": [
@@ -105,7 +105,7 @@ class _Rounding:
     ) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return value
-        fewest = count_fewest(self.records, self.smallest)
+        fewest = find_fewest_records(self.records, self.smallest)
         limits = find_limits(measure, column, self.judgements)
         return round_by_unit(value, words or _WITHOUT_UNIT, fewest, self.smallest, limits)
 
@@ -127,7 +127,7 @@ def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Round
     published = JUDGED[clause["measure"]].published
     if published == "exact":
         return dict(clause)
-    words = words_of(clause["measure"])
+    words = find_measure_words(clause["measure"])
     value = public.value
     if value is None and published is not None:
         value = rounding.round_figure(clause["value"], words, clause["measure"], clause["column"])
