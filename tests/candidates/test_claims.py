@@ -155,4 +155,4 @@ def test_a_run_publishes_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert not home.run_gate("copied").success
         assert not list(home.published("fresh").rglob(CLAIMS))
         page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
-        assert "told who took part with an advantage of" in page
+        assert "show who took part with an advantage of" in page
