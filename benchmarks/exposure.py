@@ -21,7 +21,7 @@ import pandas as pd
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.analyses.exposure import _prepare
-from disclosure_pipeline.analyses.exposure_search import _parts, _search_part, estimate_seconds
+from disclosure_pipeline.analyses.exposure_search import _list_parts, _search_part, estimate_seconds
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import grouping_of
 
@@ -65,7 +65,7 @@ def main() -> None:
         tables = check_tables(gt, sd, COLUMNS, TARGETS, grouping_of())
         search, _ = _prepare(tables, tuple(COLUMNS), tuple(TARGETS), 4, 1)
         print(f"estimated: {estimate_seconds(search):.0f} s")
-        parts = list(_parts(search))
+        parts = list(_list_parts(search))
         some = random.Random(1).sample(parts, max(1, round(arguments.share * len(parts))))
         wall, cpu, sets = time.perf_counter(), time.process_time(), 0
         for part in some:

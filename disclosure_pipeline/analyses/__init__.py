@@ -1,1 +1,1 @@
-"""Analyses beyond the gate: sets of keys, exposure, records one by one, releases over time."""
+"""Analyses that no gate needs: sets of keys, exposure, single records, releases over time."""

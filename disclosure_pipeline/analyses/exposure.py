@@ -1,4 +1,4 @@
-"""The result of `exposure()`: figures of every key set, and how small a set exposes how many."""
+"""`exposure()`: figures of every key set, and the sizes of the smallest sets that expose records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.resemblance import find_doubts, identifier_warnings, warn_of_doubts
 from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.copies import unique_hits
@@ -47,17 +47,17 @@ _SHOWN = 10
 class Exposure:
     """Disclosure by each set of columns beyond other people's records, the largest DiSCO_beyond first.
 
-    `figures`: index (keys, target, synthesis), where `keys` are names as in "age, sex". `columns`: how many
-    they are. Percent of GT records: repU, DiSCO, DiSCO_others. Percentage points: DiSCO_beyond,
+    `figures`: index (keys, target, synthesis), where `keys` is text such as "age, sex". `columns`: the size
+    of the set. Percent of GT records: repU, DiSCO, DiSCO_others. Percentage points: DiSCO_beyond,
     guessed_beyond, and unique_hits_beyond (of the SD records). smallest_support: the smallest number of SD
-    records that agree on a disclosed GT record, missing where none is disclosed.
+    records that agree on a disclosed GT record, missing if none is disclosed.
 
-    `smallest_sets`: index (target, synthesis, columns), percent of GT records by the number of columns of the
-    smallest set that exposes them: `exposed` by SD, `exposed_others` by the other GT records; the row "none"
-    are those whom no set exposes.
+    `smallest_sets`: index (target, synthesis, columns), percent of GT records by the size of the smallest set
+    that exposes them: `exposed` by SD, `exposed_others` by the other GT records; the row "none" has the
+    records that no set exposes.
 
-    `key_sets`: the names of every set, in the order of `figures`. `warnings`: what makes the figures
-    doubtful, such as tables that are not coded alike.
+    `key_sets`: the names of every set, in the order of `figures`. `warnings`: reasons to doubt the figures,
+    such as tables that are not coded alike.
     """
 
     targets: tuple[Any, ...]
@@ -72,9 +72,12 @@ class Exposure:
         lines = [*(f"Warning: {warning}" for warning in self.warnings)]
         sets = self.figures.index.get_level_values("keys").nunique()
         lines += [f"{sets:,} key sets; those with the largest DiSCO_beyond:", ""]
-        lines += [show_frame(self.figures.head(_SHOWN)), ""]
-        lines += [f"GT records by the smallest set that exposes them (support {self.support}), percent:", ""]
-        lines += [show_frame(self.smallest_sets)]
+        lines += [format_frame(self.figures.head(_SHOWN)), ""]
+        lines += [
+            f"Percent of GT records by the smallest set that exposes them (support {self.support}):",
+            "",
+        ]
+        lines += [format_frame(self.smallest_sets)]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -83,15 +86,15 @@ class Exposure:
 def _check_arguments(
     ground_truth: Any, synthetic: Any, keys: Any, targets: Any, grouping: Grouping
 ) -> tuple[Tables, tuple[Any, ...], tuple[Any, ...]]:
-    """Return the tables, and the names of the keys and of the targets, some of which may be both."""
+    """Return the tables, and the names of the keys and of the targets, which may overlap."""
     if targets is None:
-        raise InputError("targets is None: name the column or columns that an intruder wants to learn.")
+        raise InputError("targets is None: name the column or columns an intruder wants to learn.")
     frames = read_frames(ground_truth, synthetic, grouping.numeric)
     known = [list(frame.columns) for frame in frames]
     several = isinstance(keys, Sequence) and not isinstance(keys, str)
     others = [name for name in keys if not _is_among(name, targets)] if several else keys
     if several and not others:
-        raise InputError("keys holds nothing but targets: name columns that an intruder may know.")
+        raise InputError("keys contains only targets: add columns an intruder may know.")
     _, target_names = check_names(known, others, targets, grouping_of())
     names, _ = check_names(known, keys, (), grouping_of())
     no_keys = [name for name in target_names if name not in names]
@@ -122,33 +125,33 @@ def exposure(
     minutes: float = MINUTES,
     progress: bool = False,
 ) -> Exposure:
-    """Measure every set of up to so many columns that an intruder may know, beside other people's records.
+    """Measure disclosure by every set of at most `up_to` columns, compared with other people's records.
 
-    A set exposes a GT record where all SD records that agree with it in the set, at least `support` of them,
-    have its own target level. A larger set can cease to expose, so every set is looked at.
+    A set exposes a GT record if all SD records that agree with it in the set, at least `support` of them,
+    have its own target level. A larger set may no longer expose it, so every set is measured.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        keys: The columns that an intruder may know some of.
-        targets: The column or columns that an intruder wants to learn. A target may be among the keys: sets
-            that hold it are then not measured for it.
-        up_to: The largest number of columns that are known together, at most 32.
-        support: The smallest number of SD records that agree; of the others, of other GT records.
+        keys: The columns of which an intruder may know some.
+        targets: The column or columns an intruder wants to learn. A target may be among the keys: it is then
+            measured by the sets without it.
+        up_to: The largest number of columns in a set, at most 32.
+        support: The smallest number of SD records (for the others: of other GT records) that must agree.
         groups: As in `disclosure()`.
-        special_values: As there.
-        edges: As there.
-        minutes: What would take longer on the free cores of this machine is refused before it starts; it is
-            estimated from a few sets.
+        special_values: As in `disclosure()`.
+        edges: As in `disclosure()`.
+        minutes: The longest time; a search that would take longer on the free cores of this machine, as
+            estimated from a few sets, is refused before it starts.
         progress: As in `disclosure()`.
 
     Returns:
         Figures of every set, sorted by DiSCO_beyond, and how many GT records the smallest sets expose: see
-        `Exposure`. The largest of many figures is high by chance, too: compare `exposed` with
+        `Exposure`. The largest of many figures is high by chance alone: compare `exposed` with
         `exposed_others`.
 
     Raises:
-        InputError: As `disclosure()`; or it would take longer than `minutes`.
+        InputError: As in `disclosure()`; or the search would take longer than `minutes`.
 
     Example:
         >>> import pandas as pd
@@ -184,22 +187,22 @@ def exposure(
     needed = estimate_seconds(search)
     if needed > 60 * minutes:
         raise InputError(
-            f"{search.sets:,} key sets would take about {math.ceil(needed / 60):,} minutes here, more than "
-            f"the {minutes:g} that minutes= allows. Take fewer columns or targets, a smaller up_to, groups "
-            "for columns of many levels, or allow more minutes."
+            f"{search.sets:,} key sets would take about {math.ceil(needed / 60):,} minutes on this machine; "
+            f"minutes={minutes:g} allows less. Use fewer columns or targets, a smaller up_to, groups for "
+            "columns with many levels, or allow more minutes."
         )
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         set_figures, exposed = search_key_sets(search, on_progress)
     doubts = find_doubts(tables, coded)
     warn_of_doubts(doubts)
-    figures, key_sets = _figures(set_figures, search, names, target_names)
+    figures, key_sets = _frame_figures(set_figures, search, names, target_names)
     return Exposure(
         targets=target_names,
         up_to=int(search.up_to),
         support=int(support),
         key_sets=key_sets,
         figures=figures,
-        smallest_sets=_smallest_sets(exposed, search, target_names),
+        smallest_sets=_frame_smallest_sets(exposed, search, target_names),
         warnings=(*doubts, *identifier_warnings(FramesInMemory(tables.frames, "memory"), coded)),
     )
 
@@ -211,8 +214,8 @@ def _prepare(
     up_to: int,
     support: int,
 ) -> tuple[Search, list[CodedColumn]]:
-    every = list(dict.fromkeys((*names, *target_names)))
-    coded = dict(zip(every, tables.code(every), strict=True))
+    measured = list(dict.fromkeys((*names, *target_names)))
+    coded = dict(zip(measured, tables.code(measured), strict=True))
     order = sorted(range(len(names)), key=lambda k: -coded[names[k]].size)
     N_d, *N_s = (len(frame) for frame in tables.frames)
     syntheses = tuple(
@@ -221,11 +224,11 @@ def _prepare(
     )
     positions = {names[k]: position for position, k in enumerate(order)}
     search = Search(
-        columns=tuple(_column(coded[names[k]]) for k in order),
+        columns=tuple(_convert_column(coded[names[k]]) for k in order),
         place=tuple(order),
         targets=tuple(
             ExposureTarget.from_column(
-                _column(coded[name]), mark_unguessable(coded[name]), positions.get(name), syntheses
+                _convert_column(coded[name]), mark_unguessable(coded[name]), positions.get(name), syntheses
             )
             for name in target_names
         ),
@@ -237,27 +240,27 @@ def _prepare(
     return search, list(coded.values())
 
 
-def _column(column: CodedColumn) -> KeySetColumn:
+def _convert_column(column: CodedColumn) -> KeySetColumn:
     return KeySetColumn(column.codes, column.size)
 
 
-def _figures(
+def _frame_figures(
     set_figures: Sequence[SetFigures], search: Search, names: tuple[Any, ...], targets: tuple[Any, ...]
 ) -> tuple[pd.DataFrame, tuple[tuple[Any, ...], ...]]:
     rows: dict[tuple[tuple[Any, ...], Any, int], dict[str, Any]] = {}
-    for of_set in set_figures:
-        keys = tuple(names[k] for k in sorted(search.place[position] for position in of_set.columns))
-        for i, of_synthesis in enumerate(search.syntheses):
-            sizes = of_synthesis.sizes
-            hits = unique_hits(of_set.hits[i], sizes)
-            whole = {
+    for figures_of_set in set_figures:
+        keys = tuple(names[k] for k in sorted(search.place[k] for k in figures_of_set.columns))
+        for i, synthesis in enumerate(search.syntheses):
+            sizes = synthesis.sizes
+            hits = unique_hits(figures_of_set.hits[i], sizes)
+            identity = {
                 "columns": len(keys),
-                "repU": percent(of_set.repU[i], sizes.N_d),
+                "repU": percent(figures_of_set.repU[i], sizes.N_d),
                 "unique_hits_beyond": hits.unique_hits_beyond,
                 "unique_hits_beyond_se": hits.unique_hits_beyond_se,
             }
-            for t, of_target in of_set.targets.items():
-                rows[keys, targets[t], i + 1] = whole | _of_target(of_target[i], sizes)
+            for t, by_synthesis in figures_of_set.targets.items():
+                rows[keys, targets[t], i + 1] = identity | _name_figures(by_synthesis[i], sizes)
     largest_first = sorted(
         rows.items(), key=lambda row: (-row[1]["DiSCO_beyond"], row[1]["columns"], row[0][2])
     )
@@ -271,27 +274,27 @@ def _figures(
     return figures, key_sets
 
 
-def _of_target(figures: ExposureFigures, sizes: Sizes) -> dict[str, float]:
-    of_set = figures.disclosed
+def _name_figures(figures: ExposureFigures, sizes: Sizes) -> dict[str, float]:
+    disclosed = figures.disclosed
     return {
-        "DiSCO": percent(of_set.DiSCO, sizes.N_d),
-        "DiSCO_others": 100 * of_set.by_others / sizes.N_d,
-        "DiSCO_beyond": 100 * (of_set.at_n - of_set.by_others) / sizes.N_d,
-        "DiSCO_beyond_se": standard_error(of_set.squares, sizes.N_d),
+        "DiSCO": percent(disclosed.DiSCO, sizes.N_d),
+        "DiSCO_others": 100 * disclosed.by_others / sizes.N_d,
+        "DiSCO_beyond": 100 * (disclosed.at_n - disclosed.by_others) / sizes.N_d,
+        "DiSCO_beyond_se": standard_error(disclosed.squares, sizes.N_d),
         "guessed_beyond": figures.guessed_beyond,
         "guessed_beyond_se": figures.guessed_beyond_se,
-        "smallest_support": of_set.smallest_support,
+        "smallest_support": disclosed.smallest_support,
     }
 
 
-def _smallest_sets(
+def _frame_smallest_sets(
     exposed: Sequence[Sequence[ExposedRecords]], search: Search, targets: tuple[Any, ...]
 ) -> pd.DataFrame:
     labels: list[Any] = [*range(1, search.up_to + 1), NONE]
     rows = {}
-    for target, of_target in zip(targets, exposed, strict=True):
-        for synthesis, records in enumerate(of_target, start=1):
-            by_SD, by_others = records.by_smallest_set()
+    for target, by_synthesis in zip(targets, exposed, strict=True):
+        for synthesis, records in enumerate(by_synthesis, start=1):
+            by_SD, by_others = records.count_by_smallest_set()
             for label, SD_records, others in zip(labels, by_SD, by_others, strict=True):
                 rows[target, synthesis, label] = {
                     "exposed": percent(SD_records, search.records[0]),

@@ -1,4 +1,4 @@
-"""One key set, one target: what is disclosed, what is guessed, and which GT records are exposed."""
+"""Figures of one key set and target: what is disclosed and guessed, and which GT records are exposed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from disclosure_pipeline.measures.guesses import (
     guess_counts_without_self,
 )
 
-_ROOMY = 8  # entries of a table for each record: in a larger one most would be 0
+_ROOMY = 8  # table entries per record: in larger tables most would be 0
 _SMALL_TABLE = 1 << 16
 
 
 @dataclass(frozen=True)
 class ExposureFigures:
-    """Figures of one key set, target and synthesis: records, and percentage points."""
+    """Figures of one key set, target and synthesis: `disclosed` in records, the others percentage points."""
 
     disclosed: KeySetDisclosure
     guessed_beyond: float
@@ -52,7 +52,7 @@ class ExposureFigures:
 
 @dataclass(frozen=True)
 class _BlockCounts:
-    """Counts that add up over key combinations; guesses are None where they are of draws."""
+    """Counts that add up over key combinations; guesses are None if they depend on draws."""
 
     disclosed: DisclosedCounts
     by_SD: GuessCounts | None
@@ -60,7 +60,7 @@ class _BlockCounts:
 
     @classmethod
     def empty(cls, synthesis: Synthesis) -> _BlockCounts:
-        """Count no key combination."""
+        """Return the counts of no key combinations."""
         nobody = GuessCounts(Grouped.empty(), Grouped.empty())
         return cls(
             DisclosedCounts.empty(synthesis.chances),
@@ -71,7 +71,7 @@ class _BlockCounts:
 
 @dataclass(frozen=True)
 class _Part:
-    """One target, and some key combinations of a set, numbered from 0, with their records."""
+    """One target, and some key combinations of a set (numbered from 0) with their records."""
 
     key_set: KeySet
     block: KeyBlock
@@ -87,7 +87,7 @@ class _Part:
 
     @property
     def records(self) -> int:
-        return sum(of_table.stop - of_table.start for of_table in self.block.records)
+        return sum(table.stop - table.start for table in self.block.records)
 
     def q(self, table: int) -> IntArray:
         q = self.key_set.q[table][self.block.records[table]]
@@ -105,7 +105,7 @@ class _Part:
         return self.key_set.counts[table][self.block.q]
 
     def cells(self, table: int) -> IntArray:
-        """Return the position of each record in a table (targets, q), row by row."""
+        """Return the position of each record in a flattened table (targets, q)."""
         cells = self.t(table).astype(np.int64)
         cells *= self.keys
         cells += self.key_set.q[table][self.block.records[table]]
@@ -113,12 +113,12 @@ class _Part:
         return cells
 
     def count(self, cells: IntArray) -> IntArray:
-        """Return the records of each cell (shape: targets, q)."""
+        """Count the records of each cell (shape: targets, q)."""
         counts = np.bincount(cells, minlength=self.levels * self.keys)
         return counts.astype(np.int32).reshape(self.levels, self.keys)
 
     def expose(self, exposed: ExposedRecords, sizes: Codes) -> None:
-        """Add that the GT records of this part are exposed by sets of these sizes, too."""
+        """Record that sets of these sizes expose the GT records of this part."""
         records, rows = self.block.records[0], self.key_set.rows[0]
         exposed.sizes[records if rows is None else rows[records]] |= sizes
 
@@ -129,46 +129,46 @@ def measure_key_set(
     syntheses: Sequence[Synthesis],
     support: int,
     exposed: Sequence[ExposedRecords],
-    of_keys: Sequence[KeySetKeyCounts],
+    keys_by_synthesis: Sequence[KeySetKeyCounts],
 ) -> list[ExposureFigures]:
-    """Return the figures in each synthesis; who is exposed with so much `support` is added to `exposed`."""
+    """Return the figures for each synthesis, and add the GT records exposed with `support` to `exposed`."""
     counts = [[_BlockCounts.empty(synthesis)] for synthesis in syntheses]
     cells: list[list[FrequencyTable]] = [[] for _ in syntheses]
-    for block in key_set.runs.blocks(target.column.size):
+    for block in key_set.runs.iterate_blocks(target.column.size):
         part = _Part(key_set, block, target)
         in_tables = part.keys * part.levels <= max(_SMALL_TABLE, _ROOMY * part.records)
         count_part = _count_tables if in_tables else _count_cells
-        for i, (of_part, f) in enumerate(count_part(part, syntheses, support, exposed)):
-            counts[i].append(of_part)
+        for i, (part_counts, f) in enumerate(count_part(part, syntheses, support, exposed)):
+            counts[i].append(part_counts)
             cells[i] += [f] if f is not None else []
     return [
-        _figures(add_up(counts[i]), of_keys[i], cells[i], target.guessing[i], synthesis)
+        _calculate_figures(add_up(counts[i]), keys_by_synthesis[i], cells[i], target.guessing[i], synthesis)
         for i, synthesis in enumerate(syntheses)
     ]
 
 
-def _figures(
+def _calculate_figures(
     counts: _BlockCounts,
-    of_keys: KeySetKeyCounts,
+    keys: KeySetKeyCounts,
     cells: Sequence[FrequencyTable],
     guessing: Guessing,
     synthesis: Synthesis,
 ) -> ExposureFigures:
     by_SD = by_others = DrawnGuessCounts.empty()
     if cells:
-        f = _joined(cells)
+        f = _join_cells(cells)
         drawn = count_drawn_guesses(f, f.d, guessing.no_guess, guessing.sizes)
         by_SD, by_others = drawn[0] or by_SD, drawn[1] or by_others
     N_d = guessing.sizes.N_d
     right, right_others, error = guessing.compare_guesses(
         counts.by_SD or by_SD,
         counts.by_others or by_others,
-        of_keys.with_others,
+        keys.with_others,
         N_d,
         guessing.sizes.n,
     )
     return ExposureFigures(
-        disclosure_of_key_set(counts.disclosed, of_keys, synthesis.chances),
+        disclosure_of_key_set(counts.disclosed, keys, synthesis.chances),
         percent(right - right_others, N_d * SCALE),
         error,
     )
@@ -177,54 +177,55 @@ def _figures(
 def _count_tables(
     part: _Part, syntheses: Sequence[Synthesis], support: int, exposed: Sequence[ExposedRecords]
 ) -> Iterator[tuple[_BlockCounts, FrequencyTable | None]]:
-    """By tables with a row for each target level."""
+    """Count in dense tables with a row for each target level."""
     cells = part.cells(0)
     d, d_q = part.count(cells), part.counts(0)
-    of_GT = Modes.from_table(d)
-    alone = of_GT.largest == d_q
+    modes_GT = Modes.from_table(d)
+    alone = modes_GT.largest == d_q
     columns = len(part.key_set.columns)
-    for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
+    for guessing, synthesis, exposed_records in zip(part.target.guessing, syntheses, exposed, strict=True):
         s, s_q = part.count(part.cells(synthesis.table)), part.counts(synthesis.table)
-        of_SD = Modes.from_table(s)
-        certain = (of_SD.largest == s_q) & (s_q > 0)
-        by_SD, by_others = (of_synthesis.sizes.dtype.type(digit) for digit in of_synthesis.digits(columns))
-        sizes = of_SD.are_largest * ((certain & (s_q >= support)) * by_SD)
-        sizes |= of_GT.are_largest * ((alone & (d_q > support)) * by_others)
+        modes_SD = Modes.from_table(s)
+        certain = (modes_SD.largest == s_q) & (s_q > 0)
+        dtype = exposed_records.sizes.dtype
+        by_SD, by_others = (dtype.type(bit) for bit in exposed_records.bits_of(columns))
+        sizes = modes_SD.are_largest * ((certain & (s_q >= support)) * by_SD)
+        sizes |= modes_GT.are_largest * ((alone & (d_q > support)) * by_others)
         if sizes.any():
-            part.expose(of_synthesis, sizes.ravel().take(cells))
-        right = of_SD.records_of(d)
-        of_cells = CellCounts(d, s, d_q, s_q, right[certain], s_q[certain], int(d_q[alone].sum()))
+            part.expose(exposed_records, sizes.ravel().take(cells))
+        right = modes_SD.records_of(d)
+        cell_counts = CellCounts(d, s, d_q, s_q, right[certain], s_q[certain], int(d_q[alone].sum()))
         drawn, no_guess = synthesis.sizes, guessing.no_guess
         yield (
             _BlockCounts(
-                disclosed_counts(of_cells, synthesis.chances),
-                None if drawn.synthetic_is_drawn else guess_counts_of_table(d, s, of_SD, right, no_guess),
-                None if drawn.others_are_drawn else guess_counts_of_table_without_self(d, of_GT, no_guess),
+                disclosed_counts(cell_counts, synthesis.chances),
+                None if drawn.synthetic_is_drawn else guess_counts_of_table(d, s, modes_SD, right, no_guess),
+                None if drawn.others_are_drawn else guess_counts_of_table_without_self(d, modes_GT, no_guess),
             ),
-            _cells_of_tables(d, s, part) if drawn.something_is_drawn else None,
+            _list_table_cells(d, s, part) if drawn.something_is_drawn else None,
         )
 
 
 def _count_cells(
     part: _Part, syntheses: Sequence[Synthesis], support: int, exposed: Sequence[ExposedRecords]
 ) -> Iterator[tuple[_BlockCounts, FrequencyTable | None]]:
-    """By the cells that occur, where a table of all would be mostly empty."""
+    """Count the cells that occur, where dense tables would be mostly empty."""
     columns = len(part.key_set.columns)
     q, t, d_q = part.q(0), part.t(0), part.counts(0)
-    for guessing, synthesis, of_synthesis in zip(part.target.guessing, syntheses, exposed, strict=True):
+    for guessing, synthesis, exposed_records in zip(part.target.guessing, syntheses, exposed, strict=True):
         s_q = part.counts(synthesis.table)
-        f = _cells([q, part.q(synthesis.table)], [t, part.t(synthesis.table)], d_q, s_q, part.levels)
+        f = _list_cells([q, part.q(synthesis.table)], [t, part.t(synthesis.table)], d_q, s_q, part.levels)
         certain, certain_in_GT = (f.s == f.s_q) & (f.s > 0), (f.d == f.d_q) & (f.d > 0)
-        sizes = np.zeros(len(q), dtype=of_synthesis.sizes.dtype)
-        by_SD, by_others = of_synthesis.digits(columns)
-        for where, digit in (
+        sizes = np.zeros(len(q), dtype=exposed_records.sizes.dtype)
+        by_SD, by_others = exposed_records.bits_of(columns)
+        for where, bit in (
             (certain & (f.s >= support), by_SD),
             (certain_in_GT & (f.d > support), by_others),
         ):
-            level = np.full(part.keys, -1)  # the one level of each q
+            level = np.full(part.keys, -1)  # the single level of each q
             level[f.q[where]] = f.t[where]
-            sizes |= (level[q] == t) * sizes.dtype.type(digit)
-        part.expose(of_synthesis, sizes)
+            sizes |= (level[q] == t) * sizes.dtype.type(bit)
+        part.expose(exposed_records, sizes)
         drawn = synthesis.sizes
         alone = int(f.d[certain_in_GT].sum())
         cells = CellCounts(f.d, f.s, f.d_q, f.s_q, f.d[certain], f.s[certain], alone, f.first)
@@ -238,15 +239,15 @@ def _count_cells(
         )
 
 
-def _cells(
+def _list_cells(
     q: Sequence[IntArray], t: Sequence[Codes], d_q: IntArray, s_q: IntArray, levels: int
 ) -> FrequencyTable:
-    """Return the cells of GT and one SD, either of which may have no record here."""
+    """Return the cells of GT and one SD, either of which may be empty."""
     pooled = np.concatenate(q)
     pooled *= levels
     pooled += np.concatenate(t)
     pooled *= 2
-    pooled[len(q[0]) :] += 1  # the last binary digit says whether a record is of SD
+    pooled[len(q[0]) :] += 1  # the last bit marks records of SD
     pooled.sort()
     of_SD = np.concatenate(([0], np.cumsum(pooled & 1)))
     pooled >>= 1
@@ -268,8 +269,8 @@ def _cells(
     )
 
 
-def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
-    """Return the cells of tables (targets, q) in which a record is; each q by its number in the set."""
+def _list_table_cells(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
+    """Return the cells of tables (targets, q) that have records, with q numbered as in the set."""
     q, t = np.nonzero((d.T > 0) | (s.T > 0))
     return FrequencyTable(
         q=q + part.block.q.start,
@@ -285,7 +286,7 @@ def _cells_of_tables(d: IntArray, s: IntArray, part: _Part) -> FrequencyTable:
     )
 
 
-def _joined(parts: Sequence[FrequencyTable]) -> FrequencyTable:
+def _join_cells(parts: Sequence[FrequencyTable]) -> FrequencyTable:
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("q", "t", "d", "s", "d_q", "s_q")

@@ -1,4 +1,4 @@
-"""All key sets up to a size, on threads; and how long that would take."""
+"""Searching all key sets up to a size on several threads, and estimating how long that takes."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from disclosure_pipeline.measures.exposure import KeySetKeyCounts
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 
-_PROBES = 24  # sets, at most, that are measured to tell how long all of them take
-_SETS_A_PROBE = 4  # of fewer sets fewer are measured, so that it costs a quarter of the whole at most
+_PROBES = 24  # the most sets that are measured to estimate the time of all
+_SETS_A_PROBE = 4  # at most one set in four is a probe, so that the estimate costs a quarter of the search
 _SEED = 20240501
-_SORTED_BY = 2  # columns: whose sets are searched together
+_SORTED_BY = 2  # the number of columns by which records are sorted for all sets that contain them
 
 Exposed: TypeAlias = list[list[ExposedRecords]]
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search for key sets: the columns that they are made of, those of many levels first.
+    """A search over key sets of `columns`, which are sorted by their number of levels, the largest first.
 
-    `place[k]` is the place at which the caller named column k. `records` are those of each table, GT first.
+    `place[k]` is the position of column k in the caller's list. `records`: of each table, GT first.
     """
 
     columns: tuple[KeySetColumn, ...]
@@ -56,18 +56,18 @@ class Search:
         """The number of key sets."""
         return sum(comb(len(self.columns), size) for size in range(1, self.up_to + 1))
 
-    def of_records(self, records: Sequence[IntArray], last: int) -> Search:
-        """Return the same of some records of each table, for sets with the column `last` and later ones."""
-        columns = (column.of_records(records) for column in self.columns[last + 1 :])
+    def select(self, records: Sequence[IntArray], last: int) -> Search:
+        """Return the search over some records of each table, for sets that add columns after `last`."""
+        columns = (column.select(records) for column in self.columns[last + 1 :])
         return replace(
             self,
             columns=(*self.columns[: last + 1], *columns),
-            targets=tuple(target.of_records(records) for target in self.targets),
+            targets=tuple(target.select(records) for target in self.targets),
             records=tuple(map(len, records)),
         )
 
-    def nobody(self) -> Exposed:
-        """Nobody is exposed yet, by target and synthesis."""
+    def expose_nobody(self) -> Exposed:
+        """Return the exposed records before any set is searched, by target and synthesis."""
         return [
             [ExposedRecords.nobody(self.records[0], self.up_to) for _ in self.syntheses] for _ in self.targets
         ]
@@ -75,7 +75,7 @@ class Search:
 
 @dataclass(frozen=True)
 class SetFigures:
-    """The figures of one set: GT records of repU and hits by synthesis, the rest by target and synthesis."""
+    """The figures of one set: `repU` (GT records) and `hits` by synthesis, others by target and synthesis."""
 
     columns: tuple[int, ...]
     repU: tuple[int, ...]
@@ -84,24 +84,24 @@ class SetFigures:
 
 
 def search_key_sets(search: Search, on_progress: OnProgress) -> tuple[list[SetFigures], Exposed]:
-    """Return the figures of every set, and who is exposed."""
-    exposed = search.nobody()
+    """Return the figures of every set, and the exposed records."""
+    exposed = search.expose_nobody()
     set_figures: list[SetFigures] = []
     work = partial(_search_part, search)
-    for figures, of_part in map_in_threads(_parts(search), work, threads_for(sum(search.records))):
+    for figures, part_exposed in map_in_threads(_list_parts(search), work, threads_for(sum(search.records))):
         set_figures += figures
-        for of_target, part_of_target in zip(exposed, of_part, strict=True):
-            for records, part_records in zip(of_target, part_of_target, strict=True):
+        for by_synthesis, part_by_synthesis in zip(exposed, part_exposed, strict=True):
+            for records, part_records in zip(by_synthesis, part_by_synthesis, strict=True):
                 records.sizes |= part_records.sizes
         on_progress("Measuring the key sets", len(set_figures), search.sets)
     return set_figures, exposed
 
 
 def estimate_seconds(search: Search) -> float:
-    """Return how long `search_key_sets` takes where nobody else needs the cores, about.
+    """Estimate the duration of `search_key_sets` on otherwise idle cores.
 
-    Measured on a few sets drawn of all, in seconds of CPU, which do not depend on what else runs. Sorting the
-    records is left out, as it is done once for many sets.
+    It is measured in CPU time, which does not depend on other processes, on a random sample of sets. Sorting
+    the records is left out, as it is done once for many sets.
     """
     draw = random.Random(_SEED)
     probes = min(_PROBES, max(1, search.sets // _SETS_A_PROBE))
@@ -123,7 +123,7 @@ def estimate_seconds(search: Search) -> float:
 
 @dataclass(frozen=True)
 class _Part:
-    """Sets that hold the columns of `start`, and later ones: `search` is of the `records` that matter."""
+    """The sets that add later columns to `start`; `search` is limited to the `records` that matter."""
 
     start: KeySet
     search: Search
@@ -132,14 +132,14 @@ class _Part:
 
     @classmethod
     def of_columns(cls, search: Search, columns: Sequence[int]) -> _Part:
-        """Sort the records by their q, once for all the sets."""
+        """Sort the records by their q, once for all sets of the part."""
         key_set, records = form_key_set(search.columns, columns, search.records).sorted_by_key()
-        of_records = search.of_records(records, columns[-1] if columns else -1)
-        return cls(key_set, of_records, records, of_records.nobody())
+        selected = search.select(records, columns[-1] if columns else -1)
+        return cls(key_set, selected, records, selected.expose_nobody())
 
 
-def _parts(search: Search) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Sets to start from, and up to how many columns are added to them."""
+def _list_parts(search: Search) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield the columns that each part starts from, and the largest size of its sets."""
     for first in range(len(search.columns)):
         yield (first,), 1
         if search.up_to > 1:
@@ -153,15 +153,15 @@ def _search_part(search: Search, columns: tuple[tuple[int, ...], int]) -> tuple[
     key_sets = iterate_key_sets(part.search.columns, part.start, up_to)
     figures = [_measure(part.search, key_set, part.exposed) for key_set in key_sets]
     exposed = [
-        [records.of_records(part.records[0], search.records[0]) for records in of_target]
-        for of_target in part.exposed
+        [records.place(part.records[0], search.records[0]) for records in by_synthesis]
+        for by_synthesis in part.exposed
     ]
     return figures, exposed
 
 
 def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
     d_q, *s = key_set.counts
-    of_keys = [
+    keys_by_synthesis = [
         KeySetKeyCounts.from_frequencies(d_q, key_set.counts[synthesis.table], synthesis.chances)
         for synthesis in search.syntheses
     ]
@@ -170,7 +170,9 @@ def _measure(search: Search, key_set: KeySet, exposed: Exposed) -> SetFigures:
         repU=tuple(int(np.count_nonzero((d_q == 1) & (s_q == 1))) for s_q in s),
         hits=tuple(hit_counts(d_q, s_q) for s_q in s),
         targets={
-            i: measure_key_set(key_set, target, search.syntheses, search.support, exposed[i], of_keys)
+            i: measure_key_set(
+                key_set, target, search.syntheses, search.support, exposed[i], keys_by_synthesis
+            )
             for i, target in enumerate(search.targets)
             if target.position not in key_set.columns
         },

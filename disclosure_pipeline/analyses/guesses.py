@@ -1,6 +1,6 @@
-"""Guesses of other intruders, `nearest_guess()` and `anonymity_loss()`, and how often they are right.
+"""`nearest_guess()` and `anonymity_loss()`: how often the guesses of two kinds of intruders are right.
 
-One has the nearest synthetic records; one claims what enough of the records with a person's keys agree on.
+One guesses from the nearest synthetic records; the other only if enough records with a person's keys agree.
 """
 
 from __future__ import annotations
@@ -18,8 +18,14 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, join_records, row_of, show_frame
-from disclosure_pipeline.evaluation.learning.features import numbers_of_levels
+from disclosure_pipeline.evaluation.frames import (
+    FiguresFrame,
+    build_frame,
+    format_frame,
+    join_records,
+    to_row,
+)
+from disclosure_pipeline.evaluation.learning.features import convert_levels
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.certainty import (
     CertaintyCounts,
@@ -47,17 +53,17 @@ from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 @dataclass(frozen=True, repr=False, eq=False)
 class NearestGuess:
-    """The yield of guessing by the nearest records.
+    """The success of guessing by the nearest records.
 
     `figures`: index (target, synthesis); percent of GT records, each `…_beyond` in percentage points.
     `accuracy`: right guesses; `score`: the mean share of the nearest SD records that have the record's own
-    level (generalized CAP); `same_keys`: GT records whose very keys are in SD. `…_others`: the same from
+    level (generalized CAP); `same_keys`: GT records whose key combination is in SD. `…_others`: the same from
     other people's records; `…_beyond`: the difference at equal sizes; `…_beyond_se`: its standard error.
 
-    `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so that
+    `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so
     `records["ill", 1]` is a frame of plain columns: `score`, a share of 1; `right`, the chance of a right
-    guess, below 1 where several levels have most votes; `distance` to the nearest SD record. It holds no
-    value of GT, but tells about single confidential records: not for publication.
+    guess, below 1 if several levels have most votes; `distance` to the nearest SD record. The frame holds no
+    value of GT, but it describes single confidential records: do not publish it.
     """
 
     keys: tuple[Any, ...]
@@ -69,7 +75,7 @@ class NearestGuess:
         return (
             f"Guesses by the nearest SD records, from the keys {', '.join(map(str, self.keys))}\n"
             "Percent of GT records\n\n"
-            f"{show_frame(self.figures)}"
+            f"{format_frame(self.figures)}"
         )
 
     __repr__ = __str__
@@ -87,28 +93,28 @@ def nearest_guess(
     edges: Edges = "pooled",
     seed: int = 0,
 ) -> NearestGuess:
-    """Guess the targets of each GT record by the nearest synthetic records; measure how often that is right.
+    """Measure how often guesses from the nearest synthetic records are right, for the targets of GT records.
 
-    All SD records at the smallest distance vote; the level with most votes is guessed, of several each
-    equally often. The distance is the number of keys that differ; of a key of `numeric` it is the difference
-    divided by the range of GT and SD, from 0 to 1. A missing value is a level, in keys and target; it is at
-    distance 1 from every number. Distances that are equal to nine decimals are equal.
+    All SD records at the smallest distance vote; the level with most votes is guessed, each of several
+    equally often. The distance is the number of keys that differ; a key in `numeric` adds the difference
+    divided by the range of GT and SD, from 0 to 1. Missing is a level, in keys and target, at distance 1 from
+    every number. Distances that agree in nine decimals are equal.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        keys: The columns that an intruder knows.
-        targets: The column or columns that an intruder wants to learn.
-        numeric: The keys that are compared as numbers (or dates, or durations). Each key combination of GT
-            that is not in SD is then compared with each one of SD.
+        keys: The columns an intruder knows.
+        targets: The column or columns an intruder wants to learn.
+        numeric: The keys to compare as numbers (or dates, or durations). Each key combination of GT that is
+            not in SD is then compared with each one of SD.
         groups: As in `disclosure()`; a grouped key cannot be in `numeric`.
-        special_values: As there; in a key of `numeric` they are at distance 1 from everything else.
-        edges: As there.
-        seed: Where the tables differ in size by more than a record, `…_others` and `…_beyond` are of a draw
-            of the larger one, the same in whatever order its records are.
+        special_values: As in `disclosure()`; in a key in `numeric` they are at distance 1 from everything.
+        edges: As in `disclosure()`.
+        seed: If the sizes of the tables differ by more than a record, `…_others` and `…_beyond` are measured
+            on a draw of the larger one, which does not depend on the order of its records.
 
     Raises:
-        InputError: As `disclosure()`; `numeric` names a column that is no key, or holds no numbers.
+        InputError: As in `disclosure()`; or `numeric` names a column that is not a key or holds no numbers.
 
     Example:
         >>> import pandas as pd
@@ -132,11 +138,13 @@ def nearest_guess(
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
     for name in numeric_names:
         if name not in tables.keys:
-            raise InputError(f"numeric names {name!r}, which is no key. The keys are {listed(tables.keys)}.")
+            raise InputError(
+                f"numeric names {name!r}, which is not a key. The keys are {listed(tables.keys)}."
+            )
         if tables.grouping.groups_column(name):
-            raise InputError(f"Key {name!r} is grouped: its groups are equal or not. Take it out of numeric.")
+            raise InputError(f"Key {name!r} is grouped, and groups have no distance: remove it from numeric.")
     columns = tables.code(tables.keys)
-    numbers = [_places(column, tables) if column.name in numeric_names else None for column in columns]
+    numbers = [_scale(column, tables) if column.name in numeric_names else None for column in columns]
     compared = [column for column, places in zip(columns, numbers, strict=True) if places is None]
     target_columns = tables.code(tables.targets)
     warn_of_doubts(find_doubts(tables, [*compared, *target_columns]))
@@ -145,21 +153,21 @@ def nearest_guess(
         for synthesis in range(1, len(tables.frames)):
             f, q, position = _count_cells(columns, t, synthesis)
             votes = find_votes(f, q, numbers, from_others=False)
-            records[t.name, synthesis] = _record_frame(votes, position)
+            records[t.name, synthesis] = _build_record_frame(votes, position)
             drawn = draw_equal_sizes(f, _order_by_labels(f, q, columns, t), [seed, synthesis])
-            rows[t.name, synthesis] = _figures(f if drawn is None else drawn, q, numbers, votes)
+            rows[t.name, synthesis] = _measure_guesses(f if drawn is None else drawn, q, numbers, votes)
     return NearestGuess(
         keys=tables.keys,
         targets=tables.targets,
-        figures=frame_of(rows, ["target", "synthesis"], list(next(iter(rows.values())))),
+        figures=build_frame(rows, ["target", "synthesis"], list(next(iter(rows.values())))),
         records=join_records(records, tables.frames[0].index),
     )
 
 
-def _figures(
+def _measure_guesses(
     at_n: FrequencyTable, q: Keys, numbers: Sequence[Floats | None], votes: Votes
 ) -> dict[str, float]:
-    """Return the figures of a synthesis; `at_n` are its cells and GT's, brought to equal sizes."""
+    """Return the figures of a synthesis; `at_n` has the cells of draws of equal sizes from SD and GT."""
     whole = nearest_guesses(votes)
     by_SD, by_others = (
         find_votes(at_n, q, numbers, from_others=from_others) for from_others in (False, True)
@@ -175,17 +183,17 @@ def _figures(
     return row | {"same_keys": whole.same_keys}
 
 
-def _places(column: CodedColumn, tables: Tables) -> Floats:
-    """Place each code on a line from the smallest number, 0, to the largest, 1; NaN if it has none."""
+def _scale(column: CodedColumn, tables: Tables) -> Floats:
+    """Return the number of each code, scaled from 0 (smallest) to 1 (largest); NaN if it has none."""
     if column.kind not in ORDERED_KINDS:
         raise InputError(f"Key {column.name!r} holds {column.kind.value}: it cannot be in numeric.")
-    numbers = numbers_of_levels(column, tuple(tables.grouping.special_values.get(column.name, ())))
+    numbers = convert_levels(column, tuple(tables.grouping.special_values.get(column.name, ())))
     known = numbers[~np.isnan(numbers)]
     if not len(known):
         return numbers
     width = known.max() - known.min()
-    places: Floats = (numbers - known.min()) / (width or 1)
-    return places
+    scaled: Floats = (numbers - known.min()) / (width or 1)
+    return scaled
 
 
 def _count_cells(
@@ -195,16 +203,15 @@ def _count_cells(
     codes = [[column.codes[table] for table in (0, synthesis)] for column in (*columns, t)]
     q = combine_keys(codes[:-1], [column.size for column in columns])
     [f] = frequency_tables(q, codes[-1], t.size)
-    of_GT = np.flatnonzero(f.d)
-    cell = (f.q * f.targets + f.t)[of_GT]
-    return f, q, np.searchsorted(cell, q.q[0] * f.targets + codes[-1][0])
+    cells_GT = (f.q * f.targets + f.t)[f.d > 0]
+    return f, q, np.searchsorted(cells_GT, q.q[0] * f.targets + codes[-1][0])
 
 
 def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) -> FrequencyTable | None:
-    """Return the cells of a draw of GT and of SD records, so that everybody has as many others as SD has.
+    """Draw GT and SD records so that everybody has as many others as SD has; return their cells.
 
-    None where both have these sizes already. Records of one cell are alike, so it is drawn how many of each
-    cell there are, in an `order` of the cells that does not depend on that of the records.
+    None if the sizes are already equal. The number of records of each cell is drawn, in an `order` of the
+    cells that does not depend on the order of the records.
     """
     sizes = Sizes(f.N_d, f.N_s)
     if not sizes.others_are_drawn and not sizes.synthetic_is_drawn:
@@ -232,14 +239,14 @@ def draw_equal_sizes(f: FrequencyTable, order: IntArray, seed: Sequence[int]) ->
 def _order_by_labels(
     f: FrequencyTable, keys: Keys, columns: Sequence[CodedColumn], t: CodedColumn
 ) -> IntArray:
-    """Order the cells by the names of their levels: codes may follow the order of the records."""
+    """Sort the cells by the labels of their levels, as codes may depend on the order of the records."""
     ranks = [_rank_labels(column) for column in (*columns, t)]
-    of_keys = [rank[keys.level_of(k)[f.q]] for k, rank in enumerate(ranks[:-1])]
-    return np.lexsort([ranks[-1][f.t], *of_keys])
+    key_ranks = [rank[keys.level_of(k)[f.q]] for k, rank in enumerate(ranks[:-1])]
+    return np.lexsort([ranks[-1][f.t], *key_ranks])
 
 
 def _rank_labels(column: CodedColumn) -> IntArray:
-    """Return the rank of each code's label; missing comes first."""
+    """Return the rank of each code's label, missing first."""
     labels = [column.label(code) for code in range(column.size)]
     order = sorted(range(column.size), key=lambda code: (labels[code] is not None, labels[code]))
     ranks = np.empty(column.size, dtype=np.int64)
@@ -247,14 +254,14 @@ def _rank_labels(column: CodedColumn) -> IntArray:
     return ranks
 
 
-def _record_frame(votes: Votes, position: IntArray) -> pd.DataFrame:
+def _build_record_frame(votes: Votes, position: IntArray) -> pd.DataFrame:
     score = votes.right / np.maximum(votes.pool, 1)
     right = votes.is_named / np.maximum(votes.levels, 1)
     columns = {"score": score, "right": right, "distance": votes.distance}
     return pd.DataFrame({name: values[position] for name, values in columns.items()})
 
 
-# Above 1/2, so that an intruder claims one level of a person.
+# Above 1/2, so that an intruder claims at most one level.
 CERTAINTIES = tuple(Fraction(percent, 100) for percent in range(55, 101, 5))
 
 
@@ -270,16 +277,17 @@ def anonymity_loss(
 ) -> pd.DataFrame:
     """Measure how much more an intruder learns from SD than from other people's records, as one coefficient.
 
-    The intruder claims the level that at least a share c of the SD records with a person's key have, for the
-    best of c = 0.55, 0.60 to 1; the same is done with the other GT records. Missing is no level to claim.
-    Where the tables differ in size by more than a record, claims from the larger one are those of a draw of
-    it, on average over all draws.
+    The intruder claims the level that at least a share c of the SD records with a person's keys have, for the
+    best c of 0.55, 0.60, …, 1; the same is done with the other GT records. Missing is never claimed. If the
+    sizes of the tables differ by more than a record, claims from the larger one are averaged over all draws
+    of equal size.
 
     Returns:
-        Index (target, synthesis). ALC, a coefficient: 1 where SD tells all that other people's records do
-        not, 0 or less where it tells no more. PRC and PRC_others, coefficients of both attacks from 0 to 1;
-        precision and precision_others: right claims in percent of the GT records of whom something is claimed
-        (NaN: of nobody); recall and recall_others: these in percent of all; certainty, certainty_others: c.
+        Index (target, synthesis). ALC, a coefficient: 1 if SD tells all that other people's records do not,
+        0 or less if it tells no more. PRC and PRC_others: coefficients of the two attacks, from 0 to 1.
+        precision and precision_others: right claims in percent of the GT records with a claim (NaN if there
+        are none). recall and recall_others: GT records with a claim in percent of all. certainty and
+        certainty_others: c.
 
     Arguments and errors as in `disclosure()`; the tables are read into memory.
 
@@ -307,13 +315,13 @@ def anonymity_loss(
                 {c: _count_claims(f, c, no_guess, from_others=from_others) for c in CERTAINTIES}
                 for from_others in (False, True)
             )
-            rows[target.name, synthesis] = row_of(anonymity_loss_of(attack, others, f.N_d * SCALE))
+            rows[target.name, synthesis] = to_row(anonymity_loss_of(attack, others, f.N_d * SCALE))
     index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
     return FiguresFrame(list(rows.values()), index=index)
 
 
 def _count_claims(f: FrequencyTable, c: Fraction, no_guess: Mask, *, from_others: bool) -> CertaintyCounts:
-    """In units of 1 / `SCALE`."""
+    """Count claims in units of 1 / `SCALE`."""
     sizes = Sizes(f.N_d, f.N_s)
     draw = draw_of_others(sizes) if from_others else draw_of_synthetic(sizes)
     if draw:

@@ -1,8 +1,8 @@
-"""`individual_attribution()`: the exposure of each GT record, and how sure each synthetic one is; its plots.
+"""`individual_attribution()`: the exposure of each GT record, the certainty of each SD record, and plots.
 
-The plots show bins of GT records: as few for millions as for ten. A CAP of exactly 1, one of exactly 0 (the
-key is in SD, and never with the record's own level), and a key that is not in SD at all are what matters
-most: each has a band of its own beside the axis from 0 to 1.
+The plots show GT records in bins, the same number for millions as for ten. A CAP of exactly 1, a CAP of
+exactly 0 (the key is in SD, but never with the record's own level) and a key that is not in SD matter most:
+each has a band of its own beside the axis from 0 to 1.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import join_records, row_of, show_frame
+from disclosure_pipeline.evaluation.frames import format_frame, join_records, to_row
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     PALE_BLUE,
     RULE,
     TURQUOISE,
+    format_percent_range,
     heading,
-    legible,
-    percent_range,
+    style_legibly,
 )
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import combine_cells, individual, share_of_key
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class IndividualAttribution:
-    """The exposure of each GT record, and how sure each synthetic record is of its target.
+    """The exposure of each GT record, and the attribution probability of each synthetic record.
 
-    `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so that
-    `records["ill", 1]` is a frame of plain columns. CAP_GT, the chance of a right guess when the guess is
-    drawn from the GT records with the record's key; CAP, the same when it is drawn from the synthesis, 0
-    where that has no such key; DiSCO, DiSDiO and repU, true where the record counts towards them. Chances are
-    from 0 to 1. 100 times the mean of a column is CAPd, DCAP, DiSCO, DiSDiO or repU of `disclosure()`.
+    `records`: a row per GT record, with GT's index; columns (target, synthesis, figure), so
+    `records["ill", 1]` is a frame of plain columns. CAP_GT: the chance of a right guess drawn from the GT
+    records with the record's key; CAP: the same for the synthesis, 0 if it does not have the key; DiSCO,
+    DiSDiO and repU: True if the record counts towards them. Chances are from 0 to 1. 100 times the mean of a
+    column is CAPd, DCAP, DiSCO, DiSDiO or repU of `disclosure()`.
 
     `weap`: a row per synthetic record, index (synthesis, index of the synthesis), and a column per target:
     the within equivalence class attribution probability, which is the share of the record's own level among
     the synthetic records with its key. 100 times its mean is CAPs; the share of records at 1 is Dsyn.
 
-    Both tell of single records how they can be attacked: they are as confidential as the ground truth.
+    Both show how single records can be attacked: they are as confidential as the ground truth.
     """
 
     keys: tuple[Any, ...]
@@ -67,18 +67,18 @@ class IndividualAttribution:
             f"Individual attribution from the keys {', '.join(map(str, self.keys))}\n"
             f"{len(self.records):,} GT records, {len(self.weap):,} SD records\n"
             "Means over the GT records, in percent\n\n"
-            f"{show_frame(means)}"
+            f"{format_frame(means)}"
         )
 
     __repr__ = __str__
 
     def plot(self, target: Hashable | None = None) -> alt.ConcatChart:
-        """Draw how sure an intruder can be of each GT record from GT and from SD, a panel per synthesis.
+        """Draw the GT records by their CAP from GT and from SD, a panel per synthesis.
 
-        Every GT record stands at its own CAP under GT and under SD; the colour counts the records at a
-        place, on a logarithmic scale, and the bars along the sides add them up. Above the diagonal a record
-        is easier to guess from SD than from GT. A key that is not in SD stands apart from one that is there,
-        but never with the record's own level (0). `target` may be left out where there is one.
+        Colour shows the number of records, on a logarithmic scale, and bars along the sides their sums.
+        Above the diagonal a record is easier to guess from SD than from GT. A key that is not in SD is shown
+        apart from one that is, but never with the record's own level (0). `target` may be left out if there
+        is only one.
 
         Source of the scatter: Baillargeon & Charest 2020.
         """
@@ -86,10 +86,10 @@ class IndividualAttribution:
         return draw_individual_cap(name, self._cells[name])
 
     def plot_distributions(self, target: Hashable | None = None) -> alt.FacetChart:
-        """Draw the CAP of all GT records under each synthesis, the highest average (DCAP) first.
+        """Draw the distribution of CAP over the GT records for each synthesis, the highest mean (DCAP) first.
 
         Each row shows its own average, and GT's average (CAPd) as a line through all rows. Percent of GT
-        records. `target` may be left out where there is one.
+        records. `target` may be left out if there is only one.
 
         Source: Baillargeon & Charest 2020.
         """
@@ -107,7 +107,7 @@ def individual_attribution(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> IndividualAttribution:
-    """Return what each record is exposed to. Nothing is excluded.
+    """Measure the exposure of each record, without exclusions.
 
     Arguments and errors as in `disclosure()`; the tables are read into memory.
 
@@ -138,13 +138,13 @@ def individual_attribution(
         cells = combine_cells(q, target.codes, target.size)
         CAP_GT = share_of_key(cells, q, 0, 0)
         for synthesis in range(1, len(tables.frames)):
-            figures = {"CAP_GT": CAP_GT, **row_of(individual(cells, q, synthesis))}
+            figures = {"CAP_GT": CAP_GT, **to_row(individual(cells, q, synthesis))}
             records[target.name, synthesis] = pd.DataFrame(figures)
-        of_syntheses = {
+        by_synthesis = {
             i: pd.Series(share_of_key(cells, q, i, i), index=frame.index)
             for i, frame in enumerate(tables.frames[1:], start=1)
         }
-        weap[target.name] = pd.concat(of_syntheses, names=["synthesis"])
+        weap[target.name] = pd.concat(by_synthesis, names=["synthesis"])
         frequencies[target.name] = tuple(frequency_tables(q, target.codes, target.size))
     return IndividualAttribution(
         keys=tables.keys,
@@ -159,7 +159,7 @@ Table = Literal["GT", "SD"]
 
 INNER_BINS = 20
 NOT_IN_SD, NEVER, ALWAYS = 0, 1, INNER_BINS + 2
-"""Bins with a meaning of their own; from 2 on, the inner ones are closed on the left."""
+"""Special bins; the bins between `NEVER` and `ALWAYS` are closed on the left."""
 
 BINS = INNER_BINS + 3
 BAND, GAP = 0.06, 0.02
@@ -170,16 +170,16 @@ _NOT_IN_SD = _MIDDLE_OF_0 - 100 * (GAP + BAND)
 _HIGHEST = 100 * (1 + GAP + BAND)
 
 
-def _cap_scale(table: Table) -> alt.Scale:
-    """Under GT no record has a CAP of 0: it counts itself."""
+def _make_cap_scale(table: Table) -> alt.Scale:
+    """Return the scale of CAP, which starts at 0 for GT: a record counts itself, so its CAP is positive."""
     import altair as alt
 
     lowest = 0.0 if table == "GT" else -200 * (GAP + BAND)
     return alt.Scale(domain=[lowest, _HIGHEST], nice=False, zero=False)
 
 
-def _cap_axis(table: Table) -> alt.Axis:
-    """Labelled where the bands are, too."""
+def _make_cap_axis(table: Table) -> alt.Axis:
+    """Return the axis of CAP, with labels for the bands."""
     import altair as alt
 
     lowest = [0.0] if table == "GT" else [_NOT_IN_SD, _MIDDLE_OF_0]
@@ -196,14 +196,14 @@ def _cap_axis(table: Table) -> alt.Axis:
     )
 
 
-def _count_axis(largest: int) -> alt.Axis:
-    """Return an axis that names the largest count only: small panels have no room for more."""
+def _make_count_axis(largest: int) -> alt.Axis:
+    """Return an axis labelled with the largest count only, as small panels have no room for more."""
     import altair as alt
 
     return alt.Axis(title=None, values=[largest], format=",d", grid=False)
 
 
-# Height of a row; half of it where there are many.
+# Height of a row, which is halved if there are many.
 _HEIGHT = 60
 _MANY = 10
 
@@ -214,10 +214,10 @@ def draw_distributions(target: Hashable, tables: Sequence[FrequencyTable]) -> al
     """Return the picture of `IndividualAttribution.plot_distributions()`."""
     import altair as alt  # only a plot needs it
 
-    bins = pd.concat([_bins_of_synthesis(f, i) for i, f in enumerate(tables, start=1)], ignore_index=True)
+    bins = pd.concat([_bin_records(f, i) for i, f in enumerate(tables, start=1)], ignore_index=True)
     rows = bins.drop_duplicates("synthesis").sort_values("average", ascending=False, kind="stable")
     highest = rows.iloc[0]
-    x = alt.X("low:Q", scale=_cap_scale("SD"), axis=_cap_axis("SD"))
+    x = alt.X("low:Q", scale=_make_cap_scale("SD"), axis=_make_cap_axis("SD"))
     share = alt.Y("percent:Q", axis=alt.Axis(title=None, tickCount=2, grid=False, labelExpr=_PERCENT))
     tooltip = ["row:N", "CAP:N", alt.Tooltip("records:Q", format=","), alt.Tooltip("percent:Q", format=".2f")]
     bars = alt.Chart().mark_rect(color=TURQUOISE, opacity=0.6)
@@ -234,7 +234,7 @@ def draw_distributions(target: Hashable, tables: Sequence[FrequencyTable]) -> al
             color=alt.Color(
                 "line:N", title="Average", scale=alt.Scale(domain=lines, range=[TURQUOISE, BLUE])
             ),
-            # The second is dashed and on top, so that of two averages at one place both can be seen.
+            # The second line is dashed and on top, so that both are visible if they coincide.
             strokeDash=alt.StrokeDash(
                 "line:N", title="Average", scale=alt.Scale(domain=lines, range=[[1, 0], [5, 5]])
             ),
@@ -250,11 +250,13 @@ def draw_distributions(target: Hashable, tables: Sequence[FrequencyTable]) -> al
     title = heading(
         f"{best} about {target}: {highest['average']:.1f} % of guesses right on average, "
         f"from GT {highest['GT_average']:.1f} %",
-        "Percent of GT records by their chance of a right guess (CAP).",
+        "Percent of GT records by the chance of a right guess (CAP).",
     )
     height = _HEIGHT if len(rows) <= _MANY else _HEIGHT // 2
     layers = alt.layer(bars, *averages).properties(width=420, height=height)
-    chart: alt.FacetChart = legible(layers.facet(data=bins, row=by_row, spacing=10).properties(title=title))
+    chart: alt.FacetChart = style_legibly(
+        layers.facet(data=bins, row=by_row, spacing=10).properties(title=title)
+    )
     return chart
 
 
@@ -262,32 +264,32 @@ def draw_individual_cap(target: Hashable, tables: Sequence[FrequencyTable]) -> a
     """Return the picture of `IndividualAttribution.plot()`."""
     import altair as alt  # only a plot needs it
 
-    bins, moves = [_joint_bins(f) for f in tables], [_compare_chances(f) for f in tables]
+    bins, comparisons = [_bin_jointly(f) for f in tables], [_compare_chances(f) for f in tables]
     several = len(bins) > 1
     largest = {"place": max(int(panel["records"].max()) for panel in bins)}
     for table in ("GT", "SD"):
         largest[table] = max(int(panel.groupby(table)["records"].sum().max()) for panel in bins)
     panels = [
-        _panel(frame, largest, size=220 if several else 340).properties(
+        _draw_panel(frame, largest, size=220 if several else 340).properties(
             title=alt.Title(f"Synthesis {i}" if several else "", anchor="start", fontSize=12)
         )
         for i, frame in enumerate(bins, start=1)
     ]
-    easier, harder, not_in_SD = map(percent_range, zip(*moves, strict=True))
+    easier, harder, not_in_SD = map(format_percent_range, zip(*comparisons, strict=True))
     title = heading(
         f"{target} is easier to guess from SD than from GT for {easier} of GT records",
-        f"Above the diagonal. Harder for {harder}, the key not in SD for {not_in_SD}.",
-        "Number of GT records by their chance of a right guess (CAP), in percent.",
+        f"Above the diagonal. Harder for {harder}; the key is not in SD for {not_in_SD}.",
+        "Number of GT records by the chance of a right guess (CAP), in percent.",
     )
-    chart: alt.ConcatChart = legible(alt.concat(*panels, columns=3, title=title))
+    chart: alt.ConcatChart = style_legibly(alt.concat(*panels, columns=3, title=title))
     return chart
 
 
-def _panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VConcatChart:
+def _draw_panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VConcatChart:
     import altair as alt
 
-    x = alt.X("GT_from:Q", scale=_cap_scale("GT"), axis=_cap_axis("GT"))
-    y = alt.Y("SD_from:Q", scale=_cap_scale("SD"), axis=_cap_axis("SD"))
+    x = alt.X("GT_from:Q", scale=_make_cap_scale("GT"), axis=_make_cap_axis("GT"))
+    y = alt.Y("SD_from:Q", scale=_make_cap_scale("SD"), axis=_make_cap_axis("SD"))
     records = alt.Tooltip("records:Q", format=",")
     colour = alt.Color(
         "records:Q",
@@ -302,18 +304,22 @@ def _panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VCo
     per_GT = bins.groupby(["GT", "GT_from", "GT_to"], as_index=False)["records"].sum()
     above = alt.Chart(per_GT, width=size, height=size // 6).mark_rect(color=BLUE)
     above = above.encode(
-        x=alt.X("GT_from:Q", scale=_cap_scale("GT"), axis=None),
+        x=alt.X("GT_from:Q", scale=_make_cap_scale("GT"), axis=None),
         x2="GT_to:Q",
-        y=alt.Y("records:Q", axis=_count_axis(largest["GT"]), scale=alt.Scale(domain=[0, largest["GT"]])),
+        y=alt.Y(
+            "records:Q", axis=_make_count_axis(largest["GT"]), scale=alt.Scale(domain=[0, largest["GT"]])
+        ),
         y2=alt.datum(0),
         tooltip=["GT:N", records],
     )
     per_SD = bins.groupby(["SD", "SD_from", "SD_to"], as_index=False)["records"].sum()
     beside = alt.Chart(per_SD, width=size // 6, height=size).mark_rect(color=TURQUOISE)
     beside = beside.encode(
-        y=alt.Y("SD_from:Q", scale=_cap_scale("SD"), axis=None),
+        y=alt.Y("SD_from:Q", scale=_make_cap_scale("SD"), axis=None),
         y2="SD_to:Q",
-        x=alt.X("records:Q", axis=_count_axis(largest["SD"]), scale=alt.Scale(domain=[0, largest["SD"]])),
+        x=alt.X(
+            "records:Q", axis=_make_count_axis(largest["SD"]), scale=alt.Scale(domain=[0, largest["SD"]])
+        ),
         x2=alt.datum(0),
         tooltip=["SD:N", records],
     )
@@ -321,32 +327,32 @@ def _panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> alt.VCo
     return alt.vconcat(above, alt.hconcat(middle, beside, spacing=6), spacing=6)
 
 
-def _joint_bins(f: FrequencyTable) -> pd.DataFrame:
-    """Number of GT records in each pair of bins, of CAP under GT and under SD; pairs that occur."""
-    under_GT, under_SD = _bin_of(f.d, f.d_q), _bin_of(f.s, f.s_q)
+def _bin_jointly(f: FrequencyTable) -> pd.DataFrame:
+    """Count the GT records in each pair of bins of CAP under GT and under SD that occurs."""
+    under_GT, under_SD = _find_bins(f.d, f.d_q), _find_bins(f.s, f.s_q)
     records = np.zeros(BINS**2, dtype=np.int64)
     np.add.at(records, under_GT * BINS + under_SD, f.d)
     pair = np.flatnonzero(records)
     under_GT, under_SD = np.divmod(pair, BINS)
     frame = pd.DataFrame({"records": records[pair]})
     for name, bins in (("GT", under_GT), ("SD", under_SD)):
-        frame[f"{name}_from"], frame[f"{name}_to"] = _place(bins)
-        frame[name] = [_name_of(int(number)) for number in bins]
+        frame[f"{name}_from"], frame[f"{name}_to"] = _place_bins(bins)
+        frame[name] = [_name_bin(int(number)) for number in bins]
     return frame
 
 
-def _bins_of_synthesis(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
-    """Number and percentage of GT records in each bin of CAP under SD, with the averages in percent."""
+def _bin_records(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
+    """Count the GT records in each bin of CAP under SD, with percentages and the averages in percent."""
     records = np.zeros(BINS, dtype=np.int64)
-    np.add.at(records, _bin_of(f.s, f.s_q), f.d)
+    np.add.at(records, _find_bins(f.s, f.s_q), f.d)
     bins = np.arange(BINS)
-    low, high = _place(bins)
+    low, high = _place_bins(bins)
     average = percent_of_quotients(f.s * f.d, f.s_q, f.N_d)
     return pd.DataFrame(
         {
             "synthesis": synthesis,
             "row": f"Synthesis {synthesis}: average {average:.1f} %",
-            "CAP": [_name_of(int(number)) for number in bins],
+            "CAP": [_name_bin(int(number)) for number in bins],
             "low": low,
             "high": high,
             "records": records,
@@ -358,7 +364,7 @@ def _bins_of_synthesis(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
 
 
 def _compare_chances(f: FrequencyTable) -> tuple[float, float, float]:
-    """Return the percent of GT records that are easier, and harder, to guess from SD than from GT."""
+    """Return the percent of GT records easier, and harder, to guess from SD than from GT, and not in SD."""
     from_SD, from_GT = f.s * f.d_q, f.d * f.s_q
     not_in_SD = f.s_q == 0
     harder = (from_SD < from_GT) | not_in_SD
@@ -368,13 +374,13 @@ def _compare_chances(f: FrequencyTable) -> tuple[float, float, float]:
     return easier, harder_records, not_found
 
 
-def _bin_of(count: IntArray, of_key: IntArray) -> IntArray:
-    inner = INNER_BINS * count // np.maximum(of_key, 1) + NEVER + 1
-    return np.select([of_key == 0, count == 0], [NOT_IN_SD, NEVER], inner)
+def _find_bins(counts: IntArray, key_counts: IntArray) -> IntArray:
+    inner = INNER_BINS * counts // np.maximum(key_counts, 1) + NEVER + 1
+    return np.select([key_counts == 0, counts == 0], [NOT_IN_SD, NEVER], inner)
 
 
-def _place(bins: IntArray) -> tuple[Floats, Floats]:
-    """Return where each bin lies on the axis in percent: from, to."""
+def _place_bins(bins: IntArray) -> tuple[Floats, Floats]:
+    """Return the ends of each bin on the axis, in percent."""
     low = (bins - NEVER - 1) / INNER_BINS
     high = low + 1 / INNER_BINS
     below = -GAP - BAND
@@ -384,6 +390,6 @@ def _place(bins: IntArray) -> tuple[Floats, Floats]:
     return 100 * low, 100 * high
 
 
-def _name_of(number: int) -> str:
+def _name_bin(number: int) -> str:
     low = 100 * (number - NEVER - 1) // INNER_BINS
     return NAMES.get(number) or f"{low} to {low + 100 // INNER_BINS}"

@@ -1,8 +1,8 @@
-"""The engine for many key sets: in which q all records have one level, of many targets at once.
+"""Counting for many key sets: the q in which all records have one level, for many targets at once.
 
-Dorig and DiSCO need no more. The levels of a record's targets are fields of one number (a word), so
-two records are compared in all of them by a few operations. A q is left alone as soon as every target is
-known to have two levels there; most q with many records are, after a few of them.
+Dorig and DiSCO need no more. The levels of a record's targets are fields of one number (a word), so a few
+operations compare two records in all targets. A q is skipped as soon as every target is known to have two
+levels there, which happens after a few records in most q with many.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 Words = npt.NDArray[np.uint64]
 
-_CHUNK = 1 << 16  # records at a time: they fit the cache
+_CHUNK = 1 << 16  # records that fit into the cache
 _BITS = 64  # of a word
-_MOST_BYTES = 1 << 31  # bytes that the threads hold together, about
-_BYTES_OF_RECORD, _BYTES_OF_KEY = 4, 56  # bytes that a thread holds
+_MOST_BYTES = 1 << 31  # of all threads together, approximately
+_BYTES_OF_RECORD, _BYTES_OF_KEY = 4, 56  # of a thread
 
 
 @dataclass(frozen=True)
 class Packed:
-    """Some of the targets in words: `words[0]` of GT, `words[i]` of synthesis i, one entry per record.
+    """Some of the targets packed into words: `words[0]` of GT, `words[i]` of synthesis i, one per record.
 
-    `targets` are their positions. Field by field a word holds the level, and above it a binary digit that
-    stays 0: its `guard`. `fill` holds the largest number that fits below each guard.
+    `targets` are their positions. Each field of a word holds a level, and above it a bit that stays 0: its
+    `guard`. `fill` has all bits below the guards set.
     """
 
     targets: tuple[int, ...]
@@ -42,23 +42,23 @@ class Packed:
     fill: int
     words: tuple[Words, ...]
 
-    def guards_of(self, targets: Sequence[int]) -> int:
-        """Return the guards of some targets, those of them that are in these words."""
+    def select_guards(self, targets: Sequence[int]) -> int:
+        """Return the guards of those of the targets that are in these words."""
         return sum(guard for i, guard in zip(self.targets, self.guards, strict=True) if i in targets)
 
     def differ(self, words: Words, others: Words, guards: int) -> Words:
-        """Return the guards of the fields in which two words differ, pair by pair."""
+        """Return the guards of the fields in which the words differ, pair by pair."""
         difference = words ^ others
-        difference += np.uint64(self.fill)  # reaches the guard from a field that is not 0
+        difference += np.uint64(self.fill)  # a field that is not 0 carries into its guard
         difference &= np.uint64(guards)
         return difference
 
 
 @dataclass(frozen=True)
 class KeySetCounts:
-    """Counts of one key set, of each synthesis; GT records by target (0 for a target that is not measured).
+    """Counts of one key set: of its keys by synthesis; of GT records by target (0 if it is not measured).
 
-    Dorig: those whose q has one level in GT (shape: targets). DiSCO: those whose q has one level in SD,
+    Dorig: records whose q has one level in GT (shape: targets). DiSCO: records whose q has one level in SD,
     which is their own (shape: syntheses, targets).
     """
 
@@ -73,7 +73,7 @@ def count_key_sets(
     measured: Sequence[Sequence[int]],
     on_progress: OnProgress = ignore_progress,
 ) -> list[KeySetCounts]:
-    """Count each key set; `measured[i]` are the positions of the targets that are measured with set i."""
+    """Count each key set; `measured[i]` are the positions of the targets to measure with set i."""
     limits = Limits()
     records = [len(table.stored) for table in key_sets[0][0].tables]
     threads = threads_for(sum(records)) if limits.threads is None else limits.threads
@@ -90,15 +90,15 @@ def count_key_sets(
     )
 
 
-def _width(target: CodedColumn) -> int:
+def _count_bits(target: CodedColumn) -> int:
     return (target.size - 1).bit_length() + 1
 
 
 def _group_targets(targets: Sequence[CodedColumn]) -> Iterator[list[int]]:
-    """Targets whose fields fit a word together."""
+    """Group the targets so that the fields of each group fit into a word."""
     group: list[int] = []
     for i, target in enumerate(targets):
-        if group and sum(_width(targets[j]) for j in group) + _width(target) > _BITS:
+        if group and sum(_count_bits(targets[j]) for j in group) + _count_bits(target) > _BITS:
             yield group
             group = []
         group.append(i)
@@ -106,7 +106,7 @@ def _group_targets(targets: Sequence[CodedColumn]) -> Iterator[list[int]]:
 
 
 def _pack(targets: Sequence[CodedColumn], group: Sequence[int], records: Sequence[int]) -> Packed:
-    widths = [_width(targets[i]) for i in group]
+    widths = [_count_bits(targets[i]) for i in group]
     ends = np.cumsum(widths).tolist()
     guards = tuple(1 << (end - 1) for end in ends)
     fill = sum(guard - (1 << (end - width)) for guard, end, width in zip(guards, ends, widths, strict=True))
@@ -139,7 +139,7 @@ def _count_key_set(
     Dorig = np.zeros(targets, dtype=np.int64)
     DiSCO = np.zeros((len(syntheses), targets), dtype=np.int64)
     for packed in words:
-        guards = packed.guards_of(measured)
+        guards = packed.select_guards(measured)
         if not guards:
             continue
         example = packed.words[0][examples[0]]
@@ -171,7 +171,7 @@ def _count_codes(q: IntArray, size: int) -> IntArray:
 
 
 def _find_examples(q: IntArray, size: int) -> IntArray:
-    """Return a record of each q; of a q without records any one of the others."""
+    """Return a record of each q; an arbitrary one for a q without records."""
     example = np.zeros(size, dtype=np.min_scalar_type(len(q)))
     for chunk, index in _iterate_chunks(q):
         example[index] = np.arange(chunk.start, chunk.start + len(index))
@@ -179,13 +179,13 @@ def _find_examples(q: IntArray, size: int) -> IntArray:
 
 
 def _find_several_levels(packed: Packed, q: IntArray, words: Words, example: Words, guards: int) -> Words:
-    """For each q the guards of the targets that have several levels there (shape: that of `example`)."""
+    """Return for each q the guards of the targets that have several levels there (shape as `example`)."""
     several = np.zeros(len(example), dtype=np.uint64)
     for chunk, index in _iterate_chunks(q):
         undecided = np.flatnonzero(several[index] != np.uint64(guards))
         at = index[undecided]
         new = packed.differ(words[chunk][undecided], example[at], guards)
-        while True:  # of several records with one q only one is noted at a time
+        while True:  # each pass updates a q from only one of its records
             known = several[at]
             more = np.flatnonzero(new & ~known)
             if not len(more):
@@ -196,7 +196,7 @@ def _find_several_levels(packed: Packed, q: IntArray, words: Words, example: Wor
 
 
 def _count_agreeing(packed: Packed, q: IntArray, example: Words, single: Words, guards: int) -> list[int]:
-    """Count GT records by target that agree with the example of their q, if SD has a `single` level."""
+    """Count by target the GT records that agree with the example of their q where SD has a `single` level."""
     records = np.zeros(len(packed.targets), dtype=np.int64)
     for chunk, index in _iterate_chunks(q):
         certain = single[index]

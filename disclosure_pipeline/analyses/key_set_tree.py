@@ -1,12 +1,11 @@
-"""Every set of some columns, each made from a smaller one by a further column: records as numbers of their q.
+"""All sets of some columns, each formed from a smaller one by adding a column; records as numbers of their q.
 
-The records of a set can be sorted by its q. Whatever columns are added, the records of such a q then stay
-together, and so do the numbers of their further q: what is counted of some of them at a time stays in the
-processor's cache.
+The records of a set can be sorted by q. Whatever columns are added, the records of each q then stay together,
+and so do the numbers of their new q, so that counting some of them at a time stays in the processor's cache.
 
-Records that can no longer matter are dropped on the way, with all sets that hold the columns so far. A GT
-record that is alone with its q, where SD has no record either, is alone in every larger set: no figure counts
-it but as one that nothing is known of. An SD record whose q no GT record has is looked up by nobody.
+Records that no longer matter are dropped from all larger sets. A GT record that is alone with its q, with no
+SD record either, is alone in every larger set and adds to no figure. An SD record whose q no GT record has is
+never looked up.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from disclosure_pipeline.measures.samples import Sizes
 
 Codes = npt.NDArray[np.integer]
 
-_LARGEST = 1 << 24  # codes that are counted; of more, those that occur are numbered
-_WORTH_DROPPING = 0.8  # dropping pays where no larger share of the records is left
-_SMALL = 1 << 14  # codes that are not worth numbering anew
+_LARGEST = 1 << 24  # the most codes; if there are more, only those that occur are numbered
+_WORTH_DROPPING = 0.8  # records are dropped if at most this share of them is left
+_SMALL = 1 << 14  # codes that are too few to be worth renumbering
 _ENTRIES_AT_A_TIME = 1 << 17  # of a table of counts
 _RECORDS_AT_A_TIME = 1 << 20
 
 
 @dataclass(frozen=True)
 class KeySetColumn:
-    """A column of GT (first) and the syntheses as codes below `size`, one for each record."""
+    """A column of GT (first) and the syntheses as codes below `size`, one per record."""
 
     codes: tuple[Codes, ...]
     size: int
 
-    def of_records(self, records: Sequence[IntArray]) -> KeySetColumn:
-        """Return the codes of some records of each table."""
+    def select(self, records: Sequence[IntArray]) -> KeySetColumn:
+        """Return the column of some records of each table."""
         return KeySetColumn(
             tuple(codes[rows] for codes, rows in zip(self.codes, records, strict=True)), self.size
         )
@@ -49,18 +48,18 @@ class KeySetColumn:
 
 @dataclass(frozen=True)
 class KeyRuns:
-    """Parts of the records, each with key combinations of its own; the last entry of each is the end."""
+    """The starts of parts of the records, which share no key combination; the last entries are the ends."""
 
     q: IntArray
     records: tuple[IntArray, ...]
 
     @classmethod
-    def one(cls, size: int, records: Sequence[int]) -> KeyRuns:
-        """Return all in one part."""
+    def whole(cls, size: int, records: Sequence[int]) -> KeyRuns:
+        """Return a single part with all records."""
         return cls(np.array([0, size]), tuple(np.array([0, number]) for number in records))
 
-    def blocks(self, targets: int) -> Iterator[KeyBlock]:
-        """Return some parts at a time, so that their records and a table (targets, q) stay in the cache."""
+    def iterate_blocks(self, targets: int) -> Iterator[KeyBlock]:
+        """Yield several parts at a time, whose records and table (targets, q) fit into the cache."""
         records = np.add.reduce(self.records)
         filled = self.q * (targets / _ENTRIES_AT_A_TIME) + records / _RECORDS_AT_A_TIME
         block = filled[:-1].astype(np.int64)
@@ -70,14 +69,14 @@ class KeyRuns:
             np.stack((positions[start], positions[end]), axis=1).tolist()
             for positions in (self.q, *self.records)
         ]
-        for q, *of_tables in zip(*bounds, strict=True):
-            if of_tables[0][0] < of_tables[0][1]:
-                yield KeyBlock(slice(*q), tuple(slice(*of_table) for of_table in of_tables))
+        for q, *tables in zip(*bounds, strict=True):
+            if tables[0][0] < tables[0][1]:
+                yield KeyBlock(slice(*q), tuple(slice(*table) for table in tables))
 
 
 @dataclass(frozen=True)
 class KeyBlock:
-    """The key combinations of some parts, and their records in each table; there is a GT record."""
+    """The key combinations of some parts, and their records in each table, of which GT has at least one."""
 
     q: slice
     records: tuple[slice, ...]
@@ -92,10 +91,10 @@ class KeyBlock:
 class KeySet:
     """The records that matter for a set of columns.
 
-    `columns` are the positions of the columns. `q[i]` are the key combinations, numbers below `size`, of the
-    records `rows[i]` of table i, or of all its records where that is None. `counts[i]` are the records of
-    table i with each of them. Every GT record that is not here has its q alone in all tables. `runs` are
-    parts of the records.
+    `columns` are the positions of the columns. `q[i]` are the key combinations (numbers below `size`) of the
+    records `rows[i]` of table i, or of all its records if that is None. `counts[i]` are the numbers of
+    records of table i by key combination. GT records that were dropped have their q alone in all tables.
+    `runs` are parts of the records.
     """
 
     columns: tuple[int, ...]
@@ -107,52 +106,52 @@ class KeySet:
 
     @classmethod
     def empty(cls, records: Sequence[int]) -> KeySet:
-        """No column at all, which all records of all tables have in common."""
+        """Return the set without columns, in which all records have the same q."""
         return cls(
             (),
             tuple(np.zeros(number, dtype=np.int64) for number in records),
             (None,) * len(records),
             tuple(np.array([number]) for number in records),
             1,
-            KeyRuns.one(1, records),
+            KeyRuns.whole(1, records),
         )
 
-    def pick(self, table: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Pick the values of the records that matter from those of all records of a table."""
+    def select(self, table: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Select the values of the records that matter from those of all records of a table."""
         rows = self.rows[table]
         return values if rows is None else values[rows]
 
     def sorted_by_key(self) -> tuple[KeySet, tuple[IntArray, ...]]:
-        """Return the same of the records that matter alone, each q a part; and which records these are."""
+        """Return the set with its records sorted by q, each q being a part, and the rows of these records."""
         small = np.min_scalar_type(self.size)
         order = [np.argsort(q.astype(small), kind="stable") for q in self.q]
         rows = tuple(
             places if rows is None else rows[places] for places, rows in zip(order, self.rows, strict=True)
         )
-        q = tuple(of_table[places] for of_table, places in zip(self.q, order, strict=True))
+        q = tuple(q[places] for q, places in zip(self.q, order, strict=True))
         first = tuple(np.concatenate(([0], np.cumsum(counts))) for counts in self.counts)
         runs = KeyRuns(np.arange(self.size + 1), first)
         return KeySet(self.columns, q, (None,) * len(q), self.counts, self.size, runs), rows
 
     def with_column(self, position: int, column: KeySetColumn) -> KeySet:
-        """Return the set with one column more."""
+        """Return the set with a column added."""
         size = self.size * column.size
         runs = KeyRuns(self.runs.q * column.size, self.runs.records)
         q = []
         for table, codes in enumerate(column.codes):
             joined = self.q[table] * column.size
-            joined += self.pick(table, codes)
+            joined += self.select(table, codes)
             q.append(joined)
         if size > _LARGEST:
             numbers, distinct = pd.factorize(np.concatenate(q))
             q, size = np.split(numbers, np.cumsum([len(table) for table in q])[:-1]), len(distinct)
-            runs = KeyRuns.one(size, [len(table) for table in q])
+            runs = KeyRuns.whole(size, [len(table) for table in q])
         counts = [np.bincount(table, minlength=size) for table in q]
         wider = KeySet((*self.columns, position), tuple(q), self.rows, tuple(counts), size, runs)
         return wider.without_lone_records()
 
     def without_lone_records(self) -> KeySet:
-        """Without the records that cannot matter, where that is worth the work."""
+        """Return the set without records that cannot matter, if dropping them is worth the effort."""
         d_q, *s = self.counts
         in_SD = np.zeros(self.size, dtype=bool)
         for s_q in s:
@@ -176,7 +175,7 @@ class KeySet:
 
 
 def iterate_key_sets(columns: Sequence[KeySetColumn], start: KeySet, up_to: int) -> Iterator[KeySet]:
-    """Return the set itself, and all sets of at most `up_to` columns that add later columns to it."""
+    """Yield the set itself, and all sets of at most `up_to` columns that add later columns to it."""
     yield start
     if len(start.columns) < up_to:
         for position in range(start.columns[-1] + 1, len(columns)):
@@ -184,7 +183,7 @@ def iterate_key_sets(columns: Sequence[KeySetColumn], start: KeySet, up_to: int)
 
 
 def form_key_set(columns: Sequence[KeySetColumn], positions: Sequence[int], records: Sequence[int]) -> KeySet:
-    """One set, column by column."""
+    """Form a set of the columns at these positions."""
     key_set = KeySet.empty(records)
     for position in positions:
         key_set = key_set.with_column(position, columns[position])
@@ -192,14 +191,14 @@ def form_key_set(columns: Sequence[KeySetColumn], positions: Sequence[int], reco
 
 
 MOST_COLUMNS = 32
-"""In a set: twice as many binary digits are kept of each GT record."""
+"""The most columns in a set: twice as many bits are stored for each GT record."""
 
 
 @dataclass
 class ExposedRecords:
-    """For each GT record, of one target and synthesis, the sizes of the sets that expose it.
+    """The sizes of the sets that expose each GT record, for one target and synthesis.
 
-    Binary digit k - 1 stands for k columns; up_to + k - 1 for the same from the other GT records.
+    Bit k - 1 stands for k columns; bit up_to + k - 1 for the same from the other GT records.
     """
 
     up_to: int
@@ -207,37 +206,36 @@ class ExposedRecords:
 
     @classmethod
     def nobody(cls, records: int, up_to: int) -> ExposedRecords:
-        """Nobody is exposed yet."""
+        """Return records that no set exposes."""
         return cls(up_to, np.zeros(records, dtype=np.min_scalar_type((1 << 2 * up_to) - 1)))
 
-    def digits(self, columns: int) -> tuple[int, int]:
-        """Return what stands for so many columns in SD, and in the others."""
+    def bits_of(self, columns: int) -> tuple[int, int]:
+        """Return the bits of sets of this size: by SD, and by the other GT records."""
         return 1 << (columns - 1), 1 << (self.up_to + columns - 1)
 
-    def by_smallest_set(self) -> tuple[list[int], list[int]]:
-        """Return GT records by the size of the smallest set that exposes them: 1, 2, … up_to, none."""
+    def count_by_smallest_set(self) -> tuple[list[int], list[int]]:
+        """Count GT records by the size of the smallest set that exposes them: 1, 2, …, up_to, none."""
         sizes, records = np.unique(self.sizes, return_counts=True)
         by_SD, by_others = [0] * (self.up_to + 1), [0] * (self.up_to + 1)
-        for digits, number in zip(sizes.tolist(), records.tolist(), strict=True):
-            of_SD, of_others = digits & ((1 << self.up_to) - 1), digits >> self.up_to
-            by_SD[_lowest_digit(of_SD, self.up_to)] += number
-            by_others[_lowest_digit(of_others, self.up_to)] += number
+        for bits, number in zip(sizes.tolist(), records.tolist(), strict=True):
+            by_SD[_find_lowest_bit(bits & ((1 << self.up_to) - 1), self.up_to)] += number
+            by_others[_find_lowest_bit(bits >> self.up_to, self.up_to)] += number
         return by_SD, by_others
 
-    def of_records(self, rows: IntArray, records: int) -> ExposedRecords:
-        """Return the same where these are the records `rows` of so many."""
+    def place(self, rows: IntArray, records: int) -> ExposedRecords:
+        """Return the same for all `records` GT records, of which these are `rows`."""
         sizes = np.zeros(records, dtype=self.sizes.dtype)
         sizes[rows] = self.sizes
         return ExposedRecords(self.up_to, sizes)
 
 
-def _lowest_digit(digits: int, none: int) -> int:
-    return (digits & -digits).bit_length() - 1 if digits else none
+def _find_lowest_bit(bits: int, none: int) -> int:
+    return (bits & -bits).bit_length() - 1 if bits else none
 
 
 @dataclass(frozen=True)
 class Synthesis:
-    """One synthesis: its table, and what follows from its size."""
+    """One synthesis: its table number, its size, and what follows from that."""
 
     table: int
     sizes: Sizes
@@ -246,7 +244,7 @@ class Synthesis:
 
 @dataclass(frozen=True)
 class ExposureTarget:
-    """A target: its codes, its place among the columns that sets are made of, how each SD is guessed from."""
+    """A target: its codes, its position among the columns of sets, and the guessing from each synthesis."""
 
     column: KeySetColumn
     position: int | None
@@ -256,7 +254,7 @@ class ExposureTarget:
     def from_column(
         cls, column: KeySetColumn, no_guess: Mask, position: int | None, syntheses: Sequence[Synthesis]
     ) -> ExposureTarget:
-        """`no_guess` marks the levels that nobody guesses."""
+        """Return the target; `no_guess` marks the levels that nobody guesses."""
         counts = [np.bincount(codes, minlength=column.size) for codes in column.codes]
         guessing = [
             Guessing(synthesis.sizes, counts[0], counts[synthesis.table], counts[0], no_guess)
@@ -264,6 +262,6 @@ class ExposureTarget:
         ]
         return cls(column, position, tuple(guessing))
 
-    def of_records(self, records: Sequence[IntArray]) -> ExposureTarget:
-        """Return the same of some records of each table; guesses are of all."""
-        return replace(self, column=self.column.of_records(records))
+    def select(self, records: Sequence[IntArray]) -> ExposureTarget:
+        """Return the target of some records of each table; `guessing` remains that of all."""
+        return replace(self, column=self.column.select(records))

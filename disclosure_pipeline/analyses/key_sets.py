@@ -1,4 +1,4 @@
-"""`disclosure_of_key_sets()`: what each of many sets of keys discloses."""
+"""`disclosure_of_key_sets()`: disclosure by each of many sets of keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
-from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.resemblance import (
     LOW_WHOLE_KEY,
     find_doubts,
@@ -44,11 +44,11 @@ def _check_key_sets(key_sets: Any) -> list[KeySet]:
         )
     sets = [require_names(f"Key set {i}", keys) for i, keys in enumerate(key_sets, start=1)]
     if not sets:
-        raise InputError("key_sets is empty: give at least one set of columns that an intruder may know.")
+        raise InputError("key_sets is empty: give at least one set of columns an intruder may know.")
     seen: dict[frozenset[Any], int] = {}
     for i, keys in enumerate(sets, start=1):
         if not keys:
-            raise InputError(f"Key set {i} is empty: name at least one column that an intruder may know.")
+            raise InputError(f"Key set {i} is empty: name at least one column an intruder may know.")
         first = seen.setdefault(frozenset(keys), i)
         if first != i:
             raise InputError(
@@ -64,26 +64,26 @@ def _check_targets(targets: Any, sets: Sequence[KeySet]) -> tuple[Any, ...]:
         raise InputError("targets is empty: name at least one column, or pass None for all that are shared.")
     for name in names:
         if all(name in keys for keys in sets):
-            raise InputError(f"Target {name!r} is in every key set: whoever knows it learns nothing.")
+            raise InputError(f"Target {name!r} is in every key set: leave it out of at least one.")
     return names
 
 
 def join_names(names: Iterable[Any]) -> str:
-    """Return the names of a key set as text, such as "age, sex"."""
+    """Return the names of a key set as text such as "age, sex"."""
     return ", ".join(map(str, names))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class KeySets:
-    """Disclosure by each of many key sets, in the order in which they were given; percent of GT records.
+    """Disclosure by each of many key sets, in the given order; percent of GT records.
 
-    Every frame has a row per key set and synthesis: index (keys, synthesis), where `keys` are the names of
-    the columns, as in "age, sex"; the names themselves are in `key_sets`.
+    Every frame has a row per key set and synthesis: index (keys, synthesis), where `keys` is text such as
+    "age, sex"; the names themselves are in `key_sets`.
 
-    `identity`: UiO, UiS (percent of SD records), UiOiS, repU. `Dorig`, `DiSCO`: a column per target, NaN
-    where it is one of the keys. `key_overlap`: GT_in_SD, SD_in_GT: percent of GT (SD) records whose
-    combination of all keys occurs in the other table. `warnings`: what makes the figures doubtful, such as
-    tables that are not coded alike.
+    `identity`: UiO, UiS (percent of SD records), UiOiS, repU. `Dorig`, `DiSCO`: a column per target, NaN if
+    it is one of the keys. `key_overlap`: GT_in_SD, SD_in_GT: percent of GT (SD) records whose combination of
+    all keys occurs in the other table. `warnings`: reasons to doubt the figures, such as tables that are not
+    coded alike.
     """
 
     key_sets: tuple[tuple[Any, ...], ...]
@@ -97,10 +97,10 @@ class KeySets:
     warnings: tuple[str, ...]
 
     def summary(self) -> pd.DataFrame:
-        """One row per key set, the largest DiSCO first.
+        """Return one row per key set, the largest DiSCO first.
 
-        UiO; the largest repU over the syntheses; the largest DiSCO over targets and syntheses, the target
-        that it is of, and the Dorig of that target.
+        UiO; the largest repU over the syntheses; the largest DiSCO over targets and syntheses, with its
+        target and that target's Dorig.
         """
         m = len(self.N_s)
         DiSCO = self.DiSCO.to_numpy().reshape(len(self.key_sets), m, -1).max(axis=1)
@@ -122,7 +122,7 @@ class KeySets:
 
     def __str__(self) -> str:
         lines = [f"Warning: {warning}" for warning in self.warnings]
-        return "\n".join([*lines, show_frame(self.summary())])
+        return "\n".join([*lines, format_frame(self.summary())])
 
     __repr__ = __str__
 
@@ -138,24 +138,23 @@ def disclosure_of_key_sets(
     edges: Edges = "pooled",
     progress: bool = False,
 ) -> KeySets:
-    """Return the identity measures, Dorig and DiSCO of `disclosure()` for many sets of keys.
+    """Measure identity disclosure, Dorig and DiSCO for many sets of keys.
 
-    The figures are those of `disclosure()` set by set, without exclusions. What the sets share is done once.
+    The figures are those of `disclosure()` set by set, without exclusions, but faster.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        key_sets: Sets of columns that an intruder may know together, such as
-            `itertools.combinations(columns, 3)`.
-        targets: The column or columns that an intruder wants to learn; each is measured for the sets that
-            it is not in. None for every shared column that is not in all sets.
+        key_sets: Sets of columns an intruder may know together, such as `itertools.combinations(columns, 3)`.
+        targets: The column or columns an intruder wants to learn; each is measured for the sets without it.
+            None for every shared column that is not in all sets.
         groups: As in `disclosure()`.
-        special_values: As there.
-        edges: As there.
-        progress: As there.
+        special_values: As in `disclosure()`.
+        edges: As in `disclosure()`.
+        progress: As in `disclosure()`.
 
     Raises:
-        InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
+        InputError: The tables cannot be compared or contradict the arguments; nothing was computed.
 
     Example:
         >>> import itertools
@@ -188,7 +187,7 @@ def disclosure_of_key_sets(
     for i, keys in enumerate(sets, start=1):
         if all(target in keys for target in target_names):
             raise InputError(
-                f"Key set {i}, {join_names(keys)}, holds every target: there is none to measure."
+                f"Key set {i}, {join_names(keys)}, contains every target: there is none to measure."
             )
     with show_progress() if progress else nullcontext(ignore_progress) as on_progress:
         return _measure(tables, sets, target_names, on_progress)
@@ -243,6 +242,7 @@ def _find_doubts(
     low = sum(not is_shared(shares, LOW_WHOLE_KEY) for shares in overlaps)
     if low:
         doubts.append(
-            f"{low} of {len(overlaps)} whole keys are hardly shared: see key_overlap. Their risks read low."
+            f"{low} of {len(overlaps)} whole keys are hardly shared, so their risks read too low: see "
+            "key_overlap."
         )
     return doubts

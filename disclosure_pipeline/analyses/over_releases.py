@@ -1,4 +1,4 @@
-"""`disclosure_over_releases()`: what a candidate adds to what is out already."""
+"""`disclosure_over_releases()`: what a candidate discloses beyond the tables already published."""
 
 from __future__ import annotations
 
@@ -37,35 +37,33 @@ def disclosure_over_releases(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """Measure what a candidate would disclose beside the tables that are published already.
+    """Measure what a candidate would disclose together with the tables already published.
 
-    All releases of one ground truth together disclose more than any of them alone. No figure of an earlier
-    run is used: everything is counted again from the published tables.
+    All releases of one ground truth together disclose more than any of them alone. Figures of earlier runs
+    are not used: everything is counted again from the published tables.
 
     Args:
-        ground_truth: The confidential records, one a row. All tables are given as in `disclosure()`, and
-            read into memory.
-        synthetic: The candidate: the table to be published, or a sequence of them.
-        keys: The columns that an intruder knows.
+        ground_truth: The confidential table. All tables are given as in `disclosure()` and read into memory.
+        synthetic: The candidate: the table to publish, or a sequence of them.
+        keys: The columns an intruder knows.
         targets: As in `disclosure()`.
-        earlier: The tables that are published: a sequence, which may be empty.
-        groups: As there.
-        special_values: As there.
-        edges: As there; the tables of all releases are pooled.
+        earlier: The published tables: a sequence, which may be empty.
+        groups: As in `disclosure()`.
+        special_values: As in `disclosure()`.
+        edges: As in `disclosure()`; the tables of all releases are pooled.
 
     Returns:
-        Index target; a row for each and one for "(whole key)", which is of identity. Percent of GT records,
-        first of the earlier tables, then with the candidate, and newly. `any`: those that DiSCO counts in at
-        least one table; for the whole key those that are replicated uniques (repU) in at least one. `agreed`:
-        those of whom at least two tables disclose a level, all of them their own; NaN for the whole key.
-        `any_earlier`, `any_with_candidate`, `any_new`; `agreed_earlier`, `agreed_with_candidate`,
-        `agreed_new`. Agreement can end: where the candidate contradicts, agreed_with_candidate is less than
-        agreed_earlier and agreed_new together. `DiSCO_any_others`, `DiSCO_any_beyond` and its `_se`,
-        `DiSCO_any_by_chance`: beside any_with_candidate, as `Disclosure.together` has them; NaN for the whole
-        key.
+        Index target, with a last row "(whole key)" for identity. Percent of GT records: `any_earlier`,
+        `any_with_candidate` and `any_new` are those that DiSCO counts in at least one of the earlier tables,
+        in one of all tables, and only with the candidate; for the whole key, those that are replicated
+        uniques (repU). `agreed_earlier`, `agreed_with_candidate` and `agreed_new` are those to whom at least
+        two tables assign a level, all of them the right one; NaN for the whole key. Where the candidate
+        contradicts earlier tables, agreed_with_candidate is less than agreed_earlier plus agreed_new.
+        `DiSCO_any_others`, `DiSCO_any_beyond` and its `_se`, `DiSCO_any_by_chance`: beside
+        any_with_candidate, as in `Disclosure.together`; NaN for the whole key.
 
     Raises:
-        InputError: As `disclosure()`; `earlier` is no sequence.
+        InputError: As in `disclosure()`; or `earlier` is not a sequence.
 
     Example:
         >>> import pandas as pd
@@ -82,7 +80,7 @@ def disclosure_over_releases(
     Source: this project's own.
     """
     if is_frame(earlier) or isinstance(earlier, str) or not isinstance(earlier, Sequence):
-        raise InputError("earlier must be a sequence of the tables that are published; it may be empty.")
+        raise InputError("earlier must be a sequence of published tables; it may be empty.")
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, str)
     candidates: Any = synthetic if several else [synthetic]
     tables = read_tables(
@@ -102,19 +100,19 @@ def disclosure_over_releases(
         by_earlier = count_disclosing_tables(cells, combinations, earlier_tables)
         by_all = count_disclosing_tables(cells, combinations, all_tables)
         rows.append(
-            _shares("any", by_earlier.any, by_all.any)
-            | _shares("agreed", by_earlier.agreed, by_all.agreed)
+            _measure_shares("any", by_earlier.any, by_all.any)
+            | _measure_shares("agreed", by_earlier.agreed, by_all.agreed)
             | {name: float(together[name].iloc[place]) for name in BESIDE_ANY}
         )
     uniques_earlier = replicated_uniques_together(combinations, earlier_tables)
     uniques_in_all = replicated_uniques_together(combinations, all_tables)
-    rows.append(_shares("any", uniques_earlier, uniques_in_all))
+    rows.append(_measure_shares("any", uniques_earlier, uniques_in_all))
     index = pd.Index([*tables.targets, WHOLE_KEY], name="target", tupleize_cols=False)
     return FiguresFrame(rows, index=index)
 
 
-def _shares(name: str, earlier: Mask, with_candidate: Mask) -> dict[str, float]:
-    """Percent of the GT records that are marked, under three names (masks over all GT records)."""
+def _measure_shares(name: str, earlier: Mask, with_candidate: Mask) -> dict[str, float]:
+    """Return three columns in percent of GT records, from masks over them."""
     records = len(earlier)
     return {
         f"{name}_earlier": percent(earlier.sum(), records),

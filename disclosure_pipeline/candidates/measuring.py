@@ -40,8 +40,8 @@ from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import count_sets_by_unit, read_units
-from disclosure_pipeline.evaluation.prediction import prediction_frame
-from disclosure_pipeline.evaluation.protection import protection_frame
+from disclosure_pipeline.evaluation.prediction import measure_prediction
+from disclosure_pipeline.evaluation.protection import measure_protection
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.gate import Gate
@@ -164,10 +164,10 @@ def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Discl
     ground_truth, *syntheses = opened.frames
     tables = check_tables(ground_truth, syntheses, gate.keys, gate.targets, gate.grouping)
     if gate.measures.methods:
-        result = replace(result, protection=protection_frame(tables, gate.measures.methods))
+        result = replace(result, protection=measure_protection(tables, gate.measures.methods))
     if gate.measures.learner:
         unit = None if gate.unit is None else number_owners(opened.frames, gate.unit)
-        predicted = prediction_frame(tables, gate.measures.learner, gate.tasks, unit)
+        predicted = measure_prediction(tables, gate.measures.learner, gate.tasks, unit)
         result = replace(result, prediction=predicted)
     return result
 

@@ -223,7 +223,7 @@ def _measure_for_page(
     from disclosure_pipeline.counting.opening import open_tables
     from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY, measure
-    from disclosure_pipeline.evaluation.people import describe_whole_doubts
+    from disclosure_pipeline.evaluation.people import describe_people_doubts
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.tables.messages import names_in_all
 
@@ -244,7 +244,7 @@ def _measure_for_page(
             whole_records=WholeRecords(SMALLEST_COUNT, 0, shared, grouping.special_values),
         )
         result = measure(opened, plan, on_progress)
-        return result.with_doubts(describe_whole_doubts(result.guards.to_dict("records")))
+        return result.with_doubts(describe_people_doubts(result.guards.to_dict("records")))
 
 
 def _print_result(result: Disclosure, shown_as: Format | None) -> None:

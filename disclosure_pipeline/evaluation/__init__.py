@@ -1,1 +1,1 @@
-"""Two tables in, figures out: every public function of the library."""
+"""From two tables to figures: the public functions that measure disclosure."""

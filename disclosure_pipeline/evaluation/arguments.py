@@ -1,4 +1,4 @@
-"""Checks of arguments, and the exclusions: levels to leave out by name, as codes for each target."""
+"""Checks of arguments, and exclusions: from named levels to codes for each target."""
 
 from __future__ import annotations
 
@@ -15,33 +15,31 @@ from disclosure_pipeline.tables.messages import describe_argument, listed
 
 
 def require_whole_number(argument: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return the value as a Python integer. InputError unless it is a whole number in its range."""
+    """Return the value as an int. InputError unless it is a whole number between the limits."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not is_whole or value < least or (most is not None and value > most):
-        end = "on" if most is None else f"to {most:,}"
-        raise InputError(
-            f"{argument} must be a whole number from {least} {end}, not {describe_argument(value)}."
-        )
+        limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise InputError(f"{argument} must be a whole number {limits}, not {describe_argument(value)}.")
     return int(value)
 
 
 def require_names(argument: str, names: Any) -> tuple[Any, ...]:
-    """Return the names of columns. InputError unless they are a list of them that names none twice."""
+    """Return the column names as a tuple. InputError unless they are a list of distinct names."""
     if isinstance(names, str):
         raise InputError(f"{argument} must be a list of column names, not {names!r}: write [{names!r}].")
     if holds_values(names) or not isinstance(names, Iterable):
         raise InputError(f"{argument} must be a list of column names, not {describe_argument(names)}.")
-    found = tuple(names)
-    for i, name in enumerate(found):
+    columns = tuple(names)
+    for i, name in enumerate(columns):
         if not isinstance(name, Hashable):
             raise InputError(f"{argument} must hold column names, not {describe_argument(name)}.")
-        if name in found[:i]:
+        if name in columns[:i]:
             raise InputError(f"{argument} names {name!r} more than once.")
-    return found
+    return columns
 
 
 def choose_target(target: Any, targets: Sequence[Any]) -> Any:
-    """Return the target to draw: the only one where none is named. InputError where there is no such one."""
+    """Return the target to draw, by default the only one. InputError if there is none of that name."""
     if target is None and len(targets) == 1:
         return targets[0]
     if target not in targets:
@@ -51,7 +49,7 @@ def choose_target(target: Any, targets: Sequence[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Pair:
-    """A level of a key with a level of a target; a level is its value or its label, None is missing."""
+    """A level of a key with a level of a target. A level is its value or its label; None is missing."""
 
     key: Any
     key_level: Any
@@ -61,11 +59,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Exclusions:
-    """Cells to set to zero once it is known which are disclosive. [R section 5].
+    """Cells set to zero after it was decided which are disclosive [R section 5].
 
     `target_levels`: target -> levels that are not disclosive (synthpop `not.targetlev`).
     `missing_targets`, `missing_keys`: True to exclude missing values of every target (key), or a list of
-    columns. `pairs`: see `Pair`. `count_over`: cells of more than so many records.
+    columns. `count_over`: exclude cells of more records than this.
     """
 
     target_levels: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
@@ -76,7 +74,7 @@ class Exclusions:
 
 
 def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Sequence[Any]) -> None:
-    """Raise InputError where an exclusion names no key or target, or a limit is no whole number from 0 on."""
+    """Raise InputError if an exclusion names a column that is not a key or target, or is malformed."""
     if not isinstance(exclusions, Exclusions):
         raise InputError(
             "exclude must be Exclusions, such as dp.Exclusions(count_over=10), "
@@ -88,8 +86,8 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
         raise InputError("exclude.pairs must be a list of Pair.")
     named = [
         ("exclude.target_levels", exclusions.target_levels, targets, "target"),
-        ("exclude.missing_targets", _named_columns(exclusions.missing_targets), targets, "target"),
-        ("exclude.missing_keys", _named_columns(exclusions.missing_keys), keys, "key"),
+        ("exclude.missing_targets", _list_columns(exclusions.missing_targets), targets, "target"),
+        ("exclude.missing_keys", _list_columns(exclusions.missing_keys), keys, "key"),
         ("exclude.pairs", [pair.key for pair in exclusions.pairs], keys, "key"),
         ("exclude.pairs", [pair.target for pair in exclusions.pairs], targets, "target"),
     ]
@@ -97,30 +95,31 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
         for column in columns:
             if column not in allowed:
                 raise InputError(
-                    f"{argument} names {column!r}, which is no {role}: the {role}s are {list(allowed)!r}."
+                    f"{argument} names {column!r}, which is not a {role}: the {role}s are {list(allowed)!r}."
                 )
     for target, levels in exclusions.target_levels.items():
         if isinstance(levels, str) or not isinstance(levels, Sequence):
             raise InputError(f"exclude.target_levels of {target!r} must be a list of levels.")
     limit = exclusions.count_over
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 0):
-        raise InputError(f"exclude.count_over must be a whole number from 0 on, not {limit!r}.")
+        raise InputError(f"exclude.count_over must be a whole number of at least 0, not {limit!r}.")
 
 
-def _named_columns(missing_of: bool | Sequence[Any]) -> Sequence[Any]:
-    if isinstance(missing_of, bool):
+def _list_columns(setting: bool | Sequence[Any]) -> Sequence[Any]:
+    if isinstance(setting, bool):
         return ()
-    if isinstance(missing_of, str) or not isinstance(missing_of, Iterable):
+    if isinstance(setting, str) or not isinstance(setting, Iterable):
         raise InputError(
-            f"Missing values are excluded for True, False or a list of columns, not for {missing_of!r}."
+            "exclude.missing_targets and exclude.missing_keys must be True, False or a list of columns, "
+            f"not {setting!r}."
         )
-    return missing_of
+    return setting
 
 
 def code_exclusions(
     exclusions: Exclusions, target: CodedColumn, keys: Sequence[CodedColumn]
 ) -> CodedExclusions:
-    """Return the exclusions that concern one target. InputError where a level occurs in no table."""
+    """Return the exclusions of one target as codes. InputError if a level occurs in no table."""
     position = {key.name: k for k, key in enumerate(keys)}
     pairs = [pair for pair in exclusions.pairs if pair.target == target.name]
     return CodedExclusions(
@@ -146,8 +145,8 @@ def code_exclusions(
     )
 
 
-def _excludes_missing(missing_of: bool | Sequence[Any], column: Any) -> bool:
-    return missing_of if isinstance(missing_of, bool) else column in missing_of
+def _excludes_missing(setting: bool | Sequence[Any], column: Any) -> bool:
+    return setting if isinstance(setting, bool) else column in setting
 
 
 def _find_code(column: CodedColumn, level: Any, argument: str) -> int:

@@ -1,7 +1,7 @@
 """The catalogue: one entry for every figure, in reading order, from which all lists of figures are derived.
 
-A figure is a column of a frame. What no entry marks as public is withheld from everything that leaves a gate.
-The words of a formula's figures stand beside the formula.
+A figure is a column of a frame. Figures that no entry marks as public are withheld from everything that
+leaves a gate. The words for a formula's figures are defined beside the formula.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
 from disclosure_pipeline.evaluation.catalogue_entry import (
-    STRICTLY,
+    STRICT_SUFFIX,
     Measure,
     Rounding,
-    bound_all_but_errors,
+    bound_strictly,
     describe_beyond_chance,
+    drop_repeats,
     find_columns,
+    leave_unbounded,
     list_columns,
-    list_once,
-    name_strictly,
-    sample_words,
+    select_words,
 )
 from disclosure_pipeline.evaluation.catalogue_guards import (
     BANDS,
@@ -71,7 +71,7 @@ _AFTER_EXCLUSIONS = {
     name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
 }
 _INDIVIDUAL = words_of_fields(Individual)
-_KEY_SET = sample_words(
+_KEY_SET = select_words(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "unique_hits_beyond_se", "DiSCO", "DiSCO_others"),
     *("DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
@@ -79,7 +79,7 @@ _KEY_SET = sample_words(
 _REMEDIED = ("unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
 _COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
 _COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
-_COPIED_WORDS = sample_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
+_COPIED_WORDS = select_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
 _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 _BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
@@ -104,10 +104,10 @@ _POPULATION = (
         question="found",
         per_target=False,
         unit=" ".join(_OF_KEYS),
-        each={"right_identifications": {"largest": None}}
+        overrides={"right_identifications": {"largest": None}}
         | {name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
-        | {_COPIED_BEYOND: name_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | bound_all_but_errors(_OF_KEYS, "people", f"people_copied_expected{WEIGHTED}"),
+        | {_COPIED_BEYOND: bound_strictly(_COPIED_BEYOND) | {"question": "copied"}}
+        | leave_unbounded(_OF_KEYS, "people", f"people_copied_expected{WEIGHTED}"),
     ),
     describe_beyond_chance(
         _COPIED_BEYOND,
@@ -124,8 +124,8 @@ _POPULATION = (
         role="bound",
         family="population",
         unit=" ".join(_OF_TARGETS),
-        each={name: name_strictly(name) for name in _DIFFERENCES}
-        | bound_all_but_errors(_OF_TARGETS, f"guessed_others{WEIGHTED}"),
+        overrides={name: bound_strictly(name) for name in _DIFFERENCES}
+        | leave_unbounded(_OF_TARGETS, f"guessed_others{WEIGHTED}"),
     ),
     *(
         describe_beyond_chance(
@@ -136,7 +136,7 @@ _POPULATION = (
 )
 
 
-CATALOGUE = list_once(
+CATALOGUE = drop_repeats(
     *list_columns(
         "identity",
         _IDENTITY | _HITS,
@@ -145,9 +145,9 @@ CATALOGUE = list_once(
         per_target=False,
         share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
         unit="unique_hits_beyond_se",
-        each={
+        overrides={
             "repU": {"original": "UiO", "rank": 5},
-            "unique_hits_beyond": name_strictly("unique_hits_beyond", 6),
+            "unique_hits_beyond": bound_strictly("unique_hits_beyond", 6),
         },
     ),
     describe_beyond_chance(
@@ -170,10 +170,10 @@ CATALOGUE = list_once(
         "DiSCO_at_n DiSCO_others DiSCO_beyond",
         records="max_denom",
         unit="mean_denom iS_beyond_se DiSCO_beyond_se",
-        each={
-            "iS_beyond": name_strictly("iS_beyond"),
+        overrides={
+            "iS_beyond": bound_strictly("iS_beyond"),
             "DiSCO": {"original": "Dorig", "rank": 0},
-            "DiSCO_beyond": name_strictly("DiSCO_beyond", 2),
+            "DiSCO_beyond": bound_strictly("DiSCO_beyond", 2),
             "DiSCO_chance": {"family": "chance"},
             "DiSCO_excess": {"family": "chance", "rank": 3},
             "max_denom": {"largest": None},
@@ -197,7 +197,7 @@ CATALOGUE = list_once(
             rank=1,
         )
         for weighted, frame, family, published in _BEYOND_BOTH
-        for strictly in ("", STRICTLY)
+        for strictly in ("", STRICT_SUFFIX)
     ),
     *list_columns(
         "cap",
@@ -209,16 +209,16 @@ CATALOGUE = list_once(
         records="n_predicted_correctly",
         unit="baseCAPd CAP_matched TCAP TCAP_disclosive TCAP_taub DCAP_scaled TCAP_scaled min_DCAP "
         "min_CAP_matched guessed_beyond DCAP_beyond_se guessed_beyond_se",
-        each={
+        overrides={
             "n_predicted_correctly": {"largest": None},
-            "DCAP_beyond": name_strictly("DCAP_beyond"),
+            "DCAP_beyond": bound_strictly("DCAP_beyond"),
             "guessed_beyond": {"role": None},
         },
     ),
     describe_beyond_chance("DCAP_beyond", _OF_CAP["DCAP_beyond"], "cap", family="attribution"),
     *BANDS,
     *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
-    *list_columns("guards", sample_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
+    *list_columns("guards", select_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
     *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
     *list_columns(
         "partial_copies",
@@ -228,7 +228,7 @@ CATALOGUE = list_once(
     *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
     *list_columns(
         "columns_apart",
-        frame_words.with_chance(sample_words(_RENAMED, "looks_renamed")),
+        frame_words.add_chance_words(select_words(_RENAMED, "looks_renamed")),
         unit="looks_renamed looks_renamed_by_chance looks_renamed_beyond_chance",
     ),
     *GUARDS_OF_COPIES,
@@ -244,8 +244,8 @@ CATALOGUE = list_once(
         per_target=False,
         largest=1,
         unit=_BY_UNIT(frame_words.DISTANCES),
-        each={
-            name: {"role": None} if name.endswith("_se") else name_strictly(name)
+        overrides={
+            name: {"role": None} if name.endswith("_se") else bound_strictly(name)
             for name in frame_words.DISTANCES
         },
     ),
@@ -270,7 +270,7 @@ CATALOGUE = list_once(
         PROTECTION_BY_METHOD,
         largest=1,
         unit=_BY_UNIT(PROTECTED),
-        each={name: {"role": "bound"} for name in PROTECTED},
+        overrides={name: {"role": "bound"} for name in PROTECTED},
     ),
     *list_columns(
         "prediction",
@@ -279,7 +279,7 @@ CATALOGUE = list_once(
         unit="accuracy_SD accuracy_GT accuracy_GT_in_sample accuracy_naive gain_over_naive gain_over_GT "
         "gain_over_GT_low gain_over_GT_high RAPID RAPID_GT RAPID_naive mse_SD mse_GT mse_GT_in_sample "
         "mse_naive worse_from_SD worse_from_SD_in_sample",
-        each={
+        overrides={
             **{name: {"task": "classification"} for name in _CLASSIFICATION if name not in _REGRESSION},
             **{
                 name: {"task": "regression", "largest": None if name.startswith("mse_") else 100}
@@ -288,7 +288,7 @@ CATALOGUE = list_once(
             },
         },
     ),
-    *list_columns("copies", _COPIES | _PEOPLE | sample_words(frame_words.EXACT_COPIES, "columns")),
+    *list_columns("copies", _COPIES | _PEOPLE | select_words(frame_words.EXACT_COPIES, "columns")),
     *list_columns(
         "control_identity",
         frame_words.CONTROL_IDENTITY,
@@ -305,7 +305,7 @@ CATALOGUE = list_once(
         question="trusted",
         unit="copy_Dorig copy_DiSCO permuted_DCAP permuted_DCAP_expected half_DiSCO_beyond",
         exact="copy_difference permuted_deviation half_deviation",
-        each={
+        overrides={
             name: {"role": "control"}
             for name in frame_words.CONTROL_ATTRIBUTE
             if not name.startswith(("permuted_DCAP", "half_DiSCO"))
@@ -342,7 +342,7 @@ CATALOGUE = list_once(
         question="copied",
         per_target=False,
         unit=_BY_UNIT(_ATTACKS),
-        each={
+        overrides={
             **{name: {"role": "bound"} for name in _ATTACKS},
             "epsilon_ruled_out": {"role": "bound", "largest": None},
             "epsilon_beyond_claim": {"role": "doubt", "question": "comparable"},
@@ -355,33 +355,33 @@ CATALOGUE = list_once(
         family="identity",
         question="found",
         share="UiO UiS UiOiS repU",
-        each={name: {"name": f"{name}_after_exclusions"} for name in _AFTER_EXCLUSIONS},
+        overrides={name: {"name": f"{name}_after_exclusions"} for name in _AFTER_EXCLUSIONS},
     ),
     *list_columns(
-        "summary", _ATTRIBUTE | frame_words.SUMMARY | sample_words(words_of_fields(Together), "any")
+        "summary", _ATTRIBUTE | frame_words.SUMMARY | select_words(words_of_fields(Together), "any")
     ),
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
     *list_columns("disclosure_protection", PROTECTION_FRAME),
     *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
     *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
-    *list_columns("resemblance", words_of_fields(Resemblance) | sample_words(_RENAMED, "TVD_relabelled")),
+    *list_columns("resemblance", words_of_fields(Resemblance) | select_words(_RENAMED, "TVD_relabelled")),
     *list_columns("exposure", _KEY_SET | frame_words.EXPOSURE),
-    *list_columns("key_sets", _IDENTITY | sample_words(_ATTRIBUTE, "Dorig", "DiSCO")),
+    *list_columns("key_sets", _IDENTITY | select_words(_ATTRIBUTE, "Dorig", "DiSCO")),
     *list_columns(
         "subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"
     ),
     *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
     *list_columns(
         "disclosure_over_releases",
-        frame_words.RELEASES | sample_words(words_of_fields(Together), *BESIDE_ANY),
+        frame_words.RELEASES | select_words(words_of_fields(Together), *BESIDE_ANY),
     ),
     *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
     *list_columns("weap", frame_words.WEAP),
     *list_columns("replicated_uniques", frame_words.REPLICATED),
     *list_columns(
         "compare_remedies",
-        _KEY_SET | sample_words(_COPIES, *_REMEDIED) | frame_words.REMEDIES,
+        _KEY_SET | select_words(_COPIES, *_REMEDIED) | frame_words.REMEDIES,
     ),
     *list_columns("bins", frame_words.BINS),
     *list_columns("power", power.WORDS),
@@ -389,4 +389,4 @@ CATALOGUE = list_once(
 
 
 COLUMNS = find_columns(CATALOGUE)
-"""Frame, or the function that returns it, -> column -> its words."""
+"""Frame (or function that returns it) -> column -> words."""

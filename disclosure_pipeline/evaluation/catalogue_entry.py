@@ -11,17 +11,17 @@ from disclosure_pipeline.measures.words import Words
 
 Role = Literal["bound", "strict", "beyond", "check", "guard", "doubt", "overlap", "control"]
 Rounding = Literal["share", "records", "unit", "exact"]
-# The ending of a measure that is bounded without leave for chance.
-STRICTLY = "_strictly"
+# Ends the name of a measure that is bounded without an allowance for chance.
+STRICT_SUFFIX = "_strictly"
 Question = Literal["copied", "found", "learned", "comparable", "trusted"]
 
 
 @dataclass(frozen=True)
 class GuardBound:
-    """The bound of a figure that every gate bounds.
+    """The bound of a guard, a figure that every gate bounds.
 
-    `description` stands in the schema of a gate's file; a bound without one cannot be changed. A gate may set
-    any bound from `lowest` and below `below`, which every table keeps.
+    `description` appears in the schema of a gate's file; a bound without one cannot be changed. A gate may
+    set any bound from `lowest` up to, not including, `below`, which no table could exceed.
     """
 
     default: float
@@ -32,27 +32,25 @@ class GuardBound:
 
 @dataclass(frozen=True)
 class Measure:
-    """A figure: where it stands, what it means, what bounds it, and how it may be published.
+    """A figure: where it appears, what it means, what bounds it, and how it may be published.
 
-    `name` is that of its clauses; `column` that of the frame's column, empty where several make it up.
-    `words`: title, sentence, finding, unit, denominator, direction and source.
+    `name` is the name of its clauses; `column` its column in `frame`, empty if it combines several.
 
-    `role` is how it is judged, None where it is only shown. A policy may bound a "bound"; a "strict" is the
-    same bound without leave for chance; "beyond" is the smaller of the figures `smaller_of`; a "check" counts
-    flags; every gate has the clauses of a "guard", and of an "overlap", which a waiver cannot let pass. A
-    "doubt" or "control" beyond its bound leaves the candidate undetermined. `question`: whether records are
-    copied, people found, or something learned of them, and whether the tables can be compared and the engine
-    be trusted; it is the section of the page.
+    `role` says how it is judged; None if it is only shown. A policy may bound a "bound"; "strict" is the same
+    without an allowance for chance; "beyond" is the smallest of the figures `smaller_of`; a "check" counts
+    flags. Every gate has the clauses of each "guard" and "overlap", which no waiver can lift. A "doubt" or
+    "control" beyond its bound leaves the candidate undetermined. `question` is the section of the page: are
+    records copied, people found, or targets learned; are the tables comparable and the engine trusted?
 
-    `published` is how it is rounded for the public: as a "share" of all records or as a number of "records",
-    both of them in statements, too; by its "unit" in the public edition of the dossier alone; "exact" of what
-    tells nothing of people. None, as by default, withholds it.
+    `published` says how it is rounded for the public: as a "share" of all records or a number of "records",
+    in statements, too; by its "unit", in the public edition of the dossier only; or "exact", if it reveals
+    nothing about people. None, the default, withholds it.
 
-    `original` is the same risk of GT itself, of which a bound may be a share; `bound` that of a guard;
-    `meaning` says in a word what a broken one means, with the columns whose `by_column` is beyond the bound.
-    `of_confidential`: every further confidential table has it, too. `of_release`: it is one figure of all
-    files of a candidate, and `of_one_file` the name of that which stands for it where there is one file.
-    `rank` is its place among the reasons for a refusal; `shown_with` the guard whose check shows it, too.
+    `original` is the same risk in GT itself, of which a bound may be a share; `bound` is that of a guard.
+    `meaning` says briefly what a broken bound means; the columns whose `by_column` exceeds it are listed.
+    `is_per_confidential_table`: every further confidential table has this figure, too. `is_of_release`: all
+    files of a candidate have one figure together; `single_file_measure` replaces it if there is one file.
+    `rank` orders the reasons for a refusal; `shown_with` is the guard whose check also shows this figure.
     """
 
     name: str
@@ -71,30 +69,27 @@ class Measure:
     bound: GuardBound | None = None
     meaning: str = ""
     by_column: str = ""
-    of_confidential: bool = False
-    of_release: bool = False
-    of_one_file: str = ""
+    is_per_confidential_table: bool = False
+    is_of_release: bool = False
+    single_file_measure: str = ""
     rank: int = 99
     shown_with: str = ""
 
     @property
     def high_is_safe(self) -> bool:
-        """True if a bound on it is `at_least`, as on a measure of protection."""
+        """True if it is bounded from below (`at_least`), as protection is."""
         return self.words.high_is == "safe"
 
     @property
     def can_be_waived(self) -> bool:
-        """True if a waiver may let a broken bound of it pass."""
+        """True if a waiver may lift its bound."""
         return self.role in {"bound", "strict", "beyond", "check"}
 
     @property
     def is_stacked(self) -> bool:
-        """True if all files of a candidate as one table have to keep a bound of it, too."""
+        """True if its bound also applies to all files of a candidate stacked as one table."""
         is_risk = self.role in {"bound", "strict", "beyond", "guard", "doubt"}
-        return is_risk and not self.of_release and self.family not in {"protection", "prediction"}
-
-
-_Each = Mapping[str, Mapping[str, Any]]
+        return is_risk and not self.is_of_release and self.family not in {"protection", "prediction"}
 
 
 def list_columns(
@@ -105,21 +100,25 @@ def list_columns(
     records: str = "",
     unit: str = "",
     exact: str = "",
-    each: _Each | None = None,
+    overrides: Mapping[str, Mapping[str, Any]] | None = None,
     **facts: Any,
 ) -> Iterator[Measure]:
-    """Yield an entry for each column; `share`, `records`, `unit` and `exact` name what is published so."""
+    """Yield an entry for each column.
+
+    `share`, `records`, `unit` and `exact` list the columns that are published in this way, separated by
+    blanks. `facts` are fields of every entry; `overrides` has those of single columns.
+    """
     published = dict.fromkeys(share.split(), "share") | dict.fromkeys(records.split(), "records")
     published |= dict.fromkeys(unit.split(), "unit") | dict.fromkeys(exact.split(), "exact")
     for column, column_words in words.items():
-        own = {
+        fields = {
             "name": column,
             "family": frame,
             "published": published.get(column),
             **facts,
-            **(each or {}).get(column, {}),
+            **(overrides or {}).get(column, {}),
         }
-        yield Measure(words=column_words, frame=frame, column=column, **own)
+        yield Measure(words=column_words, frame=frame, column=column, **fields)
 
 
 def list_guard(
@@ -131,10 +130,10 @@ def list_guard(
     by_chance: Words | None = None,
     **facts: Any,
 ) -> Iterator[Measure]:
-    """Yield the columns of a guard: the figure, what chance gives, and where it is beyond chance."""
+    """Yield the entries of a guard: its figure, the figure by chance, and what is beyond chance."""
     facts = {"role": "guard", "family": "guards", "question": "copied", "per_target": False, **facts}
     for place in (frame, *others):
-        for column, column_words in frame_words.with_chance({name: words}).items():
+        for column, column_words in frame_words.add_chance_words({name: words}).items():
             described = by_chance if by_chance and column.endswith("_by_chance") else column_words
             is_bounded = place == frame and column.endswith("_beyond_chance")
             judged = {"name": name, **facts} if is_bounded else {"name": column, "family": place}
@@ -144,35 +143,35 @@ def list_guard(
 def describe_beyond_chance(
     name: str, words: Words, frame: str, *, published: Rounding = "share", rank: int = 99, **facts: Any
 ) -> Measure:
-    """Return the entry of a `…_beyond` that counts where it is beyond chance, beside that of its column."""
-    described = frame_words.where_beyond_chance(words)
+    """Return the entry of the column `<name>_chance`: the part of a difference that is beyond chance."""
+    described = frame_words.reword_beyond_chance(words)
     return Measure(
         name, described, frame, f"{name}_chance", role="bound", published=published, rank=rank, **facts
     )
 
 
-def name_strictly(column: str, rank: int = 99) -> dict[str, Any]:
-    """Return what an entry says of a difference that is bounded without leave for chance."""
-    return {"name": f"{column}{STRICTLY}", "role": "strict", "rank": rank}
+def bound_strictly(column: str, rank: int = 99) -> dict[str, Any]:
+    """Return the fields of an entry that bounds a difference without an allowance for chance."""
+    return {"name": f"{column}{STRICT_SUFFIX}", "role": "strict", "rank": rank}
 
 
-def bound_all_but_errors(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
-    """Return what entries say of columns that nobody bounds: standard errors, and what is only shown."""
+def leave_unbounded(words: Mapping[str, Words], *shown: str) -> dict[str, dict[str, object]]:
+    """Return the fields of entries that are only shown: standard errors, and the columns `shown`."""
     return {name: {"role": None} for name in words if name.endswith("_se") or name in shown}
 
 
-def sample_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
+def select_words(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     """Return the words of some columns."""
     return {name: words[name] for name in names}
 
 
-def list_once(*entries: Measure) -> tuple[Measure, ...]:
-    """Return the entries without repeats: a guard may be about a figure that its frame has anyway."""
+def drop_repeats(*entries: Measure) -> tuple[Measure, ...]:
+    """Return the entries without repeats: a guard's figure may also be an ordinary column of its frame."""
     return tuple(dict.fromkeys(entries))
 
 
 def find_columns(catalogue: Iterable[Measure]) -> dict[str, dict[str, Words]]:
-    """Return the words of every column, by frame or by the function that returns it."""
+    """Return the words of every column, by frame (or function that returns it) and column."""
     columns: dict[str, dict[str, Words]] = {}
     for entry in catalogue:
         if entry.column:

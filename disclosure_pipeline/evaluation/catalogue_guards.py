@@ -1,17 +1,17 @@
-"""The guards, which every gate bounds whatever its keys are; bands, and several tables together."""
+"""Entries of the guards, which every gate bounds whatever its keys; of bands; and of several releases."""
 
 from __future__ import annotations
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.catalogue_entry import (
-    STRICTLY,
+    STRICT_SUFFIX,
     GuardBound,
     Measure,
-    bound_all_but_errors,
+    bound_strictly,
     describe_beyond_chance,
+    leave_unbounded,
     list_columns,
     list_guard,
-    name_strictly,
 )
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
@@ -30,7 +30,7 @@ from disclosure_pipeline.measures.words import NONE, POINTS, Words, words_of_fie
 
 _BANDS = {
     "within": Words.neutral(
-        "band", "So near to the value, a share of it or an amount, it counts as told.", NONE
+        "band", "A guess this close to the value counts: a share of it, or an amount.", NONE
     ),
     **words_of_fields(Bands),
 }
@@ -50,12 +50,12 @@ GUARDS_OF_COPIES = (
         "guards",
         _COPIED_FRAMES,
         by_chance=_PEOPLE["people_copied_by_chance"],
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=7,
         bound=GuardBound(
             2.5,
-            "Percentage points of the GT records that no other one equals and SD holds, over what a "
-            "fresh table of SD's size holds",
+            "Percentage points of the GT records that are unique in GT and occur in SD, beyond those in a "
+            "fresh table of SD's size",
         ),
     ),
     *list_guard(
@@ -63,13 +63,13 @@ GUARDS_OF_COPIES = (
         _COPIES["unique_copies_beyond"],
         "guards",
         _COPIED_FRAMES,
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=8,
         shown_with="people_copied_beyond",
         bound=GuardBound(
             2.5,
-            "Percentage points of the SD records that equal a GT record which no other one equals, "
-            "over what a fresh sample shows: sees what is copied in a table much smaller than GT",
+            "Percentage points of the SD records that equal a GT record unique in GT, beyond those in a "
+            "fresh sample: notices copies in a table much smaller than GT",
         ),
     ),
     *list_guard(
@@ -77,32 +77,33 @@ GUARDS_OF_COPIES = (
         frame_words.PARTIAL_COPIES,
         "guards",
         ("confidential",),
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=9,
         bound=GuardBound(
             7,
-            "The larger of both, of each person one copy, in all columns but one, in the targets alone, in "
-            "all but numbers, or in a text or date whose levels name people: the largest of these",
+            "The larger of the two figures above, with one copy per person at most, in all columns but one, "
+            "in the targets alone, in all but numbers, or in a text or date that identifies people: the "
+            "largest of these",
         ),
     ),
     *list_guard(
         "group_copied_beyond",
         Words(
             "people found in one group beyond a fresh sample",
-            "This many more people of one group, a level of a category, are found in the synthetic table "
-            "than in equally many fresh records of that group.",
+            "This many more people of one group (a level of a category) are found in the synthetic table "
+            "than in as many fresh records of that group.",
             POINTS,
             finding="in one group, the share of people repeated is {value} higher than in a fresh sample",
             subject="people repeated in one group",
         ),
         "guards",
         ("columns_apart", "confidential"),
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=9,
         shown_with="people_copied_beyond",
         bound=GuardBound(
             10,
-            "people_copied_beyond within a level of a category that has smallest_count people at least: the "
+            "people_copied_beyond within a level of a category that at least smallest_count people have: the "
             "largest of all levels",
         ),
     ),
@@ -111,12 +112,12 @@ GUARDS_OF_COPIES = (
         _NEARNESS["nearer"],
         "guards",
         ("confidential",),
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=10,
         bound=GuardBound(
             70,
-            "Percent of the GT records that are nearer to an SD record than to any other GT record; a fresh "
-            "sample is nearer to 50",
+            "Percent of the GT records that are nearer to an SD record than to any other GT record; 50 for a "
+            "fresh sample",
             lowest=50,
         ),
     ),
@@ -125,13 +126,13 @@ GUARDS_OF_COPIES = (
         _NEARNESS["much_nearer"],
         "guards",
         ("confidential",),
-        of_confidential=True,
+        is_per_confidential_table=True,
         rank=10,
         shown_with="nearer",
         bound=GuardBound(
             20,
-            "Percentage points of the GT records that have an SD record at half the distance of the nearest "
-            "other GT record or less, over those the other way round; a fresh sample shows 0",
+            "Percentage points of the GT records whose nearest SD record is at most half as far as the "
+            "nearest other GT record, minus those the other way round; 0 for a fresh sample",
         ),
     ),
 )
@@ -146,8 +147,8 @@ GUARD_OF_GUESSES = (
         rank=4,
         bound=GuardBound(
             6,
-            "Percentage points of the GT records whose target is guessed from their keys in SD, over "
-            "what is guessed from other people's records; of each target",
+            "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
+            "those guessed from other people's records; of each target",
         ),
     ),
 )
@@ -164,9 +165,9 @@ GUARDS_OF_COMPARABILITY = (
         by_column="looks_renamed_beyond_chance",
         bound=GuardBound(
             0.15,
-            "Share of 1: how far a category may be from GT over what a fresh sample shows, if it is "
-            "near once its levels are matched by their frequencies; and a number or date beside other "
-            "columns, if turning, shifting or scaling brings it near. Beyond, a candidate cannot be judged",
+            "Share of 1: how much farther than a fresh sample a category may be from GT if matching its "
+            "levels by frequency brings it near; or a number or date, beside other columns, if reversing, "
+            "shifting or scaling does. Beyond this, a candidate cannot be judged",
             below=1,
         ),
     ),
@@ -177,19 +178,19 @@ GUARDS_OF_COMPARABILITY = (
         by_chance=_REPEATS["repeats_by_chance"],
         role="doubt",
         question="comparable",
-        meaning="records of the synthetic table stand twice",
+        meaning="records of the synthetic table are repeated",
         bound=GuardBound(
             20,
-            "Percentage points of the SD records that equal another SD record, over what a fresh sample "
-            "shows at most. Beyond, a candidate cannot be judged",
+            "Percentage points of the SD records that equal another SD record, beyond the most that a fresh "
+            "sample shows. Beyond this, a candidate cannot be judged",
         ),
     ),
     *list_guard(
         "missing_beyond",
         Words(
             "missing values beyond those of the confidential table",
-            "This many more of the synthetic records than of the confidential ones have no value in the "
-            "column that lacks most: what is left of a record may be all true, and equals none.",
+            "This many more of the synthetic than of the confidential records have no value in the column "
+            "that differs most: the rest of such a record may be true, and the record still equals none.",
             POINTS,
             finding="the share of records that lack a value is {value} higher than in the confidential table",
         ),
@@ -201,16 +202,16 @@ GUARDS_OF_COMPARABILITY = (
         by_column="missing_beyond_chance",
         bound=GuardBound(
             20,
-            "Percentage points by which more SD records than GT records may lack the value of a "
-            "column. Beyond, a candidate cannot be judged",
+            "Percentage points by which more SD than GT records may lack the value of a column. Beyond this, "
+            "a candidate cannot be judged",
         ),
     ),
     Measure(
         "alike",
         Words(
             "people whom the table does not tell apart",
-            "This many confidential records equal another person's in every column: of these people there is "
-            "nothing to measure, as no copy of theirs can be noticed.",
+            "This many confidential records equal another person's in every column: nothing can be measured "
+            "for these people, because a copy of them cannot be noticed.",
             finding="{value} of the confidential records equal another person's",
         ),
         "guards",
@@ -224,8 +225,8 @@ GUARDS_OF_COMPARABILITY = (
         meaning="nothing to measure here: the table tells no one apart",
         bound=GuardBound(
             97.5,
-            "Percent of the GT records that equal another person's in every column. Beyond, a copy of GT "
-            "would keep the bound of people_copied_beyond, and a candidate cannot be judged",
+            "Percent of the GT records that equal another person's in every column. Beyond this, even a copy "
+            "of GT would be within the bound of people_copied_beyond, so a candidate cannot be judged",
             below=101,
         ),
     ),
@@ -251,12 +252,12 @@ RELEASES = (
         RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_beyond"],
         "over_releases",
         by_chance=RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_by_chance"],
-        of_release=True,
+        is_of_release=True,
         rank=8,
         shown_with="people_copied_beyond",
         bound=GuardBound(
             2.5,
-            "people_copied_beyond of all that the gate has published and the candidate, as one table",
+            "people_copied_beyond of the candidate and all that the gate has published, as one table",
         ),
     ),
     *list_guard(
@@ -264,13 +265,13 @@ RELEASES = (
         RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_beyond"],
         "over_releases",
         by_chance=RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
-        of_release=True,
+        is_of_release=True,
         rank=8,
         shown_with="people_copied_beyond",
         bound=GuardBound(
             1,
-            "Percentage points of the candidate's records that a published table holds, too, over what a "
-            "fresh draw shares with it",
+            "Percentage points of the candidate's records that a published table also holds, beyond those "
+            "that a fresh draw shares with it",
         ),
     ),
     *list_columns(
@@ -283,14 +284,14 @@ RELEASES = (
         "released_targets",
         words_of_fields(Together),
         family="attribute",
-        each={
-            "DiSCO_any_beyond": name_strictly("DiSCO_in_releases_beyond", 3) | {"of_release": True},
+        overrides={
+            "DiSCO_any_beyond": bound_strictly("DiSCO_in_releases_beyond", 3) | {"is_of_release": True},
             "DiSCO_any_beyond_chance": {
                 "name": "DiSCO_in_releases_beyond",
                 "role": "bound",
                 "published": "share",
                 "rank": 3,
-                "of_release": True,
+                "is_of_release": True,
             },
         },
     ),
@@ -299,16 +300,16 @@ RELEASES = (
         words_of_fields(Together),
         family="attribute",
         share="DiSCO_any_beyond",
-        each={
-            "DiSCO_any_beyond": name_strictly("DiSCO_any_beyond", 3)
-            | {"of_release": True, "of_one_file": f"DiSCO_beyond{STRICTLY}"},
+        overrides={
+            "DiSCO_any_beyond": bound_strictly("DiSCO_any_beyond", 3)
+            | {"is_of_release": True, "single_file_measure": f"DiSCO_beyond{STRICT_SUFFIX}"},
             "DiSCO_any_beyond_chance": {
                 "name": "DiSCO_any_beyond",
                 "role": "bound",
                 "published": "share",
                 "rank": 3,
-                "of_release": True,
-                "of_one_file": "DiSCO_beyond",
+                "is_of_release": True,
+                "single_file_measure": "DiSCO_beyond",
             },
         },
     ),
@@ -323,11 +324,11 @@ BANDS = (
         "DiSCO_within_beyond guessed_within guessed_within_others",
         exact="within",
         unit="DiS_within_beyond_se DiSCO_within_beyond_se guessed_within_beyond guessed_within_beyond_se",
-        each={
-            **bound_all_but_errors(_BANDS, "guessed_within_beyond", "within"),
-            "DiS_within_beyond": name_strictly("DiS_within_beyond"),
+        overrides={
+            **leave_unbounded(_BANDS, "guessed_within_beyond", "within"),
+            "DiS_within_beyond": bound_strictly("DiS_within_beyond"),
             "DiSCO_within": {"rank": 0},
-            "DiSCO_within_beyond": name_strictly("DiSCO_within_beyond", 2),
+            "DiSCO_within_beyond": bound_strictly("DiSCO_within_beyond", 2),
         },
     ),
     describe_beyond_chance("DiS_within_beyond", _BANDS["DiS_within_beyond"], "bands", family="bands"),
@@ -344,7 +345,7 @@ BANDS = (
         bound=GuardBound(
             6,
             "Percentage points of the GT records whose amount is guessed to within its band from their keys "
-            "in SD, over what is guessed from other people's records; of each target with a band",
+            "in SD, beyond those guessed from other people's records; of each target with a band",
         ),
     ),
     *list_columns(
@@ -353,8 +354,8 @@ BANDS = (
         role="bound",
         family="population",
         unit=" ".join(_BANDS_WEIGHTED),
-        each={name: name_strictly(name) for name in _BANDS_WEIGHTED if name.endswith(_BEYOND)}
-        | bound_all_but_errors(_BANDS_WEIGHTED),
+        overrides={name: bound_strictly(name) for name in _BANDS_WEIGHTED if name.endswith(_BEYOND)}
+        | leave_unbounded(_BANDS_WEIGHTED),
     ),
     *(
         describe_beyond_chance(name, words, "bands", published="unit", family="population")

@@ -1,4 +1,4 @@
-"""Tables after remedies, measured again."""
+"""`compare_remedies()`: the tables after each remedy, measured again."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import read_tables, share_columns
 from disclosure_pipeline.errors import ComparabilityWarning, InputError
-from disclosure_pipeline.evaluation.copies import copy_figures
+from disclosure_pipeline.evaluation.copies import calculate_copy_figures
 from disclosure_pipeline.evaluation.disclosure import disclosure
-from disclosure_pipeline.evaluation.frames import show_frame
+from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
-from disclosure_pipeline.evaluation.resemblance import resemblance_of_columns, warn_of_doubts
+from disclosure_pipeline.evaluation.resemblance import measure_resemblance, warn_of_doubts
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RemediedTables:
-    """The tables after a remedy: GT as it was recoded to be compared, and the syntheses."""
+    """The tables after a remedy: the syntheses, and GT recoded in the same way."""
 
     remedy: str
     ground_truth: pd.DataFrame
@@ -46,22 +46,21 @@ class RemediedTables:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class RemedyComparison:
-    """The changes that remedies make.
+    """The effects of remedies.
 
-    `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), first as it is.
-    records, records_lost: SD records; cells_changed: their values that were changed. Risk, against GT recoded
-    likewise: repU, DiSCO, DiSCO_others, percent of GT records; unique_copies, percent of SD records;
+    `tables`: after each remedy, in their order. `figures`: index (remedy, target, synthesis), without a
+    remedy first. records, records_lost: SD records; cells_changed: SD values. Risk, against GT recoded in the
+    same way: repU, DiSCO, DiSCO_others, percent of GT records; unique_copies, percent of SD records;
     unique_hits_beyond, DiSCO_beyond, guessed_beyond, unique_copies_beyond, percentage points, each with its
-    standard error. Resemblance to
-    GT as it was: TVD_mean and TVD_largest, shares of 1, and S_pMSE_mean, over all pairs of columns (over the
-    columns where there is one).
+    standard error. Resemblance to the original GT: TVD_mean and TVD_largest, shares of 1, and S_pMSE_mean,
+    over all pairs of columns (over columns if there is only one).
     """
 
     tables: tuple[RemediedTables, ...]
     figures: pd.DataFrame
 
     def __str__(self) -> str:
-        return show_frame(self.figures)
+        return format_frame(self.figures)
 
     __repr__ = __str__
 
@@ -77,28 +76,28 @@ def compare_remedies(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> RemedyComparison:
-    """Apply remedies to a synthetic table, and measure what each does to risk and to resemblance.
+    """Apply remedies to a synthetic table, and measure the effect of each on risk and resemblance.
 
-    Each remedy is applied to the tables as they are; a tuple of remedies is applied one after another.
+    Each remedy is applied to the original tables; the remedies of a tuple are applied in turn.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        keys: The columns that an intruder knows.
-        targets: The column or columns that an intruder wants to learn.
-        remedies: Such as `dp.Remedy.top_code("age", at=90)`, or tuples of several.
+        keys: The columns an intruder knows.
+        targets: The column or columns an intruder wants to learn.
+        remedies: Remedies such as `dp.Remedy.top_code("age", at=90)`, or tuples of them.
         groups: As in `disclosure()`.
-        special_values: As there; no remedy recodes them.
-        edges: As there.
+        special_values: As in `disclosure()`; no remedy recodes them.
+        edges: As in `disclosure()`.
 
     Returns:
         The tables after each remedy, and all figures in one frame: see `RemedyComparison`.
 
     Warns:
-        ComparabilityWarning: As `disclosure()`, of the tables as they are.
+        ComparabilityWarning: As in `disclosure()`, for the original tables.
 
     Raises:
-        InputError: As `disclosure()`; a remedy does not fit the tables, or leaves no record.
+        InputError: As in `disclosure()`; or a remedy does not fit the tables, or leaves no record.
 
     Example:
         >>> import pandas as pd
@@ -119,65 +118,65 @@ def compare_remedies(
     """
     grouping = grouping_of(groups, special_values, edges)
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping)
-    labels = _labels(remedies)
+    labels = _label_remedies(remedies)
     options: dict[str, Any] = {"groups": groups, "special_values": special_values, "edges": edges}
     unchanged = [0] * (len(tables.frames) - 1)
-    figures = {BEFORE: _figures(BEFORE, tables, tables, unchanged, options)}
+    figures = {BEFORE: _measure(BEFORE, tables, tables, unchanged, options)}
     outcomes = []
-    for label, single in zip(labels, remedies, strict=True):
-        after, changed = apply_remedy(single, tables)
+    for label, remedy in zip(labels, remedies, strict=True):
+        after, changed = apply_remedy(remedy, tables)
         outcomes.append(RemediedTables(label, after.frames[0], after.frames[1:]))
-        figures[label] = _figures(label, tables, after, changed, options)
+        figures[label] = _measure(label, tables, after, changed, options)
     return RemedyComparison(tuple(outcomes), pd.concat(figures, names=["remedy"]))
 
 
-def _labels(remedies: Any) -> list[str]:
+def _label_remedies(remedies: Any) -> list[str]:
     if isinstance(remedies, str) or not isinstance(remedies, Sequence) or not remedies:
-        raise InputError("remedies must be a list of remedies, such as dp.Remedy.top_code(…), one at least.")
+        raise InputError("remedies must be a list of at least one remedy, such as dp.Remedy.top_code(…).")
     labels = []
-    for single in remedies:
-        steps = single if isinstance(single, tuple) else (single,)
+    for remedy in remedies:
+        steps = remedy if isinstance(remedy, tuple) else (remedy,)
         for step in steps:
             if not isinstance(step, Remedy):
                 raise InputError(
-                    "remedies must hold remedies, such as dp.Remedy.round_numbers('income', to=100), "
+                    "remedies must contain remedies, such as dp.Remedy.round_numbers('income', to=100), "
                     f"not {describe_argument(step)}."
                 )
         labels.append(", then ".join(map(repr, steps)))
     repeated = [label for i, label in enumerate(labels) if label in labels[:i]]
     if repeated:
-        raise InputError(f"remedies holds {repeated[0]} more than once.")
+        raise InputError(f"remedies contains {repeated[0]} more than once.")
     return labels
 
 
-def _figures(
+def _measure(
     label: str, before: Tables, after: Tables, changed: Sequence[int], options: dict[str, Any]
 ) -> pd.DataFrame:
     GT, *SD = after.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)
         risk = disclosure(GT, SD, list(after.keys), list(after.targets), **options)
-    if label == BEFORE:  # what is doubtful is so before and after
+    if label == BEFORE:  # the doubts are the same after a remedy
         warn_of_doubts(risk.comparability_doubts)
     coded = _code_shared(GT, SD)
-    copied = pd.DataFrame(copy_figures(coded, count_copies(coded)), index=risk.identity.index)
-    alike = resemblance_of_columns(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
+    copied = pd.DataFrame(calculate_copy_figures(coded, count_copies(coded)), index=risk.identity.index)
+    alike = measure_resemblance(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
     distances = (alike.columns if alike.pairs.empty else alike.pairs).groupby("synthesis")
-    apart = [of_synthesis for _, of_synthesis in distances]
+    apart = [frame for _, frame in distances]
     records = [len(frame) for frame in SD]
     lost = [len(frame) - left for frame, left in zip(before.frames[1:], records, strict=True)]
-    of_syntheses = risk.identity[["repU", "unique_hits_beyond", "unique_hits_beyond_se"]].assign(
+    synthesis_figures = risk.identity[["repU", "unique_hits_beyond", "unique_hits_beyond_se"]].assign(
         records=records,
         records_lost=lost,
         cells_changed=changed,
         **{name: copied[name] for name in _COLUMNS if name.startswith("unique_copies")},
-        TVD_mean=[of_synthesis["TVD"].mean() for of_synthesis in apart],
-        TVD_largest=[of_synthesis["TVD"].max() for of_synthesis in apart],
-        S_pMSE_mean=[of_synthesis["S_pMSE"].mean() for of_synthesis in apart],
+        TVD_mean=[frame["TVD"].mean() for frame in apart],
+        TVD_largest=[frame["TVD"].max() for frame in apart],
+        S_pMSE_mean=[frame["S_pMSE"].mean() for frame in apart],
     )
     guesses = risk.cap[["guessed_beyond", "guessed_beyond_se"]]
-    of_targets = risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"]].join(guesses)
-    return of_targets.join(of_syntheses, on="synthesis")[list(_COLUMNS)]
+    figures = risk.attribute[["DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"]].join(guesses)
+    return figures.join(synthesis_figures, on="synthesis")[list(_COLUMNS)]
 
 
 def _code_shared(ground_truth: pd.DataFrame, synthetic: Sequence[pd.DataFrame]) -> list[CodedColumn]:

@@ -1,9 +1,9 @@
-"""Controls: what the engine must find, because it is known beforehand. They give the figures a scale.
+"""Controls: tables whose figures are known in advance, to test the engine and give its figures a scale.
 
-What is known is counted here once more, from the coded columns of samples, by none of the engines. An exact
-copy of GT discloses all that GT itself would. In a synthesis whose target is permuted the keys tell nothing.
-One half of GT is a fresh sample of the same people as the other: it tells what other people's records tell.
-An engine that finds anything else can no longer see a leak, or sees one where none is.
+The known figures are counted here, from samples, by none of the engines. An exact copy of GT discloses all
+that GT itself would. In a synthesis with permuted targets the keys tell nothing. One half of GT is a fresh
+sample for the other half: it tells what other people's records tell. An engine that finds anything else
+misses leaks, or reports some where there are none.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
 SAMPLE = 20_000
-"""Records of each table that are enough to see whether the engine works."""
+"""Records of each table that suffice to test the engine."""
 
-_FEWEST = 4  # records that can be halved so that each half has others
+_FEWEST = 4  # records that can be halved so that each record has others in its half
 
 
 def controls(
@@ -41,18 +41,18 @@ def controls(
     seed: int = 0,
     unit: Any = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the controls of a gate's run, of `frames`: some records of GT (first) and of each synthesis.
+    """Measure the controls of a gate's run on `frames`: samples of GT (first) and of each synthesis.
 
-    `unit`: a column of GT that says whose each record is, where people have several: a half has all of a
-    person's records, or none.
+    `unit`: the GT column that says whose each record is, where people have several. Each half of GT then has
+    all of a person's records, or none.
 
     Returns:
         A frame with index synthesis: copy_UiO, copy_repU, percent of the GT records. And one with index
-        (target, synthesis): copy_Dorig, copy_DiSCO, percent of the GT records; copy_difference, the most that
-        a figure of the copy is off, in percentage points; permuted_DCAP, of SD with the target permuted, and
-        permuted_DCAP_expected; permuted_deviation, how far they are apart (`chance.standard_errors`);
-        half_DiSCO_beyond, of one half of GT against the other, and half_deviation, the same in its standard
-        errors (0 where GT has fewer than four records).
+        (target, synthesis): copy_Dorig, copy_DiSCO, percent of the GT records; copy_difference, the largest
+        error of a figure of the copy, in percentage points; permuted_DCAP, of SD with the target permuted,
+        and permuted_DCAP_expected; permuted_deviation, their difference (`chance.standard_errors`);
+        half_DiSCO_beyond, of one half of GT against the other, and half_deviation, the same in standard
+        errors (0 if GT has fewer than four records).
 
     copy_UiO, copy_Dorig and permuted_DCAP_expected are counted here, the others by the engine.
     """
@@ -60,12 +60,12 @@ def controls(
     ground_truth, *syntheses = frames
     rng, tables = np.random.default_rng(seed), _Controls(keys, targets, grouping, engine)
     of_copy = tables.run([ground_truth, ground_truth.copy()])
-    of_permuted = tables.run([ground_truth, *_permuted(syntheses, targets, rng)])
+    of_permuted = tables.run([ground_truth, *_permute_targets(syntheses, targets, rng)])
     of_halves = _compare_halves(ground_truth, tables, rng, unit)
     identity, rows = {}, {}
     for synthesis in range(1, len(frames)):
         for target in targets:
-            known = _copy_figures(of_copy.cells[target][0])
+            known = _expect_of_copy(of_copy.cells[target][0])
             measured = of_copy.engine_figures(target)
             identity[synthesis] = {"copy_UiO": known["UiO"], "copy_repU": measured["repU"]}
             rows[target, synthesis] = {
@@ -84,7 +84,7 @@ def controls(
 
 @dataclass(frozen=True)
 class _Controls:
-    """The plan by which the tables of a control are measured: that of the gate's run."""
+    """The plan of the gate's run, by which the controls are measured."""
 
     keys: Sequence[Any]
     targets: Sequence[Any]
@@ -92,7 +92,7 @@ class _Controls:
     engine: str
 
     def run(self, frames: Sequence[pd.DataFrame]) -> _Control:
-        """Measure the tables by the engine, and count their cells without it."""
+        """Measure the tables with the engine, and count their cells without it."""
         tables = check_tables(frames[0], frames[1:], list(self.keys), list(self.targets), self.grouping)
         q = combine_columns(tables.code(tables.keys))
         columns = tables.code(tables.targets)
@@ -100,7 +100,7 @@ class _Controls:
         return _Control(self.measure(frames), cells)
 
     def measure(self, frames: Sequence[pd.DataFrame], unit: Any = None) -> Disclosure:
-        """Return the engine's figures."""
+        """Measure the tables with the engine."""
         with open_tables(frames[0], frames[1:], self.engine) as opened:
             plan = plan_measures(opened, self.keys, self.targets, self.grouping, unit=unit, chance=False)
             return measure(opened, plan)
@@ -108,13 +108,13 @@ class _Controls:
 
 @dataclass(frozen=True)
 class _Control:
-    """The engine's figures of some tables, and their cells, counted without it, by target."""
+    """The engine's figures of some tables, and their cells by target, counted without it."""
 
     result: Disclosure
     cells: Mapping[Any, list[FrequencyTable]]
 
     def engine_figures(self, target: Any, synthesis: int = 1) -> dict[str, float]:
-        """Return the engine's figures."""
+        """Return the engine's figures of a target by name."""
         result = self.result
         row = (target, synthesis)
         return {
@@ -124,8 +124,8 @@ class _Control:
         }
 
 
-def _copy_figures(f: FrequencyTable) -> dict[str, float]:
-    """Return what an exact copy of GT must show, from GT's cells."""
+def _expect_of_copy(f: FrequencyTable) -> dict[str, float]:
+    """Return the figures of an exact copy of GT, from GT's cells."""
     unique = percent(f.d[f.d_q == 1].sum(), f.N_d)
     disclosed = percent(f.d[f.d == f.d_q].sum(), f.N_d)
     names_of_unique, names_of_disclosed = ("UiO", "UiS", "UiOiS", "repU"), ("Dorig", "DiS", "DiSCO", "DiSDiO")
@@ -150,11 +150,11 @@ def _compare_permuted(control: _Control, target: Any, synthesis: int) -> dict[st
 def _compare_halves(
     ground_truth: pd.DataFrame, tables: _Controls, rng: np.random.Generator, unit: Any
 ) -> dict[Any, dict[str, float]]:
-    """One half of GT as the synthesis of the other, by target."""
+    """Measure one half of GT as the synthesis of the other, by target."""
     people = len(ground_truth) if unit is None else ground_truth[unit].nunique()
     if people < _FEWEST:
         return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in tables.targets}
-    alike = 1.0  # records that vary together
+    alike = 1.0  # records that are not independent of each other
     if unit is None:
         order = rng.permutation(len(ground_truth))
         first, second = (
@@ -178,16 +178,16 @@ def _compare_halves(
 def halve_units(
     records: pd.DataFrame, unit: Any, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Draw half of the units, and return their records and the rest, in their order."""
+    """Return the records of a random half of the units, and the other records, in their order."""
     owners, known = pd.factorize(records[unit])
     in_first = np.isin(owners, rng.permutation(len(known))[: len(known) // 2])
     return records[in_first], records[~in_first]
 
 
-def _permuted(
+def _permute_targets(
     syntheses: Sequence[pd.DataFrame], targets: Sequence[object], rng: np.random.Generator
 ) -> list[pd.DataFrame]:
-    """Return each target's values permuted over the records, by a permutation of its own."""
+    """Permute the values of each target independently."""
     permuted = []
     for synthetic in syntheses:
         frame = synthetic.copy(deep=False)
@@ -198,6 +198,6 @@ def _permuted(
 
 
 def _permute(values: Any, rng: np.random.Generator) -> Any:
-    if isinstance(values, pd.Categorical):  # permuting small codes is faster than taking them
+    if isinstance(values, pd.Categorical):  # permuting small codes is faster than `take`
         return pd.Categorical.from_codes(rng.permutation(values.codes), dtype=values.dtype)
     return values.take(rng.permutation(len(values)))

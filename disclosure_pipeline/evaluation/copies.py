@@ -1,4 +1,4 @@
-"""`copies()` and `replicated_uniques()`: SD records that equal a GT record, or point at one person."""
+"""`copies()` and `replicated_uniques()`: SD records that equal a GT record, or identify one person."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns, count_record_sets
-from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of, show_frame
+from disclosure_pipeline.evaluation.frames import FiguresFrame, format_frame, to_row
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.copies import (
@@ -52,29 +52,28 @@ def copies(
     unit: Hashable = None,
     events: Events | None = None,
 ) -> pd.DataFrame:
-    """Count SD records that equal a GT record, in all columns and nearly, beside a fresh sample.
+    """Count SD records that copy a GT record, exactly or nearly, and compare with a fresh sample.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        targets: The column or columns that are compared without the others, too.
+        targets: The column or columns to compare without the others as well.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
-        events: A second table of what happened to the people: see `disclosure()`.
+        events: A second table of events of each person: see `disclosure()`.
 
     Returns:
         Index (synthesis, columns), where `columns` is "all columns", "all but …" for each column that all
-        tables have, and "targets alone": near copies are seen where all that was changed is left out. Percent
-        of the SD records: `copies` equal a GT record; `unique_copies` equal a GT record that no other GT
-        record equals. `copies_others`: percent of the GT records that equal another one;
-        `unique_copies_others`: percent of new records of the same population that would equal exactly one GT
-        record (Good-Turing). Percent of the GT records, which no honest records beside copies dilute:
-        `people_copied` equal no other GT record and are in the synthetic table, `people_copied_expected`
-        would be in as large a fresh one. `…_beyond`: the differences, in percentage points; high is a risk;
-        `…_beyond_se`: their standard errors; `people_copied_by_chance`: how far chance takes it. Missing
-        values are equal to each other.
+        tables have, and "targets alone": a near copy is found where the changed column is left out. Percent
+        of SD records: `copies` equal a GT record; `unique_copies` equal a GT record that is unique in GT.
+        `copies_others`: percent of the GT records that equal another one; `unique_copies_others`: percent of
+        new records of the same population that would equal exactly one GT record (Good-Turing). Percent of
+        GT records, which honest records among copies cannot dilute: `people_copied` are unique in GT and
+        occur in SD; `people_copied_expected` would occur in a fresh table of the same size. `…_beyond`: the
+        differences in percentage points, high is a risk; `…_beyond_se`: their standard errors;
+        `people_copied_by_chance`: the largest difference by chance. Missing values equal each other.
 
     Warns:
-        UnitWarning: GT's records repeat, and no unit was given.
+        UnitWarning: Records of GT repeat, and no unit was given.
 
     Raises:
         InputError: No column is in all tables, one has no common kind of value, a target is not in all, or
@@ -100,7 +99,7 @@ def copies(
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
-    wanted = [] if targets is None else _check_targets(targets, names)
+    target_names = [] if targets is None else _check_targets(targets, names)
     per_unit = 1.0
     if unit is None:
         sets: dict[str, Sequence[CopyCounts]] = {ALL_COLUMNS: count_copies(columns)}
@@ -118,35 +117,35 @@ def copies(
                 f"all but {left_out.name}": count([column for column in columns if column is not left_out])
                 for left_out in columns
             }
-    if wanted:
-        of_targets = [columns[names.index(name)] for name in wanted]
-        sets[TARGETS_ALONE] = count_copies(of_targets) if unit is None else count(of_targets)
+    if target_names:
+        target_columns = [columns[names.index(name)] for name in target_names]
+        sets[TARGETS_ALONE] = count_copies(target_columns) if unit is None else count(target_columns)
     rows = {
         (synthesis, label): figures
         for label, set_counts in sets.items()
-        for synthesis, figures in enumerate(copy_figures(columns, set_counts, per_unit), start=1)
+        for synthesis, figures in enumerate(calculate_copy_figures(columns, set_counts, per_unit), start=1)
     }
-    labels = sorted(rows, key=lambda label: label[0])  # by synthesis, and by set in their order
+    labels = sorted(rows, key=lambda label: label[0])  # stable: by synthesis, sets in their order
     index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
     return FiguresFrame([rows[label] for label in labels], index=index)
 
 
 def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     q = combine_keys([column.codes for column in columns], [column.size for column in columns])
-    counted = UnitCombinations.from_records(q.q[0], unit, q.size)
+    combinations = UnitCombinations.from_records(q.q[0], unit, q.size)
     return [
         CopyCounts(
-            int(s[counted.d > 0].sum()),
-            counted.count_repeated(),
-            counted.count_hits(s),
-            counted.count_people(s),
+            int(s[combinations.d > 0].sum()),
+            combinations.count_repeated(),
+            combinations.count_hits(s),
+            combinations.count_people(s),
         )
         for s in q.counts[1:]
     ]
 
 
 def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[CopyCounts]]) -> None:
-    """Warn where more records repeat than by chance: in all columns, and without each in turn."""
+    """Warn if more records repeat than by chance, in all columns or in all but one."""
     N = len(columns[0].tables[0].stored)
     shares = {
         column.name: (column.counts[0] / N)[column.tables[0].codes(slice(0, ENOUGH_RECORDS))]
@@ -157,26 +156,26 @@ def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[Cop
     repeats = _find_most_repeats(zip([columns, *without], alone, strict=False), shares, N)
     if repeats > MANY_REPEATS:
         warnings.warn(
-            f"{repeats:.0f} % of the records of {GROUND_TRUTH}, beyond chance, equal another one in all "
-            "columns but one at most. Where people have several records, give the column that says whose "
-            "each is as unit: else they count as other people's.",
+            f"{repeats:.0f} % of the records of {GROUND_TRUTH}, beyond chance, equal another record in all "
+            "columns or all but one. If people have several records, pass the column that says whose each "
+            "is as unit: otherwise they count as other people's.",
             UnitWarning,
             stacklevel=3,
         )
 
 
 MOST_CELLS = 1_000_000_000
-"""Values that are looked at, at most, to see whether the records of a table repeat: a minute or less."""
+"""The most values compared to find out whether records repeat: a minute or less."""
 
 _FEWEST_SETS = 3
 
 
 def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[float, float]:
-    """Return the percent of GT records that equal another one in all of the columns, and of repeats.
+    """Return the percent of GT records that equal another in all columns, and the percent of repeats.
 
-    These are in all columns, or in all but one: the largest beyond what columns drawn apart show, see
-    `MANY_REPEATS`. Of very large, wide tables only a few columns are left out in turn, those of the most
-    levels: what changes from one record of a person to the next is a time, an amount or the like.
+    Repeats equal another record in all columns or all but one, beyond what independently drawn columns
+    show; see `MANY_REPEATS`. In very large, wide tables only the columns with the most levels are left out
+    in turn: what changes between a person's records is a time, an amount or the like.
     """
     N = int(columns[0].counts[0].sum())
     shares = {
@@ -184,33 +183,35 @@ def find_repeats(opened: OpenedTables, columns: Sequence[CodedColumn]) -> tuple[
         for column in opened.code_records(columns, ENOUGH_RECORDS, 0)
     }
     alone = _count_alone(opened, columns, N)
-    most = [(of_set, number) for of_set, number in alone if len(of_set) >= len(columns) - 1]
-    return percent(N - alone[0][1], N), _find_most_repeats(most, shares, N)
+    nearly_whole = [entry for entry in alone if len(entry[0]) >= len(columns) - 1]
+    return percent(N - alone[0][1], N), _find_most_repeats(nearly_whole, shares, N)
 
 
 def _find_most_repeats(
     alone: Iterable[tuple[Sequence[CodedColumn], int]], shares: Mapping[Any, Floats], records: int
 ) -> float:
-    """Return the largest `repeats_beyond_independence` of some sets of columns."""
+    """Return the largest repeats beyond chance (`repeats_beyond_independence`) of these sets of columns."""
     return max(
-        repeats_beyond_independence(records - number, [shares[column.name] for column in of_set], records)
-        for of_set, number in alone
+        repeats_beyond_independence(records - number, [shares[column.name] for column in column_set], records)
+        for column_set, number in alone
     )
 
 
 def _count_alone(
     opened: OpenedTables, columns: Sequence[CodedColumn], records: int
 ) -> list[tuple[Sequence[CodedColumn], int]]:
-    """Return all columns first, then all but some, each with the number of records that no other equals."""
+    """Return sets of columns, all of them first, each with the number of records that are unique in it."""
     if records * len(columns) ** 2 <= MOST_CELLS:
         _, sets = count_record_sets(opened, [], columns, [])
-        alone = [found[0].people.alone for found in sets.partial.values()]
+        alone = [counts[0].people.alone for counts in sets.partial.values()]
         return [(columns, sets.whole[0].people.alone), *zip(sets.columns.values(), alone, strict=True)]
     by_levels = sorted(columns, key=lambda column: -int((column.counts[0] > 0).sum()))
     left_out = by_levels[: max(_FEWEST_SETS, MOST_CELLS // (records * len(columns)))]
-    chosen = [columns, *([column for column in columns if column is not one] for one in left_out)]
-    counted = opened.count([CountRequest(of_set) for of_set in chosen], ignore_progress)
-    return [(of_set, of.keys[0].people.alone) for of_set, of in zip(chosen, counted, strict=True)]
+    chosen = [columns, *([column for column in columns if column is not other] for other in left_out)]
+    counted = opened.count([CountRequest(column_set) for column_set in chosen], ignore_progress)
+    return [
+        (column_set, counts.keys[0].people.alone) for column_set, counts in zip(chosen, counted, strict=True)
+    ]
 
 
 def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
@@ -220,31 +221,31 @@ def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
         if name not in shared:
             raise InputError(f"Target {name!r} is not in all tables.")
     if not names:
-        raise InputError("targets is empty: name at least one column, or leave it out.")
+        raise InputError("targets is empty: name at least one column, or leave the argument out.")
     return names
 
 
-def copy_figures(
+def calculate_copy_figures(
     columns: Sequence[CodedColumn], counts: Sequence[CopyCounts], records_per_unit: float = 1
 ) -> list[dict[str, float]]:
-    """Return the figures of each synthesis, from its counts."""
+    """Return the figures of each synthesis from its counts."""
     N_d, *N_s = (len(table.stored) for table in columns[0].tables)
     return [
-        row_of(copies_of(of_synthesis, Sizes(N_d, n), records_per_unit))
-        | row_of(
+        to_row(copies_of(copy_counts, Sizes(N_d, n), records_per_unit))
+        | to_row(
             people_copied(
-                of_synthesis.people,
+                copy_counts.people,
                 Sizes(N_d, n),
                 records_per_unit=records_per_unit,
-                triples=of_synthesis.unique.triples,
+                triples=copy_counts.unique.triples,
             )
         )
-        for of_synthesis, n in zip(counts, N_s, strict=True)
+        for copy_counts, n in zip(counts, N_s, strict=True)
     ]
 
 
-def copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) -> pd.DataFrame:
-    """Return the frame of exact copies, from the `copies` in each synthesis of so many `records`."""
+def build_copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) -> pd.DataFrame:
+    """Return the frame `exact_copies` from the number of copies and of all records of each synthesis."""
     return pd.DataFrame(
         [
             {"columns": columns, "copies": number, "percent": percent(number, total)}
@@ -261,9 +262,9 @@ Which = Literal["replicated", "in_original"]
 class ReplicatedUniques:
     """The synthetic records whose key combination is unique in their table.
 
-    `replicated`: those that are unique in GT too; `in_original`: those that occur in GT, unique or not. Each
-    has a mask for every synthesis over its records, in their order. `figures`: index synthesis; n_replicated
-    and n_in_original, numbers of records, and pct_replicated and pct_in_original, percent of the SD records.
+    `replicated`: those that are also unique in GT; `in_original`: those that occur in GT, unique or not. Both
+    have a mask over the records of each synthesis. `figures`: index synthesis; n_replicated and
+    n_in_original, numbers of records; pct_replicated and pct_in_original, percent of the SD records.
     """
 
     keys: tuple[Any, ...]
@@ -273,9 +274,9 @@ class ReplicatedUniques:
     _syntheses: tuple[pd.DataFrame, ...]
 
     def remove(self, which: Which = "replicated") -> tuple[pd.DataFrame, ...]:
-        """Return each synthesis without its records of `which` kind, as pandas' frame with its index.
+        """Return each synthesis without its records of this kind, as a pandas frame with its index.
 
-        For a table of Polars, `table.filter(~uniques.replicated[0])` does the same.
+        For a Polars table, use `table.filter(~uniques.replicated[0])`.
         """
         if which not in {"replicated", "in_original"}:
             raise InputError(f"which must be 'replicated' or 'in_original', not {which!r}.")
@@ -285,7 +286,7 @@ class ReplicatedUniques:
     def __str__(self) -> str:
         return (
             f"Records that are unique in the keys {', '.join(map(str, self.keys))}\n\n"
-            f"{show_frame(self.figures)}"
+            f"{format_frame(self.figures)}"
         )
 
     __repr__ = __str__
@@ -300,7 +301,7 @@ def replicated_uniques(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> ReplicatedUniques:
-    """Find the synthetic records that point at one person.
+    """Find the synthetic records that identify one person.
 
     Arguments and errors as in `disclosure()`; the tables are read into memory.
 

@@ -1,4 +1,4 @@
-"""The plan of what to count in opened tables, and the counts that the measures are made of."""
+"""The plan of what to measure in opened tables, and the counts from which the measures follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.evaluation.resemblance import identifier_warnings, missing_value_doubts
+from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts, identifier_warnings
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.checks import exclude
 from disclosure_pipeline.measures.copies import FoundCopies, WholeRecordCounts, copy_counts
@@ -39,11 +39,11 @@ NO_FLAGS: Thresholds = (math.inf, math.inf)
 
 @dataclass(frozen=True)
 class WholeRecords:
-    """The plan for all columns that the tables share: copies, nearness, relabelling, groups of people.
+    """The plan for figures over all shared columns: copies, nearness, relabelling, groups of people.
 
-    Groups of fewer than `smallest_count` people are not looked at. `seed` draws who is compared with whom.
-    `group_columns`: those by whose levels people are grouped to see who bears most of what is disclosed, with
-    the `special_values` of numbers among them; empty leaves that out.
+    Groups of fewer than `smallest_count` people are not measured. `seed` draws the records compared for
+    nearness. `group_columns` are searched for the most exposed groups of people (`special_values`: codes of
+    the numeric ones that stay ungrouped); empty to leave that out.
     """
 
     smallest_count: int
@@ -54,13 +54,13 @@ class WholeRecords:
 
 @dataclass(frozen=True)
 class MeasuringPlan:
-    """The figures to measure, and the columns to measure them of.
+    """The figures to measure, and the columns to measure.
 
-    `one_way`, `two_way`: when the checks flag a level, or a pair of levels. `certainties`: of an intruder who
-    acts on less than certainty. `unit`: the column of GT that says whose record each is. `weights`: that
-    which says how many people each stands for; or 1 / `sampling_fraction` all of them. `attribution`,
-    `chance`: whether these families are measured. `together`: whether several syntheses are one release, so
-    that what all of them disclose counts. `whole_records` is None where only keys and targets are measured.
+    `one_way`, `two_way`: thresholds of the checks. `certainties`: shares at which an intruder acts. `unit`:
+    the GT column that says whose record each is. `weights`: the GT column that says how many people each
+    stands for; without it, each stands for 1 / `sampling_fraction`. `attribution`, `chance`: whether to
+    measure these families. `together`: whether several syntheses are one release. `whole_records`: None to
+    measure keys and targets only.
     """
 
     keys: tuple[Any, ...]
@@ -80,7 +80,7 @@ class MeasuringPlan:
 
     @property
     def columns(self) -> tuple[Any, ...]:
-        """The columns that are measured: keys, then targets."""
+        """The measured columns: keys, then targets."""
         return (*self.keys, *self.targets)
 
     @property
@@ -91,11 +91,11 @@ class MeasuringPlan:
 
 @dataclass(frozen=True)
 class Counts:
-    """The columns that were counted, grouped; the counts; the number of records of each table (GT first).
+    """The counted columns, grouped; their counts; and the number of records of each table (GT first).
 
-    `missing_value_doubts`: of levels that seem to stand for missing values. `identifier_warnings`: of columns
-    that are in one table alone, or number the records; not looked for where only the keys are counted.
-    `engine_description`, `ledger`: see `OpenedTables`; the ledger also has what was rounding noise.
+    `missing_value_doubts`: warnings of levels that seem to stand for missing values. `identifier_warnings`:
+    warnings of columns that only one table has or that number the records; empty if only keys were counted.
+    `engine_description`, `ledger`: see `OpenedTables`; the ledger includes removed rounding noise.
     """
 
     keys: Sequence[CodedColumn]
@@ -125,15 +125,15 @@ def plan_measures(
     weights: Any = None,
     **options: Any,
 ) -> MeasuringPlan:
-    """Return the plan, once it is sure that it fits the tables' columns. InputError as `disclosure()`.
+    """Return a plan that fits the columns of the tables. InputError as in `disclosure()`.
 
-    `targets` is empty where only the keys are asked for; `options` are further fields of the plan.
+    Empty `targets` measure the keys only; `options` are further fields of the plan.
     """
     if unit is not None:
         require_unit(unit, opened.columns)
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
-    left_out = Exclusions() if exclusions is None else exclusions
-    check_exclusions(left_out, key_names, target_names)
+    exclusions = Exclusions() if exclusions is None else exclusions
+    check_exclusions(exclusions, key_names, target_names)
     if unit is not None and grouping.within:
         raise InputError(
             f"within of {', '.join(map(str, grouping.within))} and a unit cannot be combined: leave-one-out "
@@ -141,13 +141,13 @@ def plan_measures(
         )
     if weights is not None:
         require_weights(weights, opened.columns[0], {*key_names, *target_names}, unit)
-    return MeasuringPlan(key_names, target_names, grouping, left_out, unit=unit, weights=weights, **options)
+    return MeasuringPlan(key_names, target_names, grouping, exclusions, unit=unit, weights=weights, **options)
 
 
-def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> CountRequest:
-    """Return what has to be counted, of `columns` that are not grouped yet.
+def build_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> CountRequest:
+    """Return the request for the counts of a plan, from `columns` that are not grouped yet.
 
-    InputError where an exclusion names a level that does not exist.
+    InputError if an exclusion names a level that does not exist.
     """
     keys = [plan.grouping.apply(columns[name]) for name in plan.keys]
     targets = [plan.grouping.apply(columns[name]) for name in plan.targets]
@@ -167,10 +167,10 @@ def count_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> Co
     )
 
 
-def counts_for(
+def build_counts(
     opened: OpenedTables, request: CountRequest, counts: DisclosureCounts, columns: Sequence[CodedColumn]
 ) -> Counts:
-    """Return the counts beside their columns; `columns` are those that were coded, not grouped."""
+    """Return the counts with their columns; `columns` are all coded columns, not grouped."""
     measured = {column.name for column in request.columns}
     names = table_names(len(columns[0].tables))
     return Counts(
@@ -178,7 +178,7 @@ def counts_for(
         targets=[target.column for target in request.targets],
         counts=counts,
         records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
-        missing_value_doubts=missing_value_doubts(
+        missing_value_doubts=find_missing_value_doubts(
             [column for column in columns if column.name in measured], names
         ),
         identifier_warnings=identifier_warnings(opened, columns) if request.targets else [],
@@ -190,28 +190,29 @@ def counts_for(
 
 
 def require_targets(targets: Any) -> None:
-    """Raise InputError where the targets are an empty list: nothing would be measured."""
+    """Raise InputError if `targets` is an empty list, with which nothing would be measured."""
     if isinstance(targets, Sequence) and not isinstance(targets, str) and not len(targets):
-        raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
+        raise InputError("targets is empty: name at least one column, or pass None for all but the keys.")
 
 
 WITHOUT_NUMBERS = "all but numbers"
-"""Numbers are easily moved, rounded or exchanged together, and a record is found again by the others."""
+"""Numbers are easily shifted, rounded or swapped; the other columns still find the record."""
 
 EVENTS_ALONE, SUMMARIES_ALONE = "the events alone", "the events' summaries alone"
-"""Events tell who somebody is, whatever the record of the person says.
+"""Events identify a person whatever the rest of the record says.
 
-A multiset is another one as soon as one value is changed; most of the summaries are not.
+A multiset differs as soon as one value is changed; most of the summaries do not.
 """
 
 
 @dataclass(frozen=True)
 class RecordSets:
-    """`whole`: the counts of each synthesis by all columns.
+    """Counts of whole records, and of records reduced to a set of columns.
 
-    `columns`: label -> a set of columns; `partial`: label -> the copies of each synthesis by these. `groups`:
-    the columns by whose levels people are counted; `levels`: of each synthesis, column and level.
-    `of_records`: of each synthesis by all columns, whoever they belong to.
+    `whole`: by all columns, for each synthesis. `columns`: label -> a set of columns; `partial`: label -> the
+    copies in each synthesis by that set. `groups`: the columns whose levels are groups of people; `levels`:
+    the counts of people by synthesis, column and level. `by_record`: as `whole`, but always counting
+    records, also where people have several.
     """
 
     whole: Sequence[WholeRecordCounts]
@@ -219,13 +220,13 @@ class RecordSets:
     partial: Mapping[str, Sequence[FoundCopies]]
     groups: Sequence[CodedColumn]
     levels: Sequence[Sequence[Sequence[PeopleCounts]]]
-    of_records: Sequence[PeopleCounts]
+    by_record: Sequence[PeopleCounts]
 
 
 def code_shared_columns(
     opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
 ) -> list[CodedColumn]:
-    """Code the columns that all tables have, in GT's order; they are not grouped. InputError as `code`."""
+    """Code the columns that all tables have, ungrouped, in GT's order. InputError as `code`."""
     return opened.code(names_in_all(opened.columns), grouping, on_progress)
 
 
@@ -236,31 +237,30 @@ def count_record_sets(
     targets: Sequence[Any],
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[list[DisclosureCounts], RecordSets]:
-    """Return what else is requested, and the record sets, in one pass; `columns` are not grouped."""
+    """Return the counts of the requests and of the record sets, in one pass; `columns` are not grouped."""
     sets = _list_sets(columns, targets)
     by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED_KINDS)
-    left_out = len(columns) if len(columns) > 1 else 0  # the first sets lack a column each
-    of_sets = map(CountRequest, list(sets.values())[left_out:])
-    of_records = CountRequest(columns, by_level=by_level, without_each=True)
-    counted = opened.count([*requests, of_records, *of_sets], on_progress)
+    left_out = len(columns) if len(columns) > 1 else 0  # `without_each` counts the sets that lack a column
+    set_requests = map(CountRequest, list(sets.values())[left_out:])
+    whole_request = CountRequest(columns, by_level=by_level, without_each=True)
+    counted = opened.count([*requests, whole_request, *set_requests], on_progress)
     whole, *others = counted[len(requests) :]
-    found = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
+    copies = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
     groups = [columns[k] for k in by_level]
     levels = [
         [
             counts.people(column.counts[0], column.counts[synthesis])
-            for column, counts in zip(groups, of_synthesis, strict=True)
+            for column, counts in zip(groups, counts_by_column, strict=True)
         ]
-        for synthesis, of_synthesis in enumerate(whole.levels, start=1)
+        for synthesis, counts_by_column in enumerate(whole.levels, start=1)
     ]
     people = [keys.people for keys in whole.keys]
-    partial_copies = dict(zip(sets, found, strict=True))
-    records = RecordSets(whole.keys, sets, partial_copies, groups, levels, people)
+    records = RecordSets(whole.keys, sets, dict(zip(sets, copies, strict=True)), groups, levels, people)
     return counted[: len(requests)], _add_single_columns(records, columns)
 
 
 def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
-    """Return all columns but each one; the targets; all but numbers, if there are several; the events."""
+    """Return the sets of columns in which near copies are looked for, by label."""
     sets = {
         f"all but {left_out.name}": [column for column in columns if column is not left_out]
         for left_out in columns
@@ -273,29 +273,29 @@ def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[s
     sets[EVENTS_ALONE] = events
     if MULTISET in [column.name for column in events]:
         sets[SUMMARIES_ALONE] = [column for column in events if column.name != MULTISET]
-    return {label: of_set for label, of_set in sets.items() if of_set}
+    return {label: column_set for label, column_set in sets.items() if column_set}
 
 
-_WRITTEN = {Kind.TEXT, Kind.DATE, Kind.ZONED_DATE}
+_NAMING_KINDS = {Kind.TEXT, Kind.DATE, Kind.ZONED_DATE}
 
 
 def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> RecordSets:
-    """Add the sets of a single column in which somebody has a level of text, or a date, to himself."""
+    """Add each column of text or dates in which some GT record has a level of its own, as a set."""
     alone = {
         f"{column.name} alone": column
         for column in columns
-        if column.kind in _WRITTEN and (column.counts[0][:-1] == 1).any() and len(columns) > 1
+        if column.kind in _NAMING_KINDS and (column.counts[0][:-1] == 1).any() and len(columns) > 1
     }
-    found = {
+    copies = {
         label: [copy_counts(column.counts[0], s).as_found() for s in column.counts[1:]]
         for label, column in alone.items()
     }
     sets = {label: [column] for label, column in alone.items()}
-    return replace(records, columns={**sets, **records.columns}, partial={**found, **records.partial})
+    return replace(records, columns={**sets, **records.columns}, partial={**copies, **records.partial})
 
 
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:
-    """Combine the columns of each record of all tables; of GT only the records of `sample`."""
+    """Combine the columns of each record of all tables; `sample` selects records of GT."""
     codes = [column.codes for column in columns]
     if sample is not None:
         codes = [(codes_of_GT[sample], *others) for codes_of_GT, *others in codes]
@@ -304,29 +304,29 @@ def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = No
 
 @dataclass(frozen=True)
 class RecordCells:
-    """The cells of GT and one synthesis; `position` of each GT record in them."""
+    """The cells of GT and one synthesis, and the `position` of each GT record among them."""
 
     f: FrequencyTable
     position: IntArray
 
     @classmethod
     def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
-        """Place all records of GT and of the synthesis."""
+        """Place all records of GT and of the synthesis in cells."""
         tables = (0, synthesis)
-        t_of = [t[table] for table in tables]
+        t_of_tables = [t[table] for table in tables]
         keys = combine_keys([[q.q[table] for table in tables]], [q.size])
-        [f] = frequency_tables(keys, t_of, levels)
-        return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of[0]))
+        [f] = frequency_tables(keys, t_of_tables, levels)
+        return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of_tables[0]))
 
     def count(self, members: Mask) -> IntArray:
-        """Return the members of a group (shape: all GT records) in each cell."""
+        """Count the members of a group in each cell (`members`: a mask over all GT records)."""
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
 def place_records(
     keys: Sequence[CodedColumn], target: Target, synthesis: int
 ) -> tuple[Keys, RecordCells, DisclosureTables]:
-    """Return the key combinations and cells of GT and a synthesis, and what the exclusions leave of these."""
+    """Return the key combinations and cells of GT and a synthesis, and the cells after exclusions."""
     tables = (0, synthesis)
     q = combine_columns([key.only(tables) for key in keys])
     t = [target.column.codes[table] for table in tables]

@@ -1,4 +1,4 @@
-"""`disclosure()`: two tables in, all measures out, by the one way that command line and gate take, too."""
+"""`disclosure()`, and `measure()`, which library, command line and gate share."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
-from disclosure_pipeline.evaluation.copies import copies_frame
+from disclosure_pipeline.evaluation.copies import build_copies_frame
 from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
     Thresholds,
+    build_counts,
+    build_request,
     code_shared_columns,
     combine_columns,
     count_record_sets,
-    count_request,
-    counts_for,
     plan_measures,
     require_targets,
 )
-from disclosure_pipeline.evaluation.figures import figures, key_overlap
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap
+from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.people import add_first_release, find_whole_doubts
+from disclosure_pipeline.evaluation.people import add_first_release, find_people_doubts
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
     find_weights,
@@ -83,69 +83,69 @@ def disclosure(
     engine: str = "auto",
     progress: bool = False,
 ) -> Disclosure:
-    """Measure what a synthetic table gives away about the records it was made from.
+    """Measure what a synthetic table discloses about the records it was made from.
 
     Args:
-        ground_truth: The confidential records, one a row: a data frame; the path of a file, or another
-            source (`FileSource`, `SqlSource`, `DuckDBSource`); or a table of Ibis.
-        synthetic: The synthetic table, or a sequence of m of them that were made from the same records.
-        keys: The columns that an intruder knows (quasi-identifiers).
-        targets: The column or columns that an intruder wants to learn; None for every shared column that
-            is no key.
-        groups: Numeric column -> number of groups, for keys and targets. By default a number is a level.
-        special_values: Column -> codes (such as -8 for "not applicable") that take no part in the grouping
-            and stay levels of their own.
-        edges: Where groups end. "pooled": quantiles of GT and all syntheses; "ground_truth": quantiles of
-            GT alone, which stay put from release to release; "equal_width"; or column -> explicit edges.
-            The outermost edges are opened, so that every value has a group. Fewer than 3 groups from
-            quantiles: equal width instead. Columns outside a mapping use "pooled".
-        within: Numeric target -> how near to its value counts as told: a share of it (0.02), or from 1 on an
-            amount (100); {"amount": 0.5} says which. `Disclosure.bands` then has DiSCO, DiS and guesses
-            within that band, and the target needs no groups.
+        ground_truth: The confidential table, one record per row: a data frame, the path of a file, another
+            source (`FileSource`, `SqlSource`, `DuckDBSource`), or an Ibis table.
+        synthetic: The synthetic table, or a sequence of m tables made from the same records.
+        keys: The columns an intruder knows (quasi-identifiers).
+        targets: The column or columns an intruder wants to learn; None for every shared column that is not
+            a key.
+        groups: Numeric column -> number of groups, for keys and targets. By default every number is a level.
+        special_values: Column -> codes (such as -8 for "not applicable") that are not grouped but stay levels
+            of their own.
+        edges: How the edges of groups are chosen. "pooled": quantiles of GT and all syntheses;
+            "ground_truth": quantiles of GT alone, which do not change between releases; "equal_width"; or
+            column -> explicit edges. The outermost groups are open, so every value has a group. Where
+            quantiles give fewer than 3 groups, equal widths are used. Columns outside a mapping use "pooled".
+        within: Numeric target -> how close a guess must be to count: a share of the value (0.02), or an
+            amount from 1 up (100); {"amount": 0.5} for smaller amounts. `Disclosure.bands` then has DiSCO,
+            DiS and guesses within that band, and the target needs no groups.
         exclude: Cells to leave out of the measures.
-        one_way: A target level is flagged when it has more DiSCO records than the first number and more
-            than the second in percent of all of them.
-        two_way: A pair of target and key level is flagged when it has DiSCO cells of more records than the
-            first number, and more than the second in percent of the key level's GT records have the target
-            level.
+        one_way: The target level with the most DiSCO records is flagged if it has more of them than the
+            first number, and a higher percentage of all DiSCO records than the second.
+        two_way: A pair of target and key level is flagged if it has DiSCO cells of more records than the
+            first number, and a higher percentage of the key level's GT records than the second have the
+            target level.
         certainty: Shares above 0 and at most 1. `Disclosure.certainty` has DiS and DiSCO of an intruder who
-            acts where at least that share of the SD records of a key combination has one level of the target.
-        holdout: Records of the same population that had no part in making the synthetic table, with the
-            measured columns, given as `ground_truth` is. `Disclosure.holdout` has what SD tells of them,
-            beside what it tells of GT's; every other figure is the same as without it.
-        unit: The column of GT that says whose record each is, where people have several: a patient's stays, a
-            household's members. Other people's records are then those of other units, everywhere, and
-            `Disclosure.units` has household risk. It must not be in the synthetic table, nor lack a value.
-            The codes of all records are held in memory.
-        events: What happened to the people, in a second table beside each one, joined by `unit`, which is in
-            all of them and once for each person: {"ground_truth": …, "synthetic": …, "order": "day",
+            acts where at least that share of the SD records with the same keys agree on a target level.
+        holdout: Records of the same population that were not used to make the synthetic table, with the
+            measured columns; given like `ground_truth`. `Disclosure.holdout` compares what SD discloses
+            about them with what it discloses about GT; no other figure changes.
+        unit: The column of GT that says whose record each is, where people have several: a patient's stays,
+            a household's members. "Other people's records" then always means those of other units, and
+            `Disclosure.units` has household risk. Synthetic tables must not have it, and no value may be
+            missing. The codes of all records are held in memory.
+        events: A second table beside each table, with the events of each person, joined by `unit`, which all
+            tables have (the first ones once per person): {"ground_truth": …, "synthetic": …, "order": "day",
             "summaries": {"ward": ["first", "last", "most_frequent"]}, "multiset": ["ward", "day"],
-            "length": 10}. A person then has the columns `events.count`, `events.ward.first` and so on, and
-            `events.multiset`, which are keys and targets as others are. All but the tables may be left out.
-        weights: The column of GT that says how many people each record stands for, where GT is a survey of a
-            population. `Disclosure.population` and `population_targets` then have the risk for somebody who
-            does not know who took part, and weighted shares of people; `individual` the risk of each record.
+            "length": 10}. Each person then has the columns `events.count`, `events.ward.first` and so on, and
+            `events.multiset`, to be used as keys and targets. Only the two tables are required.
+        weights: The column of GT that says how many people each record stands for, where GT is a survey.
+            `Disclosure.population` and `population_targets` then have the risk from an intruder who does not
+            know who took part, and weighted shares of people; `individual` has the risk of each record.
             No value may be missing, 0 or negative. The codes of all records are held in memory.
         sampling_fraction: Without weights, the share of the population that GT is a sample of.
-        engine: Who counts; every figure is the same. "memory"; "partitioned": files are read in batches, and
-            what does not fit into memory is put aside, encrypted, in the folder for temporary files; the URL
-            of a database for Ibis (extra `ibis`), such as "duckdb://": tables are then the names of its
-            tables, or files that it reads, and are counted there. "auto" chooses between the first two by
-            the tables' size and the memory that is free, and takes tables of Ibis where they are;
-            `Disclosure.engine` tells what was chosen.
-        progress: Whether to show on the standard error stream how far the work is.
+        engine: What counts the records; the figures do not depend on it. "memory"; "partitioned", which reads
+            files in batches and spills what does not fit into memory, encrypted, to the folder for temporary
+            files; or the URL of a database for Ibis (extra `ibis`), such as "duckdb://", which counts tables
+            given as names of its tables or as files that it reads. "auto" chooses between the first two by
+            the size of the tables and the free memory, and leaves Ibis tables in their database;
+            `Disclosure.engine` says what was chosen.
+        progress: Whether to report progress on the standard error stream.
 
     Returns:
-        Frames with a row per synthesis and target; percentages of all GT records unless they say otherwise.
+        Frames with a row per synthesis and target; percentages of all GT records unless stated otherwise.
 
     Warns:
-        ComparabilityWarning: The tables may not be coded alike, so that risks read too low; the ground truth
-            tells no one apart; or a synthetic table holds more people than a fresh one would (the last two
-            of up to 200,000 records in memory): see `comparability_doubts` of the result.
-        HoldoutWarning: The holdout shares records with the ground truth, or it cannot be told.
+        ComparabilityWarning: The tables may not be coded alike, so risks read too low; all GT records look
+            the same; or a synthetic table holds more of GT's people than a fresh sample would (the last two
+            for up to 200,000 records in memory): see `comparability_doubts` of the result.
+        HoldoutWarning: The holdout shares records with the ground truth, or this could not be checked.
 
     Raises:
-        InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
+        InputError: The tables cannot be compared or contradict the arguments; nothing was computed.
 
     Example:
         >>> import pandas as pd
@@ -170,15 +170,15 @@ def disclosure(
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
     grouping = grouping_of(groups, special_values, edges, within)
-    of_one_way, of_two_way = _check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way)
-    certainties = certainties_of(certainty)
+    one_way, two_way = _check_thresholds("one_way", one_way), _check_thresholds("two_way", two_way)
+    certainties = _parse_certainties(certainty)
     require_targets(targets)
     fraction = None if sampling_fraction is None else require_sampling_fraction(sampling_fraction)
     if weights is not None and fraction is not None:
-        raise InputError("weights and sampling_fraction are both given: weights say all that is needed.")
+        raise InputError("weights and sampling_fraction are both given: give only one of them.")
     if events is not None:
         if holdout is not None:
-            raise InputError("holdout and events are both given: a holdout has no events yet.")
+            raise InputError("holdout and events cannot be combined: leave one of them out.")
         ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
@@ -195,14 +195,14 @@ def disclosure(
             unit,
             weights,
             sampling_fraction=fraction,
-            one_way=of_one_way,
-            two_way=of_two_way,
+            one_way=one_way,
+            two_way=two_way,
             certainties=certainties,
             together=True,
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
-        result = result.with_doubts(find_whole_doubts(opened, plan, on_progress))
+        result = result.with_doubts(find_people_doubts(opened, plan, on_progress))
         if plan.is_of_sample:
             result = replace(result, individual=_find_individual_risk(opened, plan))
     warn_of_doubts(result.comparability_doubts)
@@ -217,12 +217,12 @@ def _check_thresholds(name: str, thresholds: Thresholds) -> Thresholds:
         isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0 for number in pair
     )
     if len(pair) != 2 or not numbers:  # noqa: PLR2004 (a pair)
-        raise InputError(f"{name} must be two numbers from 0 on (records, percent), not {thresholds!r}.")
+        raise InputError(f"{name} must be two numbers, 0 or more (records, percent), not {thresholds!r}.")
     return (pair[0], pair[1])
 
 
-def certainties_of(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
-    """Return the shares as they are written: 0.9 is nine tenths. InputError where one is no share."""
+def _parse_certainties(shares: Sequence[float | Fraction]) -> tuple[Fraction, ...]:
+    """Return exact fractions: 0.9 is nine tenths. InputError unless all are distinct shares."""
     if isinstance(shares, (str, bytes)) or not isinstance(shares, Iterable):
         raise InputError(f"certainty must be a sequence of shares, such as (0.9, 1), not {shares!r}.")
     fractions = []
@@ -244,7 +244,7 @@ def measure(
     on_progress: OnProgress = ignore_progress,
     holdout: PreparedHoldout | None = None,
 ) -> Disclosure:
-    """Measure what is planned of each synthesis, and of several `together` all stacked as one table, too."""
+    """Measure each synthesis as planned and, if several are one release (`together`), all of them stacked."""
     if plan.weights is not None:
         [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
         refuse_weights(column)
@@ -257,9 +257,11 @@ def measure(
     result, counts = _measure_tables(opened, replace(plan, together=several), widen, on_progress)
     if several:
         whole_records = plan.whole_records and replace(plan.whole_records, group_columns=())
-        of_all = replace(plan, together=False, whole_records=whole_records)
         stacked, _ = _measure_tables(
-            opened.stack_syntheses(), of_all, lambda *names: widen(*names).stack_syntheses(), on_progress
+            opened.stack_syntheses(),
+            replace(plan, together=False, whole_records=whole_records),
+            lambda *names: widen(*names).stack_syntheses(),
+            on_progress,
         )
         result = replace(result, stacked=stacked)
     if plan.whole_records is not None:
@@ -270,12 +272,12 @@ def measure(
 def measure_key_overlap(
     opened: OpenedTables, keys: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
 ) -> pd.DataFrame:
-    """Return the frame `key_overlap` alone, for tables of which nothing else can be measured."""
+    """Return only the frame `key_overlap`, for tables that cannot be measured otherwise."""
     plan = plan_measures(opened, keys, (), grouping)
     coded = opened.code(plan.columns, grouping, on_progress)
-    request = count_request(plan, {column.name: column for column in coded})
+    request = build_request(plan, {column.name: column for column in coded})
     [counted] = opened.count([request], on_progress)
-    return key_overlap(counts_for(opened, request, counted, coded))
+    return build_key_overlap(build_counts(opened, request, counted, coded))
 
 
 def _measure_tables(
@@ -284,20 +286,20 @@ def _measure_tables(
     widen: Callable[..., OpenedTables],
     on_progress: OnProgress,
 ) -> tuple[Disclosure, Counts]:
-    """Measure tables in one pass over their records; `widen` opens them with columns of GT alone."""
+    """Measure tables in one pass over their records; `widen` adds columns that only GT has."""
     whole, units, weighted = plan.whole_records, None, None
     if whole is None:
         coded = opened.code(plan.columns, plan.grouping, on_progress)
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     columns = {column.name: column for column in coded}
-    request = count_request(plan, columns)
+    request = build_request(plan, columns)
     if whole is None:
         [counted] = opened.count([request], on_progress)
     else:
         [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
-    counts = counts_for(opened, request, counted, coded)
-    result = figures(counts, plan)
+    counts = build_counts(opened, request, counted, coded)
+    result = build_disclosure(counts, plan)
     if plan.unit is not None:
         units = read_units(widen(plan.unit), plan, on_progress, list(columns))
         result = measure_by_units(result, units, plan)
@@ -330,12 +332,12 @@ def _measure_tables(
     syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
     result = replace(
         result,
-        # Guesses are a guard's, so they are there whether the family that they stand with is on or not.
+        # A guard bounds guesses, so they are measured even where the family of `cap` is not.
         guessed=bound_guesses(result.cap[_GUESSED], counts.targets, sizes),
         cap=result.cap if plan.attribution else result.cap.head(0),
         doubts=pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)}),
         warning_counts=pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses),
-        exact_copies=copies_frame(len(columns), copied, result.N_s),
+        exact_copies=build_copies_frame(len(columns), copied, result.N_s),
         groups=_count_groups(grouped),
         subgroups=groups,
         guards=guards.guards,
@@ -348,9 +350,9 @@ def _measure_tables(
 
 
 def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
-    """Return the risk of each GT record, whoever has a synthetic table; empty unless frames are in memory.
+    """Return the risk of each GT record; empty unless frames are in memory.
 
-    A value per person: of no gate, and in nothing that is kept.
+    It has a value per person, so no gate measures it and nothing stores it.
     """
     if opened.frames is None:
         return pd.DataFrame()
@@ -364,11 +366,11 @@ def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataF
     q = combine_columns(keys)
     weight = find_weights(coded, plan, len(q.q[0]))
     people_q = PlacedWeights.add_up(weight, q.q[0], q.size).people
-    return pd.DataFrame(row_of(record_risk(q.q[0], q.counts[0], people_q)), index=opened.frames[0].index)
+    return pd.DataFrame(to_row(record_risk(q.q[0], q.counts[0], people_q)), index=opened.frames[0].index)
 
 
 def _count_groups(columns: Sequence[CodedColumn]) -> pd.DataFrame:
-    """Return the levels of every grouped column and the records in each: column, level, GT, SD."""
+    """Return the number of records in each group of every grouped column: column, level, GT, SD."""
     rows = [
         {
             "column": column.name,

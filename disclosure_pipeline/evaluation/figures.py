@@ -1,4 +1,4 @@
-"""The measures as frames, from what was counted."""
+"""From counts to the frames of all measures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import TABLES, TargetCounts, mark_unguessable
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
-from disclosure_pipeline.evaluation.frames import frame_of, list_of, names_of, row_of
-from disclosure_pipeline.evaluation.resemblance import compare_column, whole_key_doubts, whole_key_overlap
+from disclosure_pipeline.evaluation.frames import (
+    build_frame,
+    build_unindexed_frame,
+    list_figures,
+    to_row,
+)
+from disclosure_pipeline.evaluation.resemblance import (
+    compare_column,
+    find_whole_key_doubts,
+    whole_key_overlap,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
 from disclosure_pipeline.measures.band_counts import Band
@@ -32,15 +41,15 @@ from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
-def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
-    """Return the frames of all measures that are switched on; the baselines are always there."""
+def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
+    """Return the frames of all measures in the plan; baselines are always included."""
     rows = _Rows.empty()
-    _compare(rows, counts)
+    _add_overlaps(rows, counts)
     N_d, *N_s = counts.records
     for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
         sizes = Sizes(N_d, N_s[synthesis - 1])
-        rows.identity[(synthesis,)] = row_of(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
-        rows.identity[(synthesis,)] |= row_of(unique_hits(key_counts.unique_hits, sizes))
+        rows.identity[(synthesis,)] = to_row(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
+        rows.identity[(synthesis,)] |= to_row(unique_hits(key_counts.unique_hits, sizes))
     targets = zip(
         counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
     )
@@ -49,12 +58,12 @@ def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
             index = (target.name, synthesis)
             N = (N_d, N_s[synthesis - 1])
             totals, cells = target_counts.totals, target_counts.cells
-            rows.attribute[index] = row_of(attribute(totals, *N))
+            rows.attribute[index] = to_row(attribute(totals, *N))
             by_guess = cap_measures(totals, cells, target.counts[0], *N) if plan.attribution else None
-            rows.cap[index] = row_of(by_guess) if by_guess else {}
+            rows.cap[index] = to_row(by_guess) if by_guess else {}
             if plan.chance:
                 by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
-                rows.attribute[index] |= row_of(by_chance)
+                rows.attribute[index] |= to_row(by_chance)
             _add_baselines(rows, index, target_counts, target)
             uniques = counts.counts.keys[synthesis - 1].uniques
             _add_exclusions(rows, index, target_counts, uniques, N)
@@ -64,13 +73,13 @@ def figures(counts: Counts, plan: MeasuringPlan) -> Disclosure:
                 rows.bands[index] = {"within": str(plan.grouping.within[target.name])} | rows.bands[index]
             for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
                 place = (target.name, synthesis, float(share))
-                rows.certainty[place] = row_of(certainty(claims, N_d))
-    return _result(rows, counts)
+                rows.certainty[place] = to_row(certainty(claims, N_d))
+    return _build_result(rows, counts)
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of the result's frames, by their index; the flags in order, of the two-way check by column."""
+    """The rows of the frames by index; flags of the one-way check by row, of the two-way check by column."""
 
     identity: dict[tuple[Any, ...], dict[str, Any]]
     attribute: dict[tuple[Any, ...], dict[str, Any]]
@@ -88,26 +97,26 @@ class _Rows:
 
     @classmethod
     def empty(cls) -> _Rows:
-        flags: dict[str, list[Any]] = {name: [] for name in _flag_columns(TwoWay)}
+        flags: dict[str, list[Any]] = {name: [] for name in _list_flag_columns(TwoWay)}
         return cls({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
 
 
-def _flag_columns(flag: type) -> list[str]:
-    return ["target", "synthesis", *names_of(flag)]
+def _list_flag_columns(flag: type) -> list[str]:
+    return ["target", "synthesis", *list_figures(flag)]
 
 
-def key_overlap(counts: Counts) -> pd.DataFrame:
-    """Return the frame `key_overlap` alone: nothing else need have been counted than the keys."""
+def build_key_overlap(counts: Counts) -> pd.DataFrame:
+    """Return the frame `key_overlap`, for which only the keys need to be counted."""
     rows = _Rows.empty()
-    _compare(rows, counts)
-    return _overlap_frame(rows)
+    _add_overlaps(rows, counts)
+    return _build_overlap_frame(rows)
 
 
-def _overlap_frame(rows: _Rows) -> pd.DataFrame:
-    return frame_of(rows.key_overlap, ["key", "synthesis"], names_of(Overlap))
+def _build_overlap_frame(rows: _Rows) -> pd.DataFrame:
+    return build_frame(rows.key_overlap, ["key", "synthesis"], list_figures(Overlap))
 
 
-def _compare(rows: _Rows, counts: Counts) -> None:
+def _add_overlaps(rows: _Rows, counts: Counts) -> None:
     N_d, *N_s = counts.records
     for key in counts.keys:
         shares, column_doubts = compare_column(key, counts.names)
@@ -116,7 +125,7 @@ def _compare(rows: _Rows, counts: Counts) -> None:
     shared = [key_counts.shared for key_counts in counts.counts.keys]
     whole_key = whole_key_overlap(shared, N_d, N_s)
     rows.key_overlap.update(whole_key)
-    rows.doubts.extend(whole_key_doubts(whole_key, counts.names))
+    rows.doubts.extend(find_whole_key_doubts(whole_key, counts.names))
     for target in counts.targets:
         shares, column_doubts = compare_column(target, counts.names)
         rows.target_overlap.update(shares)
@@ -127,7 +136,7 @@ def _add_baselines(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn
 ) -> None:
     GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
-    figures_by_name = row_of(
+    figures_by_name = to_row(
         baselines(
             target_counts.baselines,
             target_counts.totals,
@@ -156,18 +165,18 @@ def _add_bands(
     sizes = Sizes(int(GT_t.sum()), int(SD_t.sum()))
     left_t = excluded.original_t.by_position(target.size) if excluded else GT_t
     with_others = count_found_by_others(target_counts.baselines.by_d_q, sizes)
-    rows.bands[index] = row_of(bands(target_counts.bands, band, sizes, GT_t, SD_t, left_t, with_others))
+    rows.bands[index] = to_row(bands(target_counts.bands, band, sizes, GT_t, SD_t, left_t, with_others))
     for share, claims in zip(certainties, target_counts.bands.certainty, strict=True):
-        rows.band_certainty[index[0], index[1], float(share)] = row_of(band_certainty(claims, sizes.N_d))
+        rows.band_certainty[index[0], index[1], float(share)] = to_row(band_certainty(claims, sizes.N_d))
 
 
 def _add_exclusions(
     rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, uniques: Uniques, N: tuple[int, int]
 ) -> None:
-    """Add to the rows what the exclusions take out and leave; `uniques` are those of all records."""
+    """Add the records that exclusions take out and leave; `uniques` are those of all records."""
     excluded = target_counts.excluded
     left = excluded.uniques if excluded else uniques
-    rows.identity_after_exclusions[index] = row_of(identity(left, *N))
+    rows.identity_after_exclusions[index] = to_row(identity(left, *N))
     taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
     for table, records in zip(TABLES, taken_out, strict=True):
         remaining = getattr(target_counts.totals.records, table)
@@ -190,7 +199,7 @@ def _add_flags(
     )
     row = {"target": index[0], "synthesis": index[1]}
     for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, plan.one_way):
-        rows.one_way.append(row | row_of(level_flag) | {"level": target.label(level_flag.level)})
+        rows.one_way.append(row | to_row(level_flag) | {"level": target.label(level_flag.level)})
     if not target_counts.has_large_cells:
         return
     flags = two_way(target_counts.large_pairs, pairs_of_key, target.size, plan.two_way[1])
@@ -208,13 +217,17 @@ def _add_flags(
         column.extend(flags[name])
 
 
-def _result(rows: _Rows, counts: Counts) -> Disclosure:
+def _build_result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
-    attribute_frame = frame_of(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
-    by_all, identity_by_all = _together(counts, attribute_frame["DiSCO_others"])
-    cap_frame = frame_of(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame)
-    attribute_frame, cap_frame = bound_differences(attribute_frame, cap_frame, len(counts.targets))
-    identity_frame = frame_of(rows.identity, ["synthesis"], [*names_of(Identity), *names_of(UniqueHits)])
+    attribute_frame = build_frame(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
+    by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"])
+    cap_frame = build_frame(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame)
+    attribute_frame, cap_frame = add_differences_beyond_chance(
+        attribute_frame, cap_frame, len(counts.targets)
+    )
+    identity_frame = build_frame(
+        rows.identity, ["synthesis"], [*list_figures(Identity), *list_figures(UniqueHits)]
+    )
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
         targets=tuple(target.name for target in counts.targets),
@@ -223,17 +236,21 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
         identity=add_beyond_chance(identity_frame, "unique_hits_beyond"),
         attribute=attribute_frame,
         cap=cap_frame,
-        identity_after_exclusions=frame_of(
-            rows.identity_after_exclusions, per_target, names_of(Identity), attribute_frame
+        identity_after_exclusions=build_frame(
+            rows.identity_after_exclusions, per_target, list_figures(Identity), attribute_frame
         ),
-        one_way=list_of({name: [flag[name] for flag in rows.one_way] for name in _flag_columns(OneWay)}),
-        two_way=list_of(rows.two_way),
-        certainty=frame_of(rows.certainty, [*per_target, "certainty"], names_of(Certainty)),
-        bands=_bound_bands(frame_of(rows.bands, per_target, ["within", *names_of(Bands)])),
-        band_certainty=frame_of(rows.band_certainty, [*per_target, "certainty"], names_of(BandCertainty)),
-        excluded=frame_of(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
-        key_overlap=_overlap_frame(rows),
-        target_overlap=frame_of(rows.target_overlap, per_target, names_of(Overlap), attribute_frame),
+        one_way=build_unindexed_frame(
+            {name: [flag[name] for flag in rows.one_way] for name in _list_flag_columns(OneWay)}
+        ),
+        two_way=build_unindexed_frame(rows.two_way),
+        certainty=build_frame(rows.certainty, [*per_target, "certainty"], list_figures(Certainty)),
+        bands=_bound_bands(build_frame(rows.bands, per_target, ["within", *list_figures(Bands)])),
+        band_certainty=build_frame(
+            rows.band_certainty, [*per_target, "certainty"], list_figures(BandCertainty)
+        ),
+        excluded=build_frame(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
+        key_overlap=_build_overlap_frame(rows),
+        target_overlap=build_frame(rows.target_overlap, per_target, list_figures(Overlap), attribute_frame),
         warnings=(*rows.doubts, *counts.missing_value_doubts, *counts.identifier_warnings),
         comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
         ledger=counts.ledger,
@@ -244,21 +261,16 @@ def _result(rows: _Rows, counts: Counts) -> Disclosure:
 
 
 def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) -> pd.DataFrame:
-    """Return the frame with `<figure>_chance`: the figure where it goes further than chance."""
+    """Add the column `<figure>_chance`: the part of a difference that chance does not explain."""
     differences = zip(frame[figure], frame[f"{figure}_se"], strict=True)
-    return frame.assign(
-        **{
-            f"{figure}_chance": [
-                difference_beyond_chance(beyond, error, comparisons) for beyond, error in differences
-            ]
-        }
-    )
+    beyond_chance = [difference_beyond_chance(beyond, error, comparisons) for beyond, error in differences]
+    return frame.assign(**{f"{figure}_chance": beyond_chance})
 
 
-def bound_differences(
+def add_differences_beyond_chance(
     attribute: pd.DataFrame, cap: pd.DataFrame, comparisons: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return both frames with what of their differences is beyond chance."""
+    """Add to both frames the columns `…_beyond_chance` of their differences."""
     for figure in ("iS_beyond", "DiSCO_beyond"):
         attribute = add_beyond_chance(attribute, figure, comparisons)
     return attribute, add_beyond_chance(cap, "DCAP_beyond", comparisons)
@@ -273,18 +285,19 @@ def _bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frames `together` and `together_identity`; without a row where there is one synthesis."""
-    of_targets, of_keys = {}, {}
-    N_d, of_all = counts.records[0], counts.counts.together
-    if of_all:
-        of_keys[(len(counts.records) - 1,)] = {"repU_any": percent(of_all.unique_in_any, N_d)}
-        for target, target_counts in zip(counts.targets, of_all.targets, strict=True):
+def _build_together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the frames `together` and `together_identity`, which are empty for a single synthesis."""
+    target_rows, identity_rows = {}, {}
+    N_d, release_counts = counts.records[0], counts.counts.together
+    if release_counts:
+        unique_in_any = percent(release_counts.unique_in_any, N_d)
+        identity_rows[(len(counts.records) - 1,)] = {"repU_any": unique_in_any}
+        for target, target_counts in zip(counts.targets, release_counts.targets, strict=True):
             others = DiSCO_others.xs(target.name, level="target")
-            of_targets[(target.name,)] = row_of(
+            target_rows[(target.name,)] = to_row(
                 together(target_counts, N_d, others.tolist(), len(counts.targets))
             )
     return (
-        frame_of(of_targets, ["target"], names_of(Together)),
-        frame_of(of_keys, ["syntheses"], names_of(TogetherIdentity)),
+        build_frame(target_rows, ["target"], list_figures(Together)),
+        build_frame(identity_rows, ["syntheses"], list_figures(TogetherIdentity)),
     )

@@ -1,4 +1,4 @@
-"""The words for columns that no formula of `measures/` has: of controls, guards, sets, releases, remedies."""
+"""The words for columns that no formula of `measures/` returns: controls, guards, releases, remedies."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from disclosure_pipeline.measures.words import (
 )
 
 
-def _excluded(kind: str) -> Words:
+def _describe_excluded(kind: str) -> Words:
     return Words.neutral(f"excluded: {kind}", f"This many records are left out: {kind}.", RECORDS)
 
 
-LEDGER = {"records": Words.neutral("records", "It was done in this many records.", RECORDS)}
+LEDGER = {"records": Words.neutral("records", "This many records were changed.", RECORDS)}
 
 EXCLUDED: dict[str, Words] = {
-    "target_levels": _excluded("a value of the target that is no secret"),
-    "missing_target": _excluded("the target is missing"),
-    "missing_key": _excluded("a key is missing"),
-    "pairs": _excluded("a key and a target that go together anyway"),
-    "count_over": _excluded("a large group with the same keys and target"),
-    "remaining": Words.neutral("records that remain", "This many records are measured.", RECORDS),
+    "target_levels": _describe_excluded("a value of the target that is not secret"),
+    "missing_target": _describe_excluded("the target is missing"),
+    "missing_key": _describe_excluded("a key is missing"),
+    "pairs": _describe_excluded("a key and a target that go together anyway"),
+    "count_over": _describe_excluded("a large group with the same keys and target"),
+    "remaining": Words.neutral("remaining records", "This many records are measured.", RECORDS),
 }
 
 DOUBTS: dict[str, Words] = {
     "excluded": Words(
         "left out of the measures",
-        "This many people are left out of the measures of this target by the gate's exclusions.",
+        "The gate's exclusions leave this many people out of the measures of this target.",
         finding="{value} of the people are left out of the measures of {column}",
     ),
 }
@@ -59,31 +59,31 @@ WARNINGS: dict[str, Words] = {
 SUMMARY: dict[str, Words] = {
     "DiSCO_min": Words("smallest DiSCO", "The smallest DiSCO of the syntheses."),
     "DiSCO_max": Words("largest DiSCO", "The largest DiSCO of the syntheses."),
-    "one_way": Words.neutral("flagged levels", "Target values that most disclosures are about.", NONE),
+    "one_way": Words.neutral("flagged levels", "Target values behind most disclosures.", NONE),
     "two_way": Words.neutral("flagged pairs", "Pairs of a key and a target that go together.", COUNT),
 }
 
 COPIES_APART: dict[str, Words] = {
     "unique_copies_apart": Words.neutral(
         "copies of one person by columns drawn apart",
-        "This many records would equal one person's record if every column were drawn for itself.",
+        "This many records would equal one person's record if every column were drawn independently.",
         denominator="records drawn column by column",
         beside=BY_INDEPENDENT_COLUMNS,
     ),
 }
 
 
-def where_beyond_chance(words: Words) -> Words:
-    """Return the words of a difference that counts where it is many standard errors from 0."""
+def reword_beyond_chance(words: Words) -> Words:
+    """Return the words of the part of a difference that is beyond chance."""
     title = f"{words.title}: where beyond chance"
-    sentence = f"{words.sentence} Only what goes beyond chance in tables of this size counts."
+    sentence = f"{words.sentence} Only differences beyond chance in tables of this size count."
     return replace(words, title=title, sentence=sentence, beside="")
 
 
 BEYOND_BOTH = Words(
     "DiSCO beyond other people's records and beyond chance",
-    "This many more people can be told their target than from other people's records, and than by chance: "
-    "the smaller of both.",
+    "This many more people can be told their target than from other people's records or by chance: the "
+    "smaller of the two differences.",
     POINTS,
     finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
     "records or by chance",
@@ -92,8 +92,8 @@ BEYOND_BOTH = Words(
 
 PARTIAL_COPIES = Words(
     "near copies beyond a fresh sample",
-    "This many more synthetic records nearly copy one person, or this many more people are nearly found, "
-    "than in a fresh sample: by all columns but one, by the targets, or by all but numbers.",
+    "This many more synthetic records nearly copy one person, or more people are nearly found, than in a "
+    "fresh sample: by all columns but one, by the targets, or by all but numbers.",
     POINTS,
     finding="the share of near copies is {value} higher than in a fresh sample",
     subject="near copies",
@@ -101,15 +101,15 @@ PARTIAL_COPIES = Words(
 
 RELABELLED = Words(
     "values that look renamed",
-    "How far the values of a column are from the confidential table's although they are as frequent: "
-    "then no comparison of values means anything.",
+    "How far the values of a column are from the confidential table's although their frequencies match: "
+    "then comparing values means nothing.",
     SHARE,
-    finding="the values of a column look renamed, so that no comparison means anything",
+    finding="the values of a column look renamed, so that comparing values means nothing",
 )
 
 EQUAL_CONTENT = Words(
     "equal content",
-    "It is 1 where one table holds all records of the other, 0 otherwise.",
+    "It is 1 if one table holds all records of the other, 0 otherwise.",
     COUNT,
     finding="one table holds all records of the other",
 )
@@ -117,13 +117,13 @@ EQUAL_CONTENT = Words(
 DISTANCES: dict[str, Words] = {
     "TVD_column_beyond": Words.neutral(
         "distance of a column beyond a fresh sample",
-        "How much farther the frequencies of the column that differs most are apart than in a fresh sample.",
+        "How much farther apart than in a fresh sample the frequencies of the column that differs most are.",
         SHARE,
     ),
     "TVD_pair_beyond": Words.neutral(
         "distance of a pair of columns beyond a fresh sample",
-        "How much farther the frequencies of the pair of columns that differs most are apart than in a fresh "
-        "sample.",
+        "How much farther apart than in a fresh sample the frequencies of the pair of columns that differs "
+        "most are.",
         SHARE,
     ),
 }
@@ -131,7 +131,7 @@ DISTANCES |= {f"{name}_se": standard_error_of(name, SHARE) for name in list(DIST
 
 ONE_WAY = Words.neutral(
     "flags of the one-way check",
-    "This many values of the target make up most of what is disclosed: it may be what everybody expects.",
+    "This many values of the target make up most of what is disclosed, which everybody may expect anyway.",
     COUNT,
     finding="{value} values of {column} make up most of what is disclosed",
 )
@@ -145,8 +145,8 @@ TWO_WAY = Words.neutral(
 
 KEY_OVERLAP = Words(
     "shared values of a key",
-    "The smaller share of records, of either table, whose value occurs in the other one: where it is "
-    "low, the tables may be coded differently, and every risk would read too low.",
+    "The share of records whose value occurs in the other table, for the table where it is smaller. If it is "
+    "low, the tables may be coded differently, and every risk reads too low.",
     denominator="records with a value",
     high_is="safe",
     finding="only {value} of the records share their {column} with the other table",
@@ -155,20 +155,20 @@ KEY_OVERLAP = Words(
 TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
 
 
-def with_chance(words: Mapping[str, Words]) -> dict[str, Words]:
-    """Words of a guard's figures, and of how far chance alone takes them, and of what is beyond chance."""
+def add_chance_words(words: Mapping[str, Words]) -> dict[str, Words]:
+    """Return the words of figures, of the same by chance alone, and of the part beyond chance."""
     chance = {}
     for name, of_figure in words.items():
         stem = name.removesuffix("_beyond")
         chance[f"{stem}_by_chance"] = replace(
             of_figure,
             title=f"{of_figure.title}: by chance",
-            sentence="Chance alone takes the figure this far in honest tables of this size, once in 10,000.",
+            sentence="Chance alone takes the figure this far in 1 of 10,000 honest tables of this size.",
             high_is="neither",
             finding="",
             beside=BY_CHANCE,
         )
-        chance[f"{stem}_beyond_chance"] = where_beyond_chance(of_figure)
+        chance[f"{stem}_beyond_chance"] = reword_beyond_chance(of_figure)
     return {**words, **chance}
 
 
@@ -190,7 +190,7 @@ NEAREST_GUESS: dict[str, Words] = {
         ),
         "beyond": Words(
             f"{title} beyond other people's nearest records",
-            "How much more the synthetic table tells than equally many records of other people.",
+            "How much more the synthetic table tells than as many records of other people.",
             POINTS,
         ),
         "beyond_se": standard_error_of(f"{name}_beyond"),
@@ -201,10 +201,12 @@ EXPOSURE: dict[str, Words] = {
     "columns": Words.neutral("columns of the set", "An intruder must know this many columns.", COUNT),
     "smallest_support": Words.neutral(
         "smallest support",
-        "The smallest number of synthetic records that agree on a person who is disclosed.",
+        "The smallest number of synthetic records that agree on a disclosed person.",
         RECORDS,
     ),
-    "exposed": Words("exposed", "A set of so many columns is the smallest that discloses these people."),
+    "exposed": Words(
+        "exposed", "This many people are disclosed by a set of this size and by no smaller one."
+    ),
     "exposed_others": Words.neutral(
         "exposed by other people's records", "The same from other people's confidential records."
     ),
@@ -215,7 +217,7 @@ _OVER = {
     "agreed": "by at least two of the tables, which agree",
 }
 _WHEN = {
-    "earlier": "from the tables that are published",
+    "earlier": "from the published tables",
     "with_candidate": "from these and the candidate",
     "new": "only once the candidate is published, too",
 }
@@ -229,8 +231,8 @@ RELEASES: dict[str, Words] = {
 
 REMEDIES: dict[str, Words] = {
     "records": Words.neutral("records", "Synthetic records after the remedy.", RECORDS),
-    "records_lost": Words.neutral("records lost", "Synthetic records that it takes out.", RECORDS),
-    "cells_changed": Words.neutral("values changed", "Synthetic values that it changes.", COUNT),
+    "records_lost": Words.neutral("records lost", "Synthetic records that the remedy removes.", RECORDS),
+    "cells_changed": Words.neutral("values changed", "Synthetic values that the remedy changes.", COUNT),
     "TVD_mean": Words.neutral("mean distance", "The mean distance of pairs of columns.", SHARE),
     "TVD_largest": Words.neutral("largest distance", "The distance of the pair that differs most.", SHARE),
     "S_pMSE_mean": Words.neutral(
@@ -241,13 +243,13 @@ REMEDIES: dict[str, Words] = {
 REPLICATED: dict[str, Words] = {
     "n_replicated": Words(
         "replicated uniques",
-        "Synthetic records that are the only ones with their keys, as is one person.",
+        "Synthetic records that are the only ones with their keys, which exactly one person has.",
         RECORDS,
         source=SYNTHPOP,
     ),
     "pct_replicated": Words(
         "replicated uniques",
-        "This many synthetic records are the only ones with their keys, as is one person.",
+        "This many synthetic records are the only ones with their keys, which exactly one person has.",
         denominator=SYNTHETIC,
         source=SYNTHPOP,
     ),
@@ -293,12 +295,12 @@ _LOOKED_AT = "confidential records of the sample"
 CONTROL_IDENTITY: dict[str, Words] = {
     "copy_UiO": Words.neutral(
         "control: unique in the confidential table",
-        "Counted apart: so many of the sampled people are the only ones with their keys.",
+        "This many of the sampled people are the only ones with their keys, counted without the engine.",
         denominator=_LOOKED_AT,
     ),
     "copy_repU": Words(
         "control: replicated uniques of a copy",
-        "Of an exact copy the engine must find all people who are the only ones with their keys.",
+        "In an exact copy the engine must find everybody who is the only one with their keys.",
         denominator=_LOOKED_AT,
         high_is="safe",
         finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
@@ -308,46 +310,46 @@ CONTROL_IDENTITY: dict[str, Words] = {
 CONTROL_ATTRIBUTE: dict[str, Words] = {
     "copy_Dorig": Words.neutral(
         "control: disclosive in the confidential table",
-        "Counted apart: the confidential table itself gives away so many of the sampled people.",
+        "The confidential table itself discloses this many sampled people, counted without the engine.",
         denominator=_LOOKED_AT,
     ),
     "copy_DiSCO": Words(
         "control: DiSCO of a copy",
-        "Of an exact copy the engine must find all people whom the confidential table gives away.",
+        "In an exact copy the engine must find everybody whom the confidential table discloses.",
         denominator=_LOOKED_AT,
         high_is="safe",
         finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
     ),
     "copy_difference": Words(
         "control: largest difference",
-        "The most that a figure of the copy differs from what is counted apart; it must be 0.",
+        "The largest difference between the engine's figures of a copy and independent counts; it must be 0.",
         POINTS,
         finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
     ),
     "permuted_DCAP": Words.neutral(
         "control: DCAP of a shuffled target",
-        "How often a guess is right once the synthetic target is shuffled, as the engine finds.",
+        "How often a guess is right once the synthetic target is shuffled, as the engine measures it.",
         denominator=_LOOKED_AT,
     ),
     "permuted_DCAP_expected": Words.neutral(
         "control: DCAP of a shuffled target, expected",
-        "How often a guess is right once the synthetic target is shuffled, as counted apart.",
+        "How often a guess is right once the synthetic target is shuffled, counted without the engine.",
         denominator=_LOOKED_AT,
     ),
     "permuted_deviation": Words(
         "control: deviation of a shuffled target",
-        "How far the engine is from what chance gives where the keys tell nothing.",
+        "How far the engine is from chance where the keys tell nothing.",
         "standard errors",
         finding="the engine is {value} off what chance gives: its figures cannot be trusted",
     ),
     "half_DiSCO_beyond": Words.neutral(
         "control: DiSCO_beyond of one half",
-        "What one half of the confidential table tells of the other beyond other people's records.",
+        "What one half of the confidential table tells about the other, beyond other people's records.",
         POINTS,
     ),
     "half_deviation": Words(
         "control: deviation of one half",
-        "How far one half of the confidential table, a fresh sample, seems to tell more than others do.",
+        "How much more one half of the confidential table, a fresh sample, seems to tell than others do.",
         "standard errors",
         finding="a fresh sample seems to tell {value} more than others do: the figures cannot be trusted",
     ),

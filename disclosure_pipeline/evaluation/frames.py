@@ -1,4 +1,4 @@
-"""Frames of a result, from rows by their index, and the words for every column of every frame."""
+"""Building the frames of a result, and the words for every column of every frame."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from disclosure_pipeline.tables.messages import listed
 Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
 
 
-def frame_of(
+def build_frame(
     rows: Rows, index: Sequence[str], columns: Sequence[str], like: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Build a frame with the rows' keys as its index, by columns: by rows takes three times as long.
+    """Return a frame of the rows, indexed by their keys. Built by column: by row takes three times as long.
 
-    `like`: a frame with the very same keys and names of the index, which is then not made again.
+    `like`: a frame whose index has the same keys and names, to be reused.
     """
     if not rows:
-        return _empty_frame(tuple(index), tuple(columns)).copy()
-    row_labels = _index_of(rows, index) if like is None else like.index.copy()
-    return frame_of_columns(
+        return _build_empty_frame(tuple(index), tuple(columns)).copy()
+    row_labels = _build_index(rows, index) if like is None else like.index.copy()
+    return build_frame_by_column(
         {column: [row[column] for row in rows.values()] for column in columns}, row_labels
     )
 
 
-def frame_of_columns(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] | None) -> pd.DataFrame:
-    """Return a frame of figures by column: in one piece where all have one type, as that takes far less time.
+def build_frame_by_column(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] | None) -> pd.DataFrame:
+    """Return a frame of figures by column, as one array if all have one type, which is much faster.
 
-    >>> frame_of_columns({"repU": [1.5, 2.0], "keys": ["a", "b"]}, None).dtypes.tolist()
+    >>> build_frame_by_column({"repU": [1.5, 2.0], "keys": ["a", "b"]}, None).dtypes.tolist()
     [dtype('float64'), dtype('O')]
     """
     types = {column: set(map(type, of_column)) for column, of_column in figures.items()}
@@ -51,30 +51,32 @@ def frame_of_columns(figures: Mapping[str, Sequence[Any]], index: pd.Index[Any] 
     return pd.DataFrame(arrays, index=index, columns=list(figures))
 
 
-def list_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    """Return a frame of rows that nothing names."""
+def build_unindexed_frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return a frame with a default index."""
     if not any(columns.values()):
-        return _empty_frame((), tuple(columns)).copy()
+        return _build_empty_frame((), tuple(columns)).copy()
     return pd.DataFrame(columns)
 
 
 @cache
-def _empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
-    row_labels = _index_of({}, index) if index else pd.RangeIndex(0)
+def _build_empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
+    row_labels = _build_index({}, index) if index else pd.RangeIndex(0)
     return pd.DataFrame(index=row_labels, columns=list(columns), dtype=object)
 
 
-def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
-    """Return the rows' keys as an index with these names of its levels."""
+def _build_index(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
+    """Return the keys of the rows as an index with named levels."""
     columns = [[key[k] for key in rows] for k in range(len(names))]
     if len(names) == 1:
-        return _level(columns[0], names[0])
+        return _build_level(columns[0], names[0])
     if not all(len(types) == 1 and types <= {str, int} for types in (set(map(type, c)) for c in columns)):
-        return pd.MultiIndex.from_arrays([_level(c, name) for c, name in zip(columns, names, strict=True)])
-    # The same index, made several times faster.
+        return pd.MultiIndex.from_arrays(
+            [_build_level(c, name) for c, name in zip(columns, names, strict=True)]
+        )
+    # The same index, built several times faster.
     distinct = [sorted(set(column)) for column in columns]
     places = [{value: place for place, value in enumerate(values)} for values in distinct]
-    levels: list[Any] = [_level(values, name) for values, name in zip(distinct, names, strict=True)]
+    levels: list[Any] = [_build_level(values, name) for values, name in zip(distinct, names, strict=True)]
     return pd.MultiIndex(
         levels=levels,
         codes=[
@@ -85,8 +87,8 @@ def _index_of(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
     )
 
 
-def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:
-    """One level of an index; a value may be a tuple, which is the name of a column."""
+def _build_level(values: Sequence[Any], name: str) -> pd.Index[Any]:
+    """Return one level of an index; a value may be a tuple (the name of a column)."""
     if values and set(map(type, values)) == {int}:
         return pd.Index(np.array(values), name=name)
     objects = np.empty(len(values), dtype=object)
@@ -94,10 +96,10 @@ def _level(values: Sequence[Any], name: str) -> pd.Index[Any]:
     return pd.Index(objects, name=name, tupleize_cols=False).infer_objects()
 
 
-def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of index and columns, and the values of each row in this order, as objects.
+def list_names_and_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of index levels and columns, and each row's values in this order, as objects.
 
-    As `reset_index` and `to_dict` have them, several times faster. An index without a name is left out.
+    Equivalent to `reset_index` and `to_dict`, several times faster. An unnamed index is left out.
     """
     rows: list[list[Any]] = frame.to_numpy(dtype=object).tolist()
     names, labels = list(frame.index.names), frame.index.tolist()
@@ -110,32 +112,32 @@ def name_values(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]]:
     return [str(name) for name in (*names, *frame.columns)], rows
 
 
-def names_of(measures: type) -> list[str]:
-    """Return the names of a family's measures, in their order."""
-    return list(_field_names(measures))
+def list_figures(measures: type) -> list[str]:
+    """Return the names of the figures of a family, in order."""
+    return list(_list_fields(measures))
 
 
 @cache
-def _field_names(measures: type) -> tuple[str, ...]:
+def _list_fields(measures: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(measures))
 
 
-def row_of(measures: Any) -> dict[str, Any]:
-    """Return the figures of one family by their names: as `asdict`, which copies what cannot change."""
+def to_row(measures: Any) -> dict[str, Any]:
+    """Return the figures of a family by name, like `asdict` but without copying."""
     family: Any = type(measures)
-    return {name: getattr(measures, name) for name in _field_names(family)}
+    return {name: getattr(measures, name) for name in _list_fields(family)}
 
 
 def frame_to_record(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return a frame as plain JSON, from which `frame_from_record` makes the same again."""
+    """Return a frame as plain JSON, which `frame_from_record` reads."""
     index = [] if frame.index.names == [None] else list(frame.index.names)
-    names, rows = name_values(frame)
+    names, rows = list_names_and_rows(frame)
     columns = [[_encode(row[place]) for row in rows] for place in range(len(names))]
     return {"index": index, "columns": dict(zip(names, columns, strict=True))}
 
 
 def frame_from_record(record: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the frame that `frame_to_record` wrote. Errors: `Disclosure.from_record`."""
+    """Read the output of `frame_to_record`. Errors as in `Disclosure.from_record`."""
     columns = {name: [_decode(value) for value in values] for name, values in record["columns"].items()}
     names = record["index"]
     labels = [columns.pop(name) for name in names]
@@ -146,11 +148,11 @@ def frame_from_record(record: Mapping[str, Any]) -> pd.DataFrame:
             if len(names) > 1
             else pd.Index(labels[0], name=names[0])
         )
-    return frame_of_columns(columns, index)
+    return build_frame_by_column(columns, index)
 
 
 def _encode(value: Any) -> Any:
-    """Return a figure as JSON has it; it has no word for what is not finite."""
+    """Return a figure for JSON, which cannot represent infinity and NaN."""
     return {"float": repr(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -162,12 +164,12 @@ _RECORDS = ["target", "synthesis", "figure"]
 
 
 def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[Any]) -> pd.DataFrame:
-    """Return figures of GT's records side by side, by target and synthesis, under GT's index."""
+    """Return figures of GT's records side by side, by target and synthesis, with GT's index."""
     frame = pd.concat(list(parts.values()), axis=1)
     labels = [(*label, figure) for label, part in parts.items() for figure in part]
     columns = list(zip(*labels, strict=True))
-    levels = [list(dict.fromkeys(column)) for column in columns]  # in their order, so that look-ups are fast
-    named: list[Any] = [_level(level, name) for level, name in zip(levels, _RECORDS, strict=True)]
+    levels = [list(dict.fromkeys(column)) for column in columns]  # in order of appearance: fast look-ups
+    named: list[Any] = [_build_level(level, name) for level, name in zip(levels, _RECORDS, strict=True)]
     frame.columns = pd.MultiIndex(
         levels=named,
         codes=[
@@ -178,16 +180,16 @@ def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[
     return frame.set_axis(index, axis=0)
 
 
-def show_frame(frame: pd.DataFrame) -> str:
-    """Return a frame as text of 80 columns, which has every column of it: a block below the other."""
+def format_frame(frame: pd.DataFrame) -> str:
+    """Return a frame as text 80 characters wide, with all its columns, in blocks below each other."""
     return frame.to_string(float_format="{:.2f}".format, line_width=80)
 
 
 class FiguresFrame(pd.DataFrame):
-    """A frame that prints all its columns; what is selected from it is a frame as any other."""
+    """A frame that prints all its columns; selections from it are ordinary frames."""
 
     def __repr__(self) -> str:
-        return show_frame(self)
+        return format_frame(self)
 
     def _repr_html_(self) -> str:
         return self.to_html(float_format="{:.2f}".format)
@@ -195,7 +197,7 @@ class FiguresFrame(pd.DataFrame):
 
 @dataclass(frozen=True)
 class Label:
-    """A column that names rows, and holds no figures: its heading, and what it says."""
+    """The words for a column that names rows: its heading, and a sentence."""
 
     heading: str
     sentence: str
@@ -210,7 +212,7 @@ LABELS: Mapping[str, Label] = {
     "keys": Label("keys", "The columns that an intruder knows."),
     "table": Label("table", "Which table the row is about."),
     "confidential": Label("confidential table", "The further confidential table that the row is about."),
-    "certainty": Label("certainty", "The share of records with the same keys that have to agree."),
+    "certainty": Label("certainty", "The share of records with the same keys that must agree."),
     "column": Label("column", "The column that the row is about."),
     "column_1": Label("first column", "The first column of the pair."),
     "column_2": Label("second column", "The second column of the pair."),
@@ -218,18 +220,16 @@ LABELS: Mapping[str, Label] = {
     "distance": Label("distance", "How records are compared: by ranks, by values, or by columns."),
     "group": Label("group", "The group of people that the row is about."),
     "level": Label("value", "The value, or the group of values, that the row is about."),
-    "planted": Label("planted", "Which copies of people were planted into a table."),
+    "planted": Label("planted", "The kind of copies that were planted in a table."),
     "remedy": Label("remedy", "What was done to the synthetic table."),
     "share": Label("% of people", "Percent of the people whose records were planted."),
     "rule": Label("what was done", "What was changed in the table to compare it."),
 }
-"""The columns of an index."""
+"""The words for the levels of an index."""
 
 
 def find_words(column: str, frame: str | None = None) -> Words | None:
-    """Return the words for a column of a frame; without a frame, those of the first frame that has it.
-
-    None where there are none. A column of one synthesis, such as "CAP_1", has the words of "CAP".
+    """Return the words for a column of a frame, or of the first frame that has it; None if there are none.
 
     Example:
         >>> find_words("repU").title
@@ -240,7 +240,7 @@ def find_words(column: str, frame: str | None = None) -> Words | None:
 
 
 def describe_column(column: str, frame: str | None = None) -> str:
-    """Return what a column says, figure or label, as one line; empty where nothing is known of it."""
+    """Return the description of a column, figure or label, as one line; empty if it is unknown."""
     words = find_words(column, frame)
     if words is not None:
         return words.description
@@ -248,7 +248,7 @@ def describe_column(column: str, frame: str | None = None) -> str:
 
 
 def find_heading(column: str, frame: str) -> str:
-    """Return a column's heading, or its name where nothing is known of it.
+    """Return a column's heading, or its name if it has none.
 
     Example:
         >>> find_heading("DiSCO_others", "attribute")
@@ -261,7 +261,7 @@ def find_heading(column: str, frame: str) -> str:
 
 
 def explain(measure: str) -> str:
-    """Return all words for a measure, as lines. InputError where no frame has it.
+    """Return all words for a measure, as lines. InputError if no frame has it.
 
     Example:
         >>> print(explain("iS"))

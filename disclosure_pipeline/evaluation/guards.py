@@ -1,4 +1,4 @@
-"""Guards, over all columns, whatever a gate's keys are: copies, near copies and renamed values."""
+"""Guards: copies, near copies and renamed values, over all columns whatever a gate's keys are."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, neare
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import RecordSets
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
-from disclosure_pipeline.evaluation.frames import row_of
+from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.nearest import (
     MOST_RECORDS,
+    build_nearness_frame,
     draw_comparisons,
     find_near_copies,
     is_diluted,
-    nearness_frame,
 )
 from disclosure_pipeline.evaluation.people import (
     APART_SAMPLE,
@@ -31,7 +31,7 @@ from disclosure_pipeline.evaluation.people import (
     measure_groups,
 )
 from disclosure_pipeline.evaluation.population import UnitRecords
-from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, resemblance_of_columns
+from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
     distance_by_chance,
@@ -56,7 +56,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
 
 PAIRS_SAMPLE = 100_000
-"""This many records of each table are enough to see how far apart pairs of columns are."""
+"""Records of each table that suffice for the distances of pairs of columns."""
 
 _NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
 """Guard -> its figure for a fresh sample."""
@@ -66,23 +66,22 @@ _NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
 class GuardFigures:
     """The frames of the guards.
 
-    `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: what
-    values drawn column by column from GT would show. unique_copies_beyond: beyond the larger of both.
-    people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the largest
-    unique_copies_beyond or people_copied_beyond of `partial_copies`, where each person has one copy at most.
-    nearer, much_nearer: the largest of the distances of `nearest()`; NaN of a single GT record. relabelled,
-    missing_beyond: the largest `looks_renamed` and `missing_beyond` of `columns_apart`.
-    alike: percent of the GT records that equal another person's in every column. equal_content: 1 where SD
-    holds GT's records, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD
-    over the expected one, of a column and of a pair of columns (of a sample; NaN where there is none), each
-    with its standard error.
-    group_copied_beyond: the largest of `columns_apart`, 0 of a column without groups: people_copied_beyond
-    within the worst level. repeated: percent of SD records that equal another, and repeats, what of it is
-    beyond a fresh sample (`measures.people`).
-    …_by_chance: how far the figure goes by chance alone, at most; …_beyond_chance: what a gate bounds, the
-    figure where it goes further, otherwise what is expected of it (`measures.chance`).
+    `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: the
+    same for values drawn independently from each column of GT. unique_copies_beyond: beyond the larger of
+    the two. people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the
+    largest unique_copies_beyond or people_copied_beyond of `partial_copies`, with at most one copy per
+    person. nearer, much_nearer: the largest over the distances of `nearest()`; NaN if GT has one record.
+    relabelled, missing_beyond: the largest `looks_renamed` and `missing_beyond` of `columns_apart`. alike:
+    percent of the GT records that equal another person's in every column. equal_content: 1 if one table holds
+    all records of the other, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD minus its expected
+    value, over columns and over pairs of columns (of a sample; NaN if there is none), with standard errors.
+    group_copied_beyond: people_copied_beyond within the worst level of a column, the largest of
+    `columns_apart` (0 for a column without groups). repeated: percent of SD records that equal another;
+    repeats: the part beyond a fresh sample (`measures.people`).
+    …_by_chance: the largest value by chance alone; …_beyond_chance: what a gate bounds, which is the figure
+    if it exceeds that, otherwise its expected value (`measures.chance`).
     `partial_copies`: index (columns, synthesis), the figures of `copies()`. `columns_apart`: index
-    (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond: in
+    (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond:
     percentage points.
     """
 
@@ -99,14 +98,13 @@ def measure_guards(
     seed: int = 0,
     fewest: int = FEWEST_OF_GROUP,
 ) -> GuardFigures:
-    """Return the guards over `columns`, all that the tables share: coded, not grouped.
+    """Return the guards over `columns`, which are all shared columns: coded, not grouped.
 
-    `records` are the counts by all of these columns, and by some. `units`: whose the records are, where
-    people have several; `records` are counted by these, then. `seed` draws who is compared with whom. Groups
-    of fewer than `fewest` people are not looked at by themselves.
+    `records` are the counts over sets of these columns; of units, if `units` says whose each record is.
+    `seed` draws the records compared for nearness. Groups of fewer than `fewest` people are not measured.
     """
     copies, partial_copies = measure_copies(opened, columns, records, units, seed)
-    sizes = _sizes(columns)
+    sizes = _find_sizes(columns)
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(opened, columns, records, per_unit, fewest)
     sample = opened.code_records(columns, PAIRS_SAMPLE, 0)
@@ -115,7 +113,7 @@ def measure_guards(
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
-        figures = repeats(records.of_records[synthesis - 1], size, per_unit)
+        figures = repeats(records.by_record[synthesis - 1], size, per_unit)
         bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
         rows.append(
             {
@@ -124,13 +122,13 @@ def measure_guards(
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **{name: largest_apart.loc[synthesis, name] for name in IN_GROUPS},
-                **(row_of(figures) | {"repeats_beyond_chance": bounded}),
+                **(to_row(figures) | {"repeats_beyond_chance": bounded}),
                 "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, size)),
             }
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
-    pairs = resemblance_of_columns(sample).pairs
+    pairs = measure_resemblance(sample).pairs
     for name, distances in {"TVD_column_beyond": apart, "TVD_pair_beyond": pairs}.items():
         frame[[name, f"{name}_se"]] = _find_farthest(distances, frame.index)
         frame[f"{name}_se"] *= math.sqrt(per_unit)
@@ -145,31 +143,34 @@ def measure_copies(
     units: UnitRecords | None = None,
     seed: int = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Measure copies and nearness, and the partial copies: see `GuardFigures` and `measure_guards`."""
-    sizes = _sizes(columns)
+    """Return the guards of copies and nearness, and the frame `partial_copies`: see `measure_guards`."""
+    sizes = _find_sizes(columns)
     drawn = None if units is None else units.draw(APART_SAMPLE, 0)
     sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)
     places = {column.name: place for place, column in enumerate(columns)}
     sets = [columns, *(records.columns[label] for label in records.partial)]
-    of_GT = [column.codes[0] for column in sample]
-    apart = partial(
+    codes_GT = [column.codes[0] for column in sample]
+    find_chances = partial(
         chances_of_independent_columns,
-        of_GT,
+        codes_GT,
         [column.size for column in sample],
-        [[places[column.name] for column in of_set] for of_set in sets],
+        [[places[column.name] for column in column_set] for column_set in sets],
     )
-    alone = drawn.find_alone([[column.name for column in of_set] for of_set in sets]) if drawn else None
-    of_records = apart([records for records, _ in alone] if alone else None)
-    of_combinations = apart([first for _, first in alone]) if alone else of_records
-    of_all, *of_sets = (
-        _ColumnsApart(*chances, len(of_GT[0])) for chances in zip(of_records, of_combinations, strict=True)
+    alone = (
+        drawn.find_alone([[column.name for column in column_set] for column_set in sets]) if drawn else None
+    )
+    record_chances = find_chances([records for records, _ in alone] if alone else None)
+    combination_chances = find_chances([first for _, first in alone]) if alone else record_chances
+    apart, *partially_apart = (
+        _ColumnsApart(*chances, len(codes_GT[0]))
+        for chances in zip(record_chances, combination_chances, strict=True)
     )
     per_unit = units.records_per_unit if units else 1
-    by_label = dict(zip(records.partial, of_sets, strict=True))
+    by_label = dict(zip(records.partial, partially_apart, strict=True))
     partial_copies, near = _measure_partial_copies(records, sizes, by_label, per_unit)
     largest = near.groupby(level="synthesis").max()
     rows = [
-        _name_copies(select_copies(counts), size, of_all, per_unit)
+        _measure_copies(select_copies(counts), size, apart, per_unit)
         | {str(name): figures.loc[synthesis] for name, figures in largest.items()}
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
@@ -177,7 +178,7 @@ def measure_copies(
     return frame.join(_measure_nearness(opened, columns, sizes, units, seed)), partial_copies
 
 
-def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
+def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     return [Sizes(N_d, n) for n in N_s]
 
@@ -185,17 +186,17 @@ def _sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
 def bound_guesses(
     guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
 ) -> pd.DataFrame:
-    """Return the guesses of each target with what of them is beyond chance."""
+    """Return the guesses of each target, with what chance gives and what is beyond it."""
     rows = {}
     for target in targets:
         records = target.counts[0]
         most_frequent = 100 * int(records[~mark_unguessable(target)].max(initial=0)) / int(records.sum())
         for synthesis, size in enumerate(sizes, start=1):
-            of_target = guesses.loc[(target.name, synthesis)]
-            others, beyond = float(of_target["guessed_others"]), float(of_target["guessed_beyond"])
+            figures = guesses.loc[(target.name, synthesis)]
+            others, beyond = float(figures["guessed_others"]), float(figures["guessed_beyond"])
             by_chance = guesses_by_chance(others + beyond, others, most_frequent, size, len(targets))
             rows[target.name, synthesis] = {
-                **of_target,
+                **figures,
                 "guessed_by_chance": by_chance,
                 "guessed_beyond_chance": beyond_chance(beyond, by_chance),
             }
@@ -204,17 +205,18 @@ def bound_guesses(
 
 @dataclass(frozen=True)
 class _ColumnsApart:
-    """The chances of each lone GT record to be hit by columns drawn apart, of so many GT records.
+    """The chance of each unique GT record to be hit by a record of independently drawn columns.
 
-    `of_combinations`: the same, once for each combination that a unit has several times.
+    `by_combination`: the same, once for each combination that a unit has several times. `records`: the number
+    of GT records that were looked at.
     """
 
     chances: npt.NDArray[np.float64]
-    of_combinations: npt.NDArray[np.float64]
+    by_combination: npt.NDArray[np.float64]
     records: int
 
 
-def _name_copies(
+def _measure_copies(
     counts: FoundCopies,
     sizes: Sizes,
     columns_apart: _ColumnsApart,
@@ -226,23 +228,23 @@ def _name_copies(
         counts.people, sizes, found_apart, comparisons, records_per_unit, counts.hits.triples
     )
     return {
-        **row_of(people),
+        **to_row(people),
         "people_copied_beyond_chance": beyond_chance(
             people.people_copied_beyond, people.people_copied_by_chance
         ),
-        **_name_hits(counts.hits, sizes, columns_apart, records_per_unit, comparisons),
+        **_measure_hits(counts.hits, sizes, columns_apart, records_per_unit, comparisons),
     }
 
 
-def _name_hits(
+def _measure_hits(
     counts: HitCounts, sizes: Sizes, columns_apart: _ColumnsApart, records_per_unit: float, comparisons: int
 ) -> dict[str, float]:
     hits = unique_hits(counts, sizes)
-    apart = hits_of_independent_columns(columns_apart.of_combinations)
+    apart = hits_of_independent_columns(columns_apart.by_combination)
     expected = max(hits.unique_hits_others, apart)
     beyond = hits.unique_hits - expected
-    of_units = HitCounts(counts.hits, counts.pairs / records_per_unit, counts.triples / records_per_unit)
-    by_chance = hits_by_chance(of_units, sizes.divide(records_per_unit), apart, comparisons) - expected
+    per_unit = HitCounts(counts.hits, counts.pairs / records_per_unit, counts.triples / records_per_unit)
+    by_chance = hits_by_chance(per_unit, sizes.divide(records_per_unit), apart, comparisons) - expected
     error = max(hits.unique_hits_beyond_se, 100 * error_of_share(apart / 100, sizes.N_s))
     return {
         "unique_copies": hits.unique_hits,
@@ -262,12 +264,12 @@ def _measure_partial_copies(
     records_per_unit: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     copies, near = {}, {}
-    for label, found in records.partial.items():
-        for synthesis, (counts, size) in enumerate(zip(found, sizes, strict=True), start=1):
-            of_set = (size, apart[label], records_per_unit, len(records.partial))
-            row = copies[label, synthesis] = _name_copies(counts, *of_set)
-            # A model whose records repeat each other meets the same person again and again, without a copy.
-            once = _name_hits(counts.hit_once(), *of_set)
+    for label, counts_of_set in records.partial.items():
+        for synthesis, (counts, size) in enumerate(zip(counts_of_set, sizes, strict=True), start=1):
+            arguments = (size, apart[label], records_per_unit, len(records.partial))
+            row = copies[label, synthesis] = _measure_copies(counts, *arguments)
+            # An honest model whose records repeat each other hits the same person many times.
+            once = _measure_hits(counts.hit_once(), *arguments)
             near[label, synthesis] = {
                 f"partial_copies_{suffix}": np.fmax(
                     once[f"unique_copies_{suffix}"], row[f"people_copied_{suffix}"]
@@ -291,7 +293,7 @@ def _measure_columns(
             by_chance = distance_by_chance(sizes[synthesis - 1], len(columns))
             missing = missing_beyond(column.counts[0], column.counts[synthesis])
             missing_by_chance = 100 * distance_by_chance(sizes[synthesis - 1], len(columns))
-            rows[column.name, synthesis] = row_of(figures) | {
+            rows[column.name, synthesis] = to_row(figures) | {
                 "looks_renamed": renamed,
                 "looks_renamed_by_chance": by_chance,
                 "looks_renamed_beyond_chance": beyond_chance(renamed, by_chance),
@@ -304,7 +306,7 @@ def _measure_columns(
 
 
 def _find_farthest(distances: pd.DataFrame, syntheses: pd.Index[int]) -> npt.NDArray[np.float64]:
-    """Return the largest TVD over the expected one, and its error, of each synthesis; NaN of no distance."""
+    """Return each synthesis' largest TVD minus its expected value, with its error; NaN without distances."""
     if distances.empty:
         return np.full((len(syntheses), 2), math.nan)
     beyond = (distances["TVD"] - distances["TVD_expected"]).rename("beyond")
@@ -322,7 +324,7 @@ def _measure_nearness(
     names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
     if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
         index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")
-        return pd.DataFrame(math.nan, index=index, columns=names)  # there are no others
+        return pd.DataFrame(math.nan, index=index, columns=names)  # there are no other people
     per_unit = units.records_per_unit if units else 1
     if units and per_unit > 1:
         coded = list(units.columns.values())
@@ -330,18 +332,18 @@ def _measure_nearness(
         distances = [nearest_distances(coded, comparison) for comparison in drawn]
     else:
         distances = opened.find_nearest(columns, draw_comparisons, seed)
-    nearness = nearness_frame(distances)
+    nearness = build_nearness_frame(distances)
     for index in nearness.index:
-        of_distance, size = nearness.loc[index], sizes[index[0] - 1].divide(per_unit)
-        persons = max(1, round(of_distance["records"] / per_unit))
-        either_way = float(of_distance["much_nearer_either_way"])
+        figures, size = nearness.loc[index], sizes[index[0] - 1].divide(per_unit)
+        persons = max(1, round(figures["records"] / per_unit))
+        either_way = float(figures["much_nearer_either_way"])
         limits = {
             "nearer": nearness_by_chance(persons, size, len(DISTANCES)),
             "much_nearer": much_nearer_by_chance(either_way, persons, size, len(DISTANCES)),
         }
         for name, limit in limits.items():
             nearness.loc[index, f"{name}_by_chance"] = limit
-            bounded = beyond_chance(float(of_distance[name]), limit, _NEARNESS[name])
+            bounded = beyond_chance(float(figures[name]), limit, _NEARNESS[name])
             nearness.loc[index, f"{name}_beyond_chance"] = bounded
     largest = [
         nearness.sort_values([f"{name}_beyond_chance", name])
@@ -353,16 +355,16 @@ def _measure_nearness(
     ]
     frame = pd.concat(largest, axis=1)[names]
     if any(is_diluted(columns, synthesis) for synthesis in frame.index):
-        of_records = (
+        drawn_columns = (
             list(units.columns.values()) if units else opened.code_records(columns, MOST_RECORDS, seed)
         )
         for synthesis in frame.index:
             if is_diluted(columns, synthesis):
                 points, by_chance = find_near_copies(
-                    of_records, synthesis, seed, units.unit if units else None
+                    drawn_columns, synthesis, seed, units.unit if units else None
                 )
                 bounded = beyond_chance(points, by_chance)
                 if bounded > frame.loc[synthesis, "much_nearer_beyond_chance"]:
-                    of_diluted = ["much_nearer", "much_nearer_by_chance", "much_nearer_beyond_chance"]
-                    frame.loc[synthesis, of_diluted] = [points, by_chance, bounded]
+                    replaced = ["much_nearer", "much_nearer_by_chance", "much_nearer_beyond_chance"]
+                    frame.loc[synthesis, replaced] = [points, by_chance, bounded]
     return frame

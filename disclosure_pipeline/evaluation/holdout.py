@@ -1,4 +1,4 @@
-"""A holdout: what SD tells of people whose records had no part in making it, beside what it tells of GT's."""
+"""A holdout: what SD discloses about people whose records were not used to make it, compared with GT's."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
-from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
-from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, missing_value_doubts
+from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, find_missing_value_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent, sum_quotients
@@ -44,10 +44,10 @@ from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, names_in_
 
 @dataclass(frozen=True)
 class PreparedHoldout:
-    """The measured columns of GT, of all syntheses and of the holdout, coded over the levels of all.
+    """The measured columns of GT, all syntheses and the holdout (the last table), coded over all levels.
 
-    `columns` are not grouped yet; the holdout is the last table. `shared`: warnings of records, or people,
-    that it shares with GT. `claim`: ε and δ that come with the syntheses.
+    `columns` are not grouped yet. `shared`: warnings of records or people that the holdout shares with GT.
+    `claim`: the ε and δ that are claimed for the syntheses.
     """
 
     opened: OpenedTables
@@ -58,12 +58,12 @@ class PreparedHoldout:
 
     @property
     def table(self) -> int:
-        """The number of the holdout."""
+        """The table number of the holdout."""
         return len(self.opened.columns) - 1
 
     @property
     def syntheses(self) -> range:
-        """The numbers of the syntheses."""
+        """The table numbers of the syntheses."""
         return range(1, self.table)
 
     @property
@@ -78,11 +78,11 @@ def prepare_holdout(
     on_progress: OnProgress,
     claim: tuple[float, float] | None = None,
 ) -> PreparedHoldout:
-    """Code the columns. InputError where the holdout lacks one, or its values cannot be compared."""
-    of_holdout = opened.columns[-1]
+    """Code the planned columns. InputError if the holdout lacks one, or its values cannot be compared."""
+    holdout_columns = opened.columns[-1]
     for name in plan.columns:
-        if name not in of_holdout:
-            raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, of_holdout)}")
+        if name not in holdout_columns:
+            raise InputError(f"Column {name!r} is not in {HOLDOUT}. {suggest_names(name, holdout_columns)}")
     columns = opened.code(plan.columns, plan.grouping, on_progress)
     prepared = PreparedHoldout(opened, plan, {column.name: column for column in columns}, claim=claim)
     shared = [*_find_shared_records(prepared, on_progress), *_find_shared_units(prepared, on_progress)]
@@ -92,17 +92,17 @@ def prepare_holdout(
 def add_holdout(
     result: Disclosure, prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress
 ) -> Disclosure:
-    """Return the result with the holdout's figures beside GT's, and what is doubtful of them."""
+    """Return the result with the holdout's figures beside GT's, and with doubts about them."""
     doubts = _find_holdout_doubts(prepared)
     per_unit = _count_records_per_unit(prepared, on_progress)
-    frame, of_holdout = _measure_holdout(prepared, counts, per_unit, on_progress)
-    by_keys = list(zip(counts.counts.keys, of_holdout, strict=True))
-    membership, of_stack = _measure_membership(prepared, per_unit, by_keys, on_progress)
+    frame, holdout_keys = _measure_holdout(prepared, counts, per_unit, on_progress)
+    by_keys = list(zip(counts.counts.keys, holdout_keys, strict=True))
+    membership, stacked_membership = _measure_membership(prepared, per_unit, by_keys, on_progress)
     return replace(
         result,
         holdout=frame,
         membership=membership,
-        stacked=result.stacked and replace(result.stacked, membership=of_stack),
+        stacked=result.stacked and replace(result.stacked, membership=stacked_membership),
         N_holdout=prepared.records,
         warnings=(*result.warnings, *doubts, *prepared.shared),
         comparability_doubts=(*result.comparability_doubts, *doubts),
@@ -112,7 +112,7 @@ def add_holdout(
 def _measure_holdout(
     prepared: PreparedHoldout, counts: Counts, per_unit: tuple[float, float], on_progress: OnProgress
 ) -> tuple[pd.DataFrame, Sequence[KeyCounts]]:
-    """Return the frame `holdout` of a result, beside what was counted of GT, and the holdout's key counts."""
+    """Return the frame `holdout`, from the counts of GT and of the holdout, and the holdout's key counts."""
     plan, last = prepared.plan, prepared.table
     tables = (last, *range(1, last))
     grouped = {name: _group_as_measured(prepared, column) for name, column in prepared.columns.items()}
@@ -129,28 +129,29 @@ def _measure_holdout(
             for target in targets
         ],
     )
-    [of_holdout] = prepared.opened.only(tables).count([request], on_progress)
+    [holdout_counts] = prepared.opened.only(tables).count([request], on_progress)
     N_d, *N_s = counts.records
     records = prepared.records
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for j, (of_GT, of_other) in enumerate(zip(counts.counts.keys, of_holdout.keys, strict=True)):
-        rows |= _rows_of_keys(j + 1, of_GT, of_other, (N_d, records, N_s[j]), per_unit)
+    for j, (keys_GT, keys_holdout) in enumerate(zip(counts.counts.keys, holdout_counts.keys, strict=True)):
+        rows |= _compare_keys(j + 1, keys_GT, keys_holdout, (N_d, records, N_s[j]), per_unit)
     for i, target in enumerate(targets):
         for j in range(len(N_s)):
             figures = [
-                _figures(counts.counts.targets[i][j], counts.targets[i], 0, j + 1, counts.certainties),
-                _figures(of_holdout.targets[i][j], target, last, j + 1, counts.certainties),
+                _measure_target(counts.counts.targets[i][j], counts.targets[i], 0, j + 1, counts.certainties),
+                _measure_target(holdout_counts.targets[i][j], target, last, j + 1, counts.certainties),
             ]
             for measure, figure in figures[0].items():
                 row = compare_with_holdout(
                     figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1]
                 )
-                rows[(target.name, j + 1, measure)] = row_of(row)
-    return frame_of(rows, ["target", "synthesis", "measure"], names_of(HoldoutComparison)), of_holdout.keys
+                rows[(target.name, j + 1, measure)] = to_row(row)
+    frame = build_frame(rows, ["target", "synthesis", "measure"], list_figures(HoldoutComparison))
+    return frame, holdout_counts.keys
 
 
 def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
-    """Return how many records a unit has in GT and in the holdout; 1 where it is not known whose they are."""
+    """Return the mean records per unit in GT and in the holdout; 1 where units are unknown."""
     numbers, unit = [1.0, 1.0], prepared.plan.unit
     for place, table in enumerate((0, prepared.table)):
         if unit is not None and unit in prepared.opened.columns[table]:
@@ -162,11 +163,11 @@ def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) 
 
 
 def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
-    """Return what says that the holdout may not be coded as GT is: its figures read too low, then."""
+    """Return signs that the holdout is not coded like GT, so that its figures read too low."""
     columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
     names = (GROUND_TRUTH, HOLDOUT)
     doubts = [doubt for column in columns for doubt in compare_column(column, names)[1]]
-    return doubts + missing_value_doubts(columns, names)
+    return doubts + find_missing_value_doubts(columns, names)
 
 
 def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
@@ -179,9 +180,9 @@ def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> 
         problem = str(error)
     else:
         [counted] = both.count([CountRequest(columns)], on_progress)
-        N_d, records = (int(of_table.sum()) for of_table in columns[0].counts)
+        N_d, records = (int(level_counts.sum()) for level_counts in columns[0].counts)
         return _describe_shared(counted.keys[0], records, N_d)
-    return [f"Whether {HOLDOUT} shares records with {GROUND_TRUTH} cannot be told: {problem}"]
+    return [f"It could not be checked whether {HOLDOUT} shares records with {GROUND_TRUTH}: {problem}"]
 
 
 def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
@@ -195,8 +196,8 @@ def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> li
         return []
     return [
         f"The holdout shares people with the ground truth: {shared:.2f} % of its records are of units that "
-        "have records there. Who had a part in making the synthetic table is in no holdout: take them out of "
-        "it."
+        "have records there. A holdout must not contain people whose records were used to make the "
+        "synthetic table: remove them from it."
     ]
 
 
@@ -209,15 +210,15 @@ def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
         return []
     return [
         f"The holdout shares records with the ground truth: {shared.copies:.2f} % of its records equal a GT "
-        f"record ({shared.copies_others:.2f} % would of a fresh sample), "
-        f"{shared.unique_copies:.2f} % one that no other GT record equals "
-        f"({shared.unique_copies_others:.2f} %). What had a part in making the synthetic table is no "
-        "holdout: take these records out of it."
+        f"record ({shared.copies_others:.2f} % in a fresh sample), "
+        f"{shared.unique_copies:.2f} % equal one that is unique in GT "
+        f"({shared.unique_copies_others:.2f} %). A holdout must not contain records that were used to make "
+        "the synthetic table: remove them from it."
     ]
 
 
 def _group_as_measured(prepared: PreparedHoldout, column: CodedColumn) -> CodedColumn:
-    """Return a column grouped as without the holdout: it has no say in where groups end."""
+    """Return a column grouped by the edges that it has without the holdout."""
     grouping = prepared.plan.grouping
     if not grouping.groups_column(column.name):
         return column
@@ -225,29 +226,29 @@ def _group_as_measured(prepared: PreparedHoldout, column: CodedColumn) -> CodedC
     return grouping.group_by(column, edges)
 
 
-def _rows_of_keys(
+def _compare_keys(
     synthesis: int,
-    of_GT: KeyCounts,
-    of_holdout: KeyCounts,
+    keys_GT: KeyCounts,
+    keys_holdout: KeyCounts,
     sizes: tuple[int, int, int],
     per_unit: tuple[float, float],
 ) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """RepU and unique_hits, at the smaller of the sizes of GT and the holdout."""
+    """Compare repU and unique_hits, at the smaller of the sizes of GT and the holdout."""
     N_d, records, N_s = sizes
     n = min(N_d, records)
-    repU_GT, hits_GT = uniqueness_of_draw(of_GT.matched, N_d, n, N_s)
-    repU, hits = uniqueness_of_draw(of_holdout.matched, records, n, N_s)
+    repU_GT, hits_GT = uniqueness_of_draw(keys_GT.matched, N_d, n, N_s)
+    repU, hits = uniqueness_of_draw(keys_holdout.matched, records, n, N_s)
     units = (N_d / per_unit[0], records / per_unit[1])
-    units_SD = N_s / max(per_unit)  # nobody knows whose its records are: as many a unit as elsewhere
+    units_SD = N_s / max(per_unit)  # SD has no units: assume as many records per unit as elsewhere
     return {
-        (WHOLE_KEY, synthesis, "repU"): row_of(compare_with_holdout(repU_GT, units[0], repU, units[1])),
-        (WHOLE_KEY, synthesis, "unique_hits"): row_of(
+        (WHOLE_KEY, synthesis, "repU"): to_row(compare_with_holdout(repU_GT, units[0], repU, units[1])),
+        (WHOLE_KEY, synthesis, "unique_hits"): to_row(
             compare_with_holdout(hits_GT, units_SD, hits, units_SD)
         ),
     }
 
 
-def _figures(
+def _measure_target(
     counts: TargetCounts, target: CodedColumn, table: int, synthesis: int, certainties: Sequence[Any]
 ) -> dict[str, float]:
     people_t, s_t = target.counts[table], target.counts[synthesis]
@@ -262,16 +263,16 @@ def _figures(
         "guessed": percent(right, N * SCALE),
     }
     for share, claims in zip(certainties, counts.certainty, strict=True):
-        at = certainty(claims, N)
-        figures |= {f"DiS at {float(share)}": at.DiS, f"DiSCO at {float(share)}": at.DiSCO}
+        certain = certainty(claims, N)
+        figures |= {f"DiS at {float(share)}": certain.DiS, f"DiSCO at {float(share)}": certain.DiSCO}
     return figures
 
 
 MOST_PERSONS = 5_000
-"""Records of GT, and of the holdout, whose nearest SD record is looked for at most."""
+"""The most records of GT, and of the holdout, for which the nearest SD record is searched."""
 
 MOST_RECORDS = 200_000
-"""Records of SD, at most, that are looked at."""
+"""The most records of each table among which they are drawn and the nearest are searched."""
 
 
 def _measure_membership(
@@ -280,55 +281,55 @@ def _measure_membership(
     by_keys: Sequence[tuple[KeyCounts, KeyCounts]],
     on_progress: OnProgress,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frame `membership`, index synthesis, and that of several syntheses as one table.
+    """Return the frame `membership`, and the same for several syntheses stacked as one table.
 
-    `by_keys`: what was counted of the keys of GT and of the holdout, of each synthesis. Both are empty where
-    the columns that all tables have cannot be compared.
+    `by_keys`: for each synthesis, the key counts of GT and of the holdout. Both frames are empty if the
+    columns that all tables have cannot be compared.
     """
     last = prepared.table
     shared = [name for name in names_in_all(prepared.opened.columns) if name != prepared.plan.unit]
-    opened = prepared.opened.only(range(last + 1))  # columns that were coded before stay as they are
+    opened = prepared.opened.only(range(last + 1))  # keeps the columns that are already coded
     try:
         columns = opened.code(shared, grouping_of(), on_progress)
-    except InputError:  # which the holdout's warnings say
+    except InputError:  # reported in the holdout's warnings
         return pd.DataFrame(), pd.DataFrame()
     found = []
     for table in (0, last):
         tables = (table, *prepared.syntheses)
-        of_tables = [column.only(tables) for column in columns]
-        found.append(_count_found(opened.only(tables), of_tables, on_progress))
+        columns_of_tables = [column.only(tables) for column in columns]
+        found.append(_count_found(opened.only(tables), columns_of_tables, on_progress))
     drawn = opened.code_records(columns, MOST_RECORDS, 0)
     sizes = tuple(int(columns[0].counts[table].sum()) for table in (0, last))
     persons = _draw_persons(drawn, last)
 
     def attack(by_keys: Sequence[int], by_records: Sequence[int], syntheses: Sequence[int]) -> dict[str, Any]:
-        of_keys, of_records = (
-            MembershipClaims(at[0], sizes[0], at[1], sizes[1]) for at in (by_keys, by_records)
+        keys, records = (
+            MembershipClaims(pair[0], sizes[0], pair[1], sizes[1]) for pair in (by_keys, by_records)
         )
         distances = _find_distances(drawn, persons, syntheses)
-        return row_of(membership(of_keys, of_records, *distances, per_unit, prepared.claim))
+        return to_row(membership(keys, records, *distances, per_unit, prepared.claim))
 
     rows = {
         (synthesis,): attack(
-            [counts.shared.GT_in_SD for counts in of_keys],
-            [of_table[synthesis - 1] for of_table in found],
+            [counts.shared.GT_in_SD for counts in key_counts],
+            [numbers[synthesis - 1] for numbers in found],
             [synthesis],
         )
-        for synthesis, of_keys in enumerate(by_keys, start=1)
+        for synthesis, key_counts in enumerate(by_keys, start=1)
     }
     stacked = {}
     if len(by_keys) > 1:
         stacked[(1,)] = attack(*_count_in_stack(prepared, shared, on_progress), prepared.syntheses)
     return (
-        frame_of(rows, ["synthesis"], names_of(Membership)),
-        frame_of(stacked, ["synthesis"], names_of(Membership)),
+        build_frame(rows, ["synthesis"], list_figures(Membership)),
+        build_frame(stacked, ["synthesis"], list_figures(Membership)),
     )
 
 
 def _count_in_stack(
     prepared: PreparedHoldout, shared: Sequence[Any], on_progress: OnProgress
 ) -> tuple[list[int], list[int]]:
-    """Return how many records of GT and of the holdout any synthesis has, by the keys and by all columns."""
+    """Count the records of GT and of the holdout that any synthesis has, by the keys and by all columns."""
     by_keys, by_records = [], []
     for table in (0, prepared.table):
         pair = prepared.opened.only((table, *prepared.syntheses)).stack_syntheses()
@@ -339,7 +340,7 @@ def _count_in_stack(
 
 
 def _count_found(opened: OpenedTables, columns: Sequence[CodedColumn], on_progress: OnProgress) -> list[int]:
-    """Return how many records of the first table are in each of the others, by these columns."""
+    """Count the records of the first table that are in each of the others, by these columns."""
     [counted] = opened.count([CountRequest(columns)], on_progress)
     return [counts.shared.GT_in_SD for counts in counted.keys]
 
@@ -348,17 +349,17 @@ def _draw_persons(columns: Sequence[CodedColumn], last: int) -> dict[int, IntArr
     rng = np.random.default_rng(0)
     persons = {}
     for table in (0, last):
-        # Engines have their own order of records, and nothing that is drawn may depend on it.
+        # Draws must not depend on the order of records, which differs between engines.
         order = np.lexsort([column.codes[table] for column in columns])
-        drawn = order if len(order) <= MOST_PERSONS else rng.choice(order, MOST_PERSONS, replace=False)
-        persons[table] = drawn
+        is_small = len(order) <= MOST_PERSONS
+        persons[table] = order if is_small else rng.choice(order, MOST_PERSONS, replace=False)
     return persons
 
 
 def _find_distances(
     columns: Sequence[CodedColumn], persons: Mapping[int, IntArray], syntheses: Sequence[int]
 ) -> tuple[IntArray, IntArray]:
-    """Return how far GT and holdout records are from the nearest one of the syntheses, by the same ranks."""
+    """Return the distances of GT and of holdout records to the nearest record of the syntheses, by ranks."""
     everybody = dict.fromkeys(syntheses, slice(None))
     both = [replace(column, tables=(_join(column, persons), _join(column, everybody))) for column in columns]
     members, others = map(len, persons.values())
@@ -370,7 +371,7 @@ def _find_distances(
 
 
 def _join(column: CodedColumn, records: Mapping[int, Any]) -> StoredColumn:
-    """Return the column of these records of some tables, one table after the other."""
-    codes = np.concatenate([column.codes[table][of_table] for table, of_table in records.items()])
+    """Return the codes of these records of some tables, one table after the other."""
+    codes = np.concatenate([column.codes[table][selected] for table, selected in records.items()])
     codes = codes.astype(np.int64)
     return StoredColumn(codes, 0, np.arange(column.size), np.bincount(codes, minlength=column.size))

@@ -1,4 +1,4 @@
-"""`nearest()`: whether the synthetic records are nearer to people than other people are."""
+"""`nearest()`: how many GT records are nearer to a synthetic record than to any other GT record."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.memory.nearest_records import (
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.frames import FiguresFrame, frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
 from disclosure_pipeline.measures.nearest import DistancesToParts, Nearness, near_copies, nearness
 from disclosure_pipeline.tables.alignment import number_owners
@@ -24,7 +24,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 EVERYBODY = 20_000
-"""The largest number of GT records that are all looked at; of more it is a sample."""
+"""The largest number of GT records that are all compared; of more, only a sample is."""
 
 SAMPLE = 2_000
 
@@ -39,35 +39,36 @@ def nearest(
 ) -> pd.DataFrame:
     """Count GT records that are nearer to a synthetic record than to any other GT record.
 
-    It sees near copies, which equality cannot. The larger of SD and the other GT records is thinned to the
-    size of the smaller, by a seeded draw: a fresh sample of the same population is nearer to 50 %.
+    This finds near copies, which a test for equality cannot. The larger of SD and the other GT records is
+    thinned to the size of the smaller by a seeded draw, so a fresh sample of the same population is nearer to
+    50 % of the GT records.
 
-    Distances are taken three ways, each a sum over the columns that all tables have. "ranks": 0 or 1, and for
-    numbers and dates the difference of their mid-ranks in both tables together, divided by their number of
-    records. "values": the same with the difference of the values, divided by the range of the middle nine
-    tenths of them, at most 1. "columns": how many disagree, numbers and dates by more than a twentieth of
-    that range. A missing value disagrees with everything but a missing value. Of large tables only records
-    are compared that agree in at least one of a few blocks of columns: the same choice for SD and for the
-    other GT records.
+    Three distances are measured, each summed over the columns that all tables have. "ranks": 0 or 1, and for
+    numbers and dates the difference of their mid-ranks in both tables together, divided by the number of
+    records. "values": the same with the difference of the values, divided by the range of their middle nine
+    tenths, at most 1. "columns": the number of columns that disagree, numbers and dates by more than a
+    twentieth of that range. A missing value disagrees with everything but a missing value. In large tables
+    only records that agree in at least one of a few blocks of columns are compared; SD and the other GT
+    records are treated alike.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        sample: How many GT records are looked at, at most, a seeded draw; None for all of up to 20,000, and
-            for 2,000 of more.
-        seed: Of all draws.
+        sample: The most GT records to compare, in a seeded draw; None for all of them up to 20,000, and for
+            2,000 of more.
+        seed: The seed of all draws.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
 
     Returns:
-        Index (synthesis, distance); `nearer`: percent of the GT records looked at that are nearer to an SD
-        record, where equally near counts half; `nearer_low`, `nearer_high`: the Wilson interval of 95 % for
-        all GT records; `much_nearer`: percentage points, those with an SD record at half the distance of the
-        nearest other GT record or less, minus those the other way round (0 in a fresh sample), and
-        `much_nearer_either_way`, both together; `records`: how many were looked at. High is a risk.
+        Index (synthesis, distance); `nearer`: percent of the compared GT records that are nearer to an SD
+        record, with ties counted as half; `nearer_low`, `nearer_high`: its 95 % Wilson interval;
+        `much_nearer` (percentage points): records whose nearest SD record is at most half as far as the
+        nearest other GT record, minus those the other way round (0 in a fresh sample);
+        `much_nearer_either_way`: the sum of both; `records`: the number of compared records. High is a risk.
 
     Raises:
-        InputError: No column is in all tables, one has no common kind of value, GT has one record only (or
-            the records of one unit), or the unit is in a synthetic table or lacks values.
+        InputError: No column is in all tables, a column has values of different kinds, GT has a single record
+            (or unit), or the unit is in a synthetic table or lacks values.
 
     Example:
         >>> import numpy as np
@@ -87,19 +88,21 @@ def nearest(
     columns = tables.code(tables.keys)
     owners = None if unit is None else number_owners(tables.frames, unit)
     comparisons = draw_comparisons(columns, seed, sample, owners)
-    return FiguresFrame(nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons))
+    return FiguresFrame(
+        build_nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
+    )
 
 
 def draw_comparisons(
     columns: Sequence[CodedColumn], seed: int, sample: int | None = None, unit: IntArray | None = None
 ) -> Iterator[Comparison]:
-    """Return what `nearest` compares, of each synthesis, by the numbers of records. InputError as there.
+    """Draw the records that `nearest` compares, for each synthesis. InputError as there.
 
-    `unit`: whose each GT record is, where people have several: all of them are left out for each of them.
+    `unit`: whose each GT record is, where people have several; nobody is compared with their own records.
     """
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
     if N_d == 1 or (unit is not None and (unit == unit[0]).all()):
-        raise InputError("The ground truth has one record: there are no others to be nearer.")
+        raise InputError("The ground truth has a single record (or unit): there are no others to compare.")
     if sample is None:
         sample = N_d if N_d <= EVERYBODY else SAMPLE
     persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
@@ -108,45 +111,46 @@ def draw_comparisons(
         n = min(records, N_d - most)
         rng = np.random.default_rng([seed, 1])
         if unit is None or most == 1:
-            others, left_out = _thinned_others(N_d, n, persons, rng)
+            others, left_out = _draw_others(N_d, n, persons, rng)
         else:
-            others, left_out = _others_of_units(unit, most, n, persons, rng)
+            others, left_out = _draw_others_of_units(unit, most, n, persons, rng)
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
         tables = (ComparedTable(synthesis, shown), ComparedTable(0, others))
         yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
 
 
-def nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
-    """Return what `nearest` returns, from the distances of persons to SD and to others, of each synthesis."""
+def build_nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
+    """Return the frame of `nearest` from the distances of persons to SD and to others, by synthesis."""
     rows = {
-        (synthesis, kind): row_of(nearness(to_SD[row], to_others[row]))
+        (synthesis, kind): to_row(nearness(to_SD[row], to_others[row]))
         for synthesis, (to_SD, to_others) in enumerate(distances, start=1)
         for row, kind in enumerate(DISTANCES)
     }
-    return frame_of(rows, ["synthesis", "distance"], names_of(Nearness))
+    return build_frame(rows, ["synthesis", "distance"], list_figures(Nearness))
 
 
 def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:
-    """Marks n records of so many, by a draw: of these, or of the others if they are fewer."""
-    others = records - n < n
-    drawn = np.full(records, others)
-    drawn[rng.choice(records, records - n if others else n, replace=False, shuffle=False)] = not others
+    """Return a mask of n records, drawn at random (by drawing the others if they are fewer)."""
+    draws_others = records - n < n
+    drawn = np.full(records, draws_others)
+    number = records - n if draws_others else n
+    drawn[rng.choice(records, number, replace=False, shuffle=False)] = not draws_others
     return drawn
 
 
-def _thinned_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
-    """Draw n + 1 GT records, and for each person the one of them to leave out: n others for everybody."""
+def _draw_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
+    """Draw n + 1 GT records, and the one to leave out for each person, so that everybody has n others."""
     drawn = _draw_records(N_d, n + 1, rng)
-    one_of_drawn = np.flatnonzero(drawn)[rng.integers(n + 1)]
-    return drawn, np.where(drawn[persons], persons, one_of_drawn)
+    default = np.flatnonzero(drawn)[rng.integers(n + 1)]
+    return drawn, np.where(drawn[persons], persons, default)
 
 
-def _others_of_units(
+def _draw_others_of_units(
     unit: IntArray, most: int, n: int, persons: IntArray, rng: np.random.Generator
 ) -> tuple[Mask, IntArray]:
-    """Leave out the records of each person's unit, and others where it has fewer than `most`.
+    """Draw n + `most` GT records, and the `most` to leave out for each person (shape: most, persons).
 
-    n records more than `most` are drawn. Left out are `most` for each person (shape: most, persons).
+    These are the records of the person's unit, and random others if it has fewer.
     """
     drawn = _draw_records(len(unit), n + most, rng)
     numbers = np.flatnonzero(drawn)
@@ -162,45 +166,44 @@ def _others_of_units(
 
 
 MANY_TIMES = 2
-"""At more SD records than so many times GT's, all of them are looked at."""
+"""If SD has more than this many times GT's records, all of them are compared."""
 
 MOST_RECORDS = 400_000
-"""Records of each table, at most, of which the nearest are looked for."""
+"""The most records of each table among which the nearest are searched."""
 
 _PERSONS = 1_000
 _PARTS = 3
 
 
 def is_diluted(columns: Sequence[CodedColumn], synthesis: int) -> bool:
-    """Return whether a synthesis has many times the GT records."""
+    """Return True if a synthesis has many times the number of GT records."""
     return total(columns[0].counts[synthesis]) > MANY_TIMES * total(columns[0].counts[0])
 
 
 def find_near_copies(
     columns: Sequence[CodedColumn], synthesis: int, seed: int, unit: IntArray | None = None
 ) -> tuple[float, float]:
-    """Return the largest `near_copies` of the distances: points, and how far chance takes them.
+    """Return the largest `near_copies` over the distances (percentage points), and the most by chance.
 
-    `columns` have a code for each record, and are not grouped. People are cut into three parts, by a draw:
-    each in turn is looked at beside the other two. `unit`: whose each GT record is; a unit is in one part.
+    `columns` have a code for each record, and are not grouped. People are split at random into three parts,
+    each of which is compared with the other two. `unit`: whose each GT record is; a unit is in one part.
     """
-    pair = _in_order([column.only((0, synthesis)) for column in columns], unit)
-    columns, owners = pair
+    columns, owners = _sort_records([column.only((0, synthesis)) for column in columns], unit)
     rng = np.random.default_rng([seed, 3])
     N_d, N_s = (total(counts) for counts in columns[0].counts)
     owner, number = np.unique(owners, return_inverse=True)
     part_of_GT = rng.permutation(np.arange(len(owner)) % _PARTS)[number]
     part_of_SD = rng.permutation(np.arange(N_s) % _PARTS)
-    turned = [column.only((1, 0)) for column in columns]
+    swapped = [column.only((1, 0)) for column in columns]
     all_of_SD = np.ones(N_s, dtype=bool)
-    of_people: list[list[IntArray]] = []
-    of_SD: list[list[IntArray]] = []
+    from_people: list[list[IntArray]] = []
+    from_SD: list[list[IntArray]] = []
     for part in range(_PARTS):
         others = [part_of_GT == other for other in range(_PARTS) if other != part]
         persons = _draw(np.flatnonzero(part_of_GT == part), rng)
         records = _draw(np.flatnonzero(part_of_SD == part), rng)
         nobody, nothing = np.full(len(persons), -1), np.full(len(records), -1)
-        of_people.append(
+        from_people.append(
             nearest_distances(
                 columns,
                 Comparison(
@@ -210,9 +213,9 @@ def find_near_copies(
                 ),
             )
         )
-        of_SD.append(
+        from_SD.append(
             nearest_distances(
-                turned,
+                swapped,
                 Comparison(
                     records,
                     (ComparedTable(0, all_of_SD), *(ComparedTable(1, other) for other in others)),
@@ -221,17 +224,19 @@ def find_near_copies(
                 ),
             )
         )
-    looked_at = sum(distances[0].shape[1] for distances in of_people)
-    units = 1 / (N_d / len(owner) / looked_at + 1 / len(owner))
-    found = [
-        near_copies(_join(of_people, kind), _join(of_SD, kind), _PARTS * N_s / N_d, units, len(DISTANCES))
+    compared = sum(distances[0].shape[1] for distances in from_people)
+    units = 1 / (N_d / len(owner) / compared + 1 / len(owner))
+    figures = [
+        near_copies(_join(from_people, kind), _join(from_SD, kind), _PARTS * N_s / N_d, units, len(DISTANCES))
         for kind in range(len(DISTANCES))
     ]
-    return max(found, key=lambda figure: (figure[0] > figure[1], figure[0]))
+    return max(figures, key=lambda figure: (figure[0] > figure[1], figure[0]))
 
 
-def _in_order(columns: Sequence[CodedColumn], unit: IntArray | None) -> tuple[list[CodedColumn], IntArray]:
-    """Return the records in the order of their values, for engines have their own, and GT's owners."""
+def _sort_records(
+    columns: Sequence[CodedColumn], unit: IntArray | None
+) -> tuple[list[CodedColumn], IntArray]:
+    """Sort the records by value, as their order differs between engines; also return GT's owners."""
     positions = [np.lexsort([column.codes[table] for column in columns]) for table in (0, 1)]
     owners = np.arange(len(positions[0])) if unit is None else unit[positions[0]]
     return [column.draw(positions) for column in columns], owners

@@ -1,9 +1,8 @@
-"""People found in a synthetic table: in one of its groups, as a doubt of those without a gate, over releases.
+"""People found in a synthetic table: in each group, in whole tables without a gate, and over releases.
 
-A ward that is copied is a small part of a table, so groups are looked at by themselves. Whoever holds several
-releases lays them side by side: counted over all of them are the people who are found in any, and the records
-that the candidate shares with an earlier one, of which a fresh draw would share few. A record that is copied
-twice is found in one table by the other, so both are figures of `measures.people`.
+A copied ward is a small part of a table, so each group is measured by itself. Whoever holds several releases
+can compare them: counted over all of them are the people found in any, and the records that the candidate
+shares with an earlier release, which are few in a fresh draw. Both are figures of `measures.people`.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
     RecordSets,
+    build_request,
     code_shared_columns,
-    count_request,
 )
-from disclosure_pipeline.evaluation.figures import figures
-from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.figures import build_disclosure
+from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.population import UnitRecords, find_people, measure_by_units, read_units
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance
@@ -51,10 +50,10 @@ from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_all, table_names
 
 APART_SAMPLE = 200_000
-"""The number of GT records that tell whom columns drawn apart find."""
+"""The number of GT records that suffice to estimate whom independently drawn columns find."""
 
 FEWEST_OF_GROUP = 10
-"""The number of people from which on a group is looked at by itself."""
+"""The smallest number of people in a group that is measured."""
 
 IN_GROUPS = ("group_copied_beyond", "group_copied_by_chance", "group_copied_beyond_chance")
 
@@ -66,22 +65,22 @@ def measure_groups(
     records_per_unit: float,
     fewest: int,
 ) -> pd.DataFrame:
-    """Measure the people found in each group of at least so many, of a column the group that is worst.
+    """Measure the people found in each group (level of a column); return the worst group of each column.
 
-    Both tables are cut to a level of the column. What columns drawn apart within it would find is looked at
-    where more is found than in a fresh sample.
+    Groups of fewer than `fewest` people are left out. If more people are found than in a fresh sample, they
+    are also compared with those whom columns drawn independently within the group would find.
     """
     comparisons = sum(int((column.counts[0] >= fewest).sum()) for column in records.groups)
     sample = cache(partial(opened.code_records, columns, APART_SAMPLE, 0))
     rows = {}
     for synthesis, by_column in enumerate(records.levels, start=1):
-        for column, of_levels in zip(records.groups, by_column, strict=True):
+        for column, people_by_level in zip(records.groups, by_column, strict=True):
             worst = dict.fromkeys(IN_GROUPS, 0.0)
             for level in np.flatnonzero(column.counts[0] >= fewest).tolist():
                 sizes = Sizes(int(column.counts[0][level]), int(column.counts[synthesis][level]))
                 measure = partial(
                     people_copied,
-                    of_levels[level],
+                    people_by_level[level],
                     sizes,
                     comparisons=comparisons,
                     records_per_unit=records_per_unit,
@@ -101,13 +100,13 @@ def measure_groups(
 
 
 def find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
-    """Return the percent of the GT records that N_s records with columns drawn apart find."""
+    """Return the percent of GT records found by N_s records of independently drawn columns."""
     sample = opened.code_records(columns, APART_SAMPLE, 0)
     return _find_apart(sample, [column.codes[0] for column in sample], N_s)
 
 
 def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, N_s: int) -> float:
-    """Return the percent of those with a value that N_s records with columns drawn apart among them find."""
+    """Return the same within a group: the percent of its GT records, with columns drawn from the group."""
     in_group = np.flatnonzero(sample[place].codes[0] == sample[place].find(value))
     if not len(in_group):
         return 0.0
@@ -122,7 +121,7 @@ def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: i
 
 
 MOST_RECORDS = 200_000
-"""Whole records of all tables together: so many are counted in a tenth of a second, of more a part."""
+"""The most records of all tables together that are counted (in a tenth of a second)."""
 _ENOUGH_TO_CHOOSE = 1_000
 
 _BOUNDS = {
@@ -132,12 +131,12 @@ _BOUNDS = {
 }
 
 
-def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
-    """Return what the guards of a gate would say of people found, and of a table that tells no one apart.
+def find_people_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
+    """Return what a gate's guards would report: copied people, and GT records that all look the same.
 
-    Of tables in memory: files and databases would be read once more for it. Over all columns that the tables
-    share, or over those that are planned where others cannot be compared. Of more than `MOST_RECORDS` those
-    are looked at that agree in a few columns; they say nothing of whether others are told apart.
+    Only for tables in memory: files and databases would have to be read again. Over all shared columns, or
+    over the planned ones if others cannot be compared. Of more than `MOST_RECORDS` only records that agree
+    in a few columns are counted; whether GT's records look the same is then not reported.
     """
     if opened.frames is None:
         return []
@@ -153,19 +152,19 @@ def find_whole_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: On
     rows = []
     for counts, n in zip(people, N_s, strict=True):
         measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
-        found = measure()
-        if _is_beyond(row_of(found)):
-            found = measure(independent=find_apart(opened, columns, n))
+        people_figures = measure()
+        if _is_beyond(to_row(people_figures)):
+            people_figures = measure(independent=find_apart(opened, columns, n))
         alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
-        rows.append({"alike": alike, **row_of(found)})
+        rows.append({"alike": alike, **to_row(people_figures)})
     people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"
-    return list(describe_whole_doubts(rows, people_are))
+    return list(describe_people_doubts(rows, people_are))
 
 
 def _count_people(
     opened: OpenedTables, columns: Sequence[CodedColumn], plan: MeasuringPlan, on_progress: OnProgress
 ) -> tuple[list[PeopleCounts], float]:
-    """Return the people found in each synthesis by all of the columns, and the records of a person."""
+    """Count the people found in each synthesis by all columns; also return the records per person."""
     if plan.unit is None:
         [counted] = opened.count([CountRequest(columns)], on_progress)
         return [keys.people for keys in counted.keys], 1.0
@@ -175,16 +174,16 @@ def _count_people(
 
 
 def _choose_part(frames: tuple[pd.DataFrame, ...]) -> tuple[tuple[pd.DataFrame, ...], list[Any]]:
-    """Return at most `MOST_RECORDS`, those with one value of some columns, and these columns."""
+    """Return at most `MOST_RECORDS` records, which agree in some columns, and the names of these."""
     agreeing: list[Any] = []
     left = names_in_all([list(frame.columns) for frame in frames])
     while left and sum(map(len, frames)) > MOST_RECORDS:
         wanted = MOST_RECORDS / sum(map(len, frames))
-        some = frames[0].iloc[:: max(1, len(frames[0]) // _ENOUGH_TO_CHOOSE)]
+        sample = frames[0].iloc[:: max(1, len(frames[0]) // _ENOUGH_TO_CHOOSE)]
         shares = [
             (share, name, value)
             for name in left
-            for value, share in some[name].value_counts(normalize=True, sort=False).items()
+            for value, share in sample[name].value_counts(normalize=True, sort=False).items()
             if share > 0
         ]
         if not shares:
@@ -201,30 +200,31 @@ def _choose_part(frames: tuple[pd.DataFrame, ...]) -> tuple[tuple[pd.DataFrame, 
     return frames, agreeing
 
 
-def describe_whole_doubts(
+def describe_people_doubts(
     rows: Sequence[Mapping[Any, float]], people_are: str = "the people"
 ) -> Iterator[str]:
-    """Yield a sentence for each doubt; `rows`: of each synthesis `alike` and the people found."""
+    """Yield a sentence for each doubt; `rows` has `alike` and `people_copied…` of each synthesis."""
     if rows[0]["alike"] > _BOUNDS["alike"]:
         yield (
             f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {rows[0]['alike']:.1f} % "
-            "of its records equal another person's in every column, so no copy can be noticed."
+            "of its records equal another person's in every column, so a copy could not be noticed."
         )
-    for name, found in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
-        if _is_beyond(found):
+    for name, figures in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
+        if _is_beyond(figures):
+            expected = figures["people_copied_expected"]
             yield (
-                f"{found['people_copied']:.0f} % of {people_are} are in {name}, with a record that nobody "
-                f"else has; a fresh table would hold {found['people_copied_expected']:.1f} %: it copies them."
+                f"{figures['people_copied']:.0f} % of {people_are}, each with a record that nobody else has, "
+                f"are in {name}; a fresh table would hold {expected:.1f} %: it copies them."
             )
 
 
-def _is_beyond(found: Mapping[Any, float]) -> bool:
-    beyond, by_chance = found["people_copied_beyond"], found["people_copied_by_chance"]
+def _is_beyond(figures: Mapping[Any, float]) -> bool:
+    beyond, by_chance = figures["people_copied_beyond"], figures["people_copied_by_chance"]
     return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
 
 
 MOST_STEPS = 6
-"""The most steps at which the sum over the releases is shown: each counts their tables again."""
+"""The most numbers of releases to measure together: each counts the tables again."""
 
 
 def measure_releases(
@@ -233,50 +233,44 @@ def measure_releases(
     files: Sequence[int],
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return what a candidate is beside all that is out: how the sums grew, and what is shared.
+    """Return the frames `over_releases` and `released_targets` of a candidate and all earlier releases.
 
-    `opened`: GT, then the tables of each release in the order of their publication, those of the candidate
-    last; `files`: how many each of them has; two releases at least. `over_releases`: index releases, how many
-    of them count; people found in them, repU_any, and in the last row what the candidate shares with the
-    others. `released_targets`: index (target, releases), what they disclose together, see `Together`.
+    `opened`: GT, then the tables of at least two releases in the order of publication, the candidate last;
+    `files`: the number of tables of each release. `over_releases`: index releases, the number of releases
+    measured together; people found in them, repU_any, and in the last row the records that the candidate
+    shares with the others. `released_targets`: index (target, releases), see `Together`.
     """
     ends, steps = list(accumulate(files)), choose_steps(len(files))
-    together, of_keys = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
+    together, repU_any = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
     rows = {}
     for step in steps:
         tables = opened.only(range(ends[step - 1] + 1)).stack_syntheses()
         rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
-        rows[step]["repU_any"] = of_keys[ends[step - 1]]
+        rows[step]["repU_any"] = repU_any[ends[step - 1]]
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
     shared = _find_shared(opened, plan, ends, on_progress)
     numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
     frame = frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0)
-    return frame, together.rename(index=numbers, level="tables").rename_axis(index=_OF_TARGETS)
+    return frame, together.rename(index=numbers, level="tables").rename_axis(index=_TARGETS_INDEX)
 
 
-_OF_TARGETS = ["target", "releases"]
+_TARGETS_INDEX = ["target", "releases"]
 
 
 def _find_shared(
     opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
 ) -> dict[str, float]:
-    """Return what a table of the candidate shares with a release, or with all of them: the worst of these."""
+    """Return the records that a table of the candidate shares with a release or all releases: the worst."""
     *starts, start, end = [1, *(last + 1 for last in ends)]
     earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
     earlier += [range(1, start)] if len(earlier) > 1 else []
     comparisons = len(earlier) * (end - start)
-    of_SD = replace(plan, unit=None)  # nobody says whose its records are
-    shared = [
-        _find_copied(
-            opened.only([table, *tables]).stack_syntheses(),
-            of_SD,
-            SHARED_WITH_RELEASES,
-            on_progress,
-            comparisons,
-        )
-        for table in range(start, end)
-        for tables in earlier
-    ]
+    plan = replace(plan, unit=None)  # synthetic records belong to nobody
+    shared = []
+    for table in range(start, end):
+        for tables in earlier:
+            pair = opened.only([table, *tables]).stack_syntheses()
+            shared.append(_find_copied(pair, plan, SHARED_WITH_RELEASES, on_progress, comparisons))
     bounded, beyond = f"{SHARED_WITH_RELEASES}_beyond_chance", f"{SHARED_WITH_RELEASES}_beyond"
     return max(shared, key=lambda figures: (figures[bounded], figures[beyond]))
 
@@ -287,16 +281,16 @@ def measure_together(
     numbers: Sequence[int],
     on_progress: OnProgress = ignore_progress,
 ) -> tuple[pd.DataFrame, dict[int, float]]:
-    """Return what the first tables disclose as one release, for each number of them; and their repU_any.
+    """Return what the first `numbers[i]` tables disclose as one release, and their repU_any by number.
 
-    Index (target, tables). All tables are grouped alike, so that more of them never disclose fewer people.
+    Index (target, tables). All tables are grouped alike, so more tables never disclose fewer people.
     """
     columns = opened.code(plan.columns, plan.grouping, on_progress)
     grouped = {column.name: plan.grouping.apply(column) for column in columns}
     units = None
     if plan.unit is not None:
         units = read_units(opened.with_columns([plan.unit]), plan, on_progress, plan.columns)
-    of_release = replace(
+    release_plan = replace(
         plan,
         grouping=grouping_of(),
         attribution=False,
@@ -308,31 +302,32 @@ def measure_together(
         one_way=NO_FLAGS,
         two_way=NO_FLAGS,
     )
-    frames, of_keys = {}, {}
+    frames, repU_any = {}, {}
     for number in numbers:
         tables = range(number + 1)
-        some = {name: column.only(tables) for name, column in grouped.items()}
-        request = count_request(of_release, some)
+        first_tables = {name: column.only(tables) for name, column in grouped.items()}
+        request = build_request(release_plan, first_tables)
         [counts] = opened.only(tables).count([request], on_progress)
-        of_tables = Counts(
+        counts_with_columns = Counts(
             keys=request.keys,
             targets=[target.column for target in request.targets],
             counts=counts,
-            records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
+            records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
             bands=tuple(target.band for target in request.targets),
         )
-        result = figures(of_tables, of_release)
+        result = build_disclosure(counts_with_columns, release_plan)
         if units is not None:
-            of_units = {name: plan.grouping.apply(column) for name, column in units.columns.items()}
-            some = {name: column.only(tables) for name, column in of_units.items()}
-            result = measure_by_units(result, UnitRecords(some, units.unit), of_release)
+            unit_columns = {
+                name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
+            }
+            result = measure_by_units(result, UnitRecords(unit_columns, units.unit), release_plan)
         frames[number] = result.together
-        of_keys[number] = result.together_identity["repU_any"].item()
-    return pd.concat(frames, names=["tables"]).swaplevel(), of_keys
+        repU_any[number] = result.together_identity["repU_any"].item()
+    return pd.concat(frames, names=["tables"]).swaplevel(), repU_any
 
 
 def choose_steps(releases: int) -> list[int]:
-    """Return after how many releases the sum is counted: the last two, and some before.
+    """Return the numbers of releases to measure together: the last two, and some before.
 
     >>> choose_steps(1), choose_steps(4), choose_steps(30)
     ([1], [1, 2, 3, 4], [1, 8, 15, 22, 29, 30])
@@ -342,9 +337,9 @@ def choose_steps(releases: int) -> list[int]:
 
 
 def add_first_release(result: Disclosure) -> Disclosure:
-    """Return the same where nothing is published yet: what all files of the candidate are by themselves."""
-    [of_all] = (result.stacked or result).guards.to_dict("records")
-    people = {str(name): figure for name, figure in of_all.items() if str(name).startswith(_COPIED)}
+    """Return the result with the frames of `measure_releases` for a candidate without earlier releases."""
+    [guards] = (result.stacked or result).guards.to_dict("records")
+    people = {str(name): figure for name, figure in guards.items() if str(name).startswith(_COPIED)}
     nothing = dict.fromkeys(people, 0.0)
     identity = result.together_identity["repU_any"] if len(result.together) else result.identity["repU"]
     row = {
@@ -353,8 +348,8 @@ def add_first_release(result: Disclosure) -> Disclosure:
         **_rename(nothing, SHARED_WITH_RELEASES),
         "releases_gone": 0,
     }
-    together = result.together if len(result.together) else _describe_one(result)
-    index = pd.MultiIndex.from_product([together.index, [1]], names=_OF_TARGETS)
+    together = result.together if len(result.together) else _measure_single_table(result)
+    index = pd.MultiIndex.from_product([together.index, [1]], names=_TARGETS_INDEX)
     return replace(
         result,
         over_releases=pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases")),
@@ -362,37 +357,37 @@ def add_first_release(result: Disclosure) -> Disclosure:
     )
 
 
-def _describe_one(result: Disclosure) -> pd.DataFrame:
+def _measure_single_table(result: Disclosure) -> pd.DataFrame:
     rows = {}
     for target in result.targets:
-        of_target = result.attribute.xs(target, level="target").iloc[0]
-        others, error = of_target["DiSCO_others"], of_target["DiSCO_beyond_se"]
-        rows[(target,)] = row_of(
+        figures = result.attribute.xs(target, level="target").iloc[0]
+        others, error = figures["DiSCO_others"], figures["DiSCO_beyond_se"]
+        rows[(target,)] = to_row(
             Together(
-                any=of_target["DiSCO"],
+                any=figures["DiSCO"],
                 agreed=0.0,
                 DiSCO_any_others=others,
-                DiSCO_any_beyond=of_target["DiSCO_beyond"],
+                DiSCO_any_beyond=figures["DiSCO_beyond"],
                 DiSCO_any_beyond_se=error,
                 DiSCO_any_fresh=others,
                 DiSCO_any_by_chance=any_beyond_by_chance(0.0, error, len(result.targets)),
-                DiSCO_any_beyond_chance=of_target["DiSCO_beyond_chance"],
+                DiSCO_any_beyond_chance=figures["DiSCO_beyond_chance"],
             )
         )
-    return frame_of(rows, ["target"], names_of(Together))
+    return build_frame(rows, ["target"], list_figures(Together))
 
 
 def _find_copied(
     opened: OpenedTables, plan: MeasuringPlan, name: str, on_progress: OnProgress, comparisons: int = 1
 ) -> dict[str, float]:
-    """Measure the records of the first table that the other one holds, in all columns that both have."""
+    """Measure the records of the first table that the other one holds, by all shared columns."""
     columns = code_shared_columns(opened, plan.grouping, on_progress)
     sizes = Sizes(*(int(counts.sum()) for counts in columns[0].counts))
     [people], per_unit = _count_people(opened, columns, plan, on_progress)
     apart = find_apart(opened, columns, sizes.N_s)
-    found = people_copied(people, sizes, apart, comparisons, per_unit)
-    bounded = beyond_chance(found.people_copied_beyond, found.people_copied_by_chance)
-    return _rename(row_of(found) | {f"{_COPIED}_beyond_chance": bounded}, name)
+    figures = people_copied(people, sizes, apart, comparisons, per_unit)
+    bounded = beyond_chance(figures.people_copied_beyond, figures.people_copied_by_chance)
+    return _rename(to_row(figures) | {f"{_COPIED}_beyond_chance": bounded}, name)
 
 
 _COPIED = "people_copied"

@@ -1,6 +1,6 @@
-"""The people behind the records: whose each record is, and how many people each one stands for.
+"""The people behind the records: whose each record is (units), and how many people it stands for (weights).
 
-Of people with several records other people's are those of other units, and a survey's records have weights.
+Where people have several records, other people's records are those of other units.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     RecordSets,
+    build_request,
     combine_columns,
-    count_request,
     place_records,
 )
-from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
-from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
+from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import (
     FoundCopies,
@@ -66,28 +66,28 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 @dataclass(frozen=True)
 class UnitRecords:
-    """All records in memory: the coded columns by name, not grouped, and the `unit` of each GT record."""
+    """All records in memory: coded columns by name, not grouped, and the `unit` of each GT record."""
 
     columns: Mapping[Any, CodedColumn]
     unit: IntArray
 
     @property
     def records_per_unit(self) -> float:
-        """The mean number of GT records."""
+        """The mean number of GT records of a unit."""
         return len(self.unit) / len(np.unique(self.unit))
 
     def find_alone(self, sets: Sequence[Sequence[Any]]) -> list[tuple[IntArray, IntArray]]:
-        """Return the GT records whose combination of each set no other unit has, and one of each of these."""
-        found = []
+        """Return the GT records whose combination of a set no other unit has, and one per combination."""
+        records = []
         for names in sets:
             columns = [self.columns[name] for name in names]
             q = combine_keys([[column.codes[0]] for column in columns], [column.size for column in columns])
             alone = find_lone_units(q.q[0], self.unit)
-            found.append((alone, alone[np.unique(q.q[0][alone], return_index=True)[1]]))
-        return found
+            records.append((alone, alone[np.unique(q.q[0][alone], return_index=True)[1]]))
+        return records
 
     def draw(self, most: int, seed: int) -> UnitRecords:
-        """Return at most so many records of each table, drawn by the seed, as `code_records` draws them."""
+        """Draw at most `most` records of each table, as `code_records` does."""
         columns, drawn = _draw(self.columns, most, seed)
         return UnitRecords(columns, self.unit[drawn])
 
@@ -95,7 +95,7 @@ class UnitRecords:
 def _draw(
     columns: Mapping[Any, CodedColumn], most: int, seed: int
 ) -> tuple[Mapping[Any, CodedColumn], IntArray | slice]:
-    """Return the columns of at most so many records of each table, and which these are of GT."""
+    """Return the columns of at most `most` records of each table, and the positions of those of GT."""
     sizes = [int(counts.sum()) for counts in next(iter(columns.values())).counts]
     if max(sizes) <= most:
         return columns, slice(None)
@@ -110,13 +110,13 @@ def read_units(
     on_progress: OnProgress,
     names: Sequence[Any],
 ) -> UnitRecords:
-    """Read the codes of all records, and whose each GT record is. InputError where that is not known."""
-    read = _read_records(opened, [*names, plan.unit], plan, on_progress)
-    *records, owners = (read[name] for name in (*names, plan.unit))
+    """Read the codes of all records, and the unit of each GT record. InputError if a unit is missing."""
+    by_name = _read_records(opened, [*names, plan.unit], plan, on_progress)
+    *records, owners = (by_name[name] for name in (*names, plan.unit))
     if owners.counts[0][owners.missing]:
         raise missing_owners_error(plan.unit)
     unit = owners.codes[0].astype(np.int64)
-    # Engines have their own order of records, and nothing that is drawn may depend on it.
+    # Draws must not depend on the order of records, which differs between engines.
     positions = [
         np.lexsort([owners.codes[table], *(column.codes[table] for column in records)])
         for table in range(len(owners.tables))
@@ -126,50 +126,50 @@ def read_units(
 
 
 def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:
-    """Return the result with the figures that others' records bear on, and the frame `units`."""
-    request = count_request(plan, records.columns)
+    """Return the result with other people's records taken from other units, and with the frame `units`."""
+    request = build_request(plan, records.columns)
     q = combine_columns(request.keys)
     combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
     hits: dict[str, list[float]] = defaultdict(list)
     risks = {}
     for synthesis, N_s in enumerate(result.N_s, start=1):
         s_q = q.counts[synthesis]
-        for name, figure in row_of(unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s))).items():
+        for name, figure in to_row(unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s))).items():
             hits[name].append(figure)
-        # Records of one unit go together: the units are so many drawings.
+        # Records of one unit are not independent: only units are.
         hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
-        risks[(synthesis,)] = row_of(household_risk(q.q[0], q.counts[0], s_q, records.unit))
+        risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
     figures: dict[str, list[float]] = defaultdict(list)
-    by_all = result.together
+    release = result.together
     for target in request.targets:
-        of_records = []
+        disclosures = []
         for synthesis in range(1, len(q.q)):
             by_name, disclosed = _measure_by_units(request.keys, target, synthesis, records.unit)
-            of_records.append(disclosed)
+            disclosures.append(disclosed)
             for name, figure in by_name.items():
                 figures[name].append(figure)
-        if len(by_all):
-            by_unit = _measure_together(of_records, figures["DiSCO_others"][-len(of_records) :])
-            of_others = by_all.index != target.column.name
-            by_all = by_all.assign(
-                **{name: by_all[name].where(of_others, figure) for name, figure in by_unit.items()}
+        if len(release):
+            by_unit = _measure_together(disclosures, figures["DiSCO_others"][-len(disclosures) :])
+            is_other_target = release.index != target.column.name
+            release = release.assign(
+                **{name: release[name].where(is_other_target, figure) for name, figure in by_unit.items()}
             )
-    attribute, cap = bound_differences(
-        _with_figures(result.attribute, figures), _with_figures(result.cap, figures), len(result.targets)
+    attribute, cap = add_differences_beyond_chance(
+        _update_frame(result.attribute, figures), _update_frame(result.cap, figures), len(result.targets)
     )
     return replace(
         result,
-        identity=add_beyond_chance(_with_figures(result.identity, hits), "unique_hits_beyond"),
+        identity=add_beyond_chance(_update_frame(result.identity, hits), "unique_hits_beyond"),
         attribute=attribute,
         cap=cap,
-        units=frame_of(risks, ["synthesis"], names_of(HouseholdRisk)),
-        together=by_all,
+        units=build_frame(risks, ["synthesis"], list_figures(HouseholdRisk)),
+        together=release,
     )
 
 
 @dataclass(frozen=True)
 class UnitWholeCounts:
-    """Whole records of one synthesis, as `KeyCounts` has them, of units."""
+    """Counts of whole records of one synthesis, like `KeyCounts`, but of units."""
 
     uniques: Uniques
     shared: SharedCounts
@@ -178,47 +178,47 @@ class UnitWholeCounts:
 
 
 def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
-    """Return the record sets with what is counted of single people counted of units."""
+    """Return the record sets with people counted as units."""
     q, combinations = _combine(records, list(records.columns))
-    of_all = _find_copies(q, combinations)
+    copies = _find_copies(q, combinations)
     whole = [
         UnitWholeCounts(
-            replace(counts.uniques, in_GT=found.people.alone), counts.shared, found.hits, found.people
+            replace(counts.uniques, in_GT=copied.people.alone), counts.shared, copied.hits, copied.people
         )
-        for counts, found in zip(sets.whole, of_all, strict=True)
+        for counts, copied in zip(sets.whole, copies, strict=True)
     ]
     partial = {
-        label: _find_copies(*_combine(records, [column.name for column in of_set]))
-        for label, of_set in sets.columns.items()
+        label: _find_copies(*_combine(records, [column.name for column in column_set]))
+        for label, column_set in sets.columns.items()
     }
     places = {name: place for place, name in enumerate(records.columns)}
-    of_groups = [
+    by_group = [
         _count_in_levels(column, q.level_of(places[column.name]), q, combinations) for column in sets.groups
     ]
     levels = [
-        [[of_level[synthesis] for of_level in of_group] for of_group in of_groups]
+        [[by_synthesis[synthesis] for by_synthesis in by_level] for by_level in by_group]
         for synthesis in range(len(sets.whole))
     ]
     return replace(sets, whole=whole, partial=partial, levels=levels)
 
 
 def find_people(records: UnitRecords) -> list[PeopleCounts]:
-    """Return the people found in each synthesis, by all columns."""
+    """Count the people found in each synthesis by all columns."""
     return [counts.people for counts in _find_copies(*_combine(records, list(records.columns)))]
 
 
 def _count_in_levels(
     group: CodedColumn, levels: IntArray, q: Keys, combinations: UnitCombinations
 ) -> list[list[PeopleCounts]]:
-    """Count people among those who have a level of a column, for each of them and each synthesis."""
+    """Count the people found among those with each level of a column (shape: levels, syntheses)."""
     used = np.sum(group.counts, axis=0) > 0
-    used[group.missing] = True  # it is always there, and the last one
+    used[group.missing] = True  # always there, as the last code
     code = np.cumsum(used) - 1
     assert code[-1] >= levels.max(initial=0), "units are of the same tables"
-    by_level = [combinations.count_people_in(s, levels, int(code[-1]) + 1) for s in q.counts[1:]]
+    by_synthesis = [combinations.count_people_in(s, levels, int(code[-1]) + 1) for s in q.counts[1:]]
     nobody = PeopleCounts(0, 0, 0, 0)
     return [
-        [of_synthesis[code[level]] if used[level] else nobody for of_synthesis in by_level]
+        [by_level[code[level]] if used[level] else nobody for by_level in by_synthesis]
         for level in range(group.size)
     ]
 
@@ -232,52 +232,50 @@ def _find_copies(q: Keys, combinations: UnitCombinations) -> list[FoundCopies]:
     return [FoundCopies(combinations.count_hits(s), combinations.count_people(s)) for s in q.counts[1:]]
 
 
-def _with_figures(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
     return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
 
 
 def _measure_by_units(
     keys: Sequence[CodedColumn], target: Target, synthesis: int, unit: IntArray
 ) -> tuple[dict[str, float], RecordDisclosure]:
-    """Return the figures of `baselines_of_units`, and what each record that is left adds to DiSCO."""
+    """Return the figures of `baselines_of_units`, and the disclosure of each record after exclusions."""
     _, cells, left = place_records(keys, target, synthesis)
     original = left.original.values()
     records = np.ones(len(unit), dtype=np.int64)
-    of_units = UnitCells.from_records(cells.f.q[cells.position], cells.position, unit, records)
+    unit_cells = UnitCells.from_records(cells.f.q[cells.position], cells.position, unit, records)
     reduced = (original, left.synthetic.values()) if target.exclusions else ()
     disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
     return (
-        baselines_of_units(cells.f, of_units, target.no_guess, *reduced),
+        baselines_of_units(cells.f, unit_cells, target.no_guess, *reduced),
         disclosed.restrict_to((original > 0)[cells.position]),
     )
 
 
 def _measure_together(
-    of_records: Sequence[RecordDisclosure], DiSCO_others: Sequence[float]
+    disclosures: Sequence[RecordDisclosure], DiSCO_others: Sequence[float]
 ) -> dict[str, float]:
-    """Return the figures of `Together` that other people's records bear on."""
-    in_order = np.argsort(of_records[0].q, kind="stable")
-    at_n, by_others = (
-        chance_of_any(chances)[in_order]
-        for chances in ([found.at_n for found in of_records], [found.by_others for found in of_records])
-    )
+    """Return the figures of `Together` that depend on other people's records."""
+    in_order = np.argsort(disclosures[0].q, kind="stable")
+    at_n = chance_of_any([disclosed.at_n for disclosed in disclosures])[in_order]
+    by_others = chance_of_any([disclosed.by_others for disclosed in disclosures])[in_order]
     N_d = len(in_order)
-    squares = square_beyond(of_records[0].q[in_order], 1, at_n, by_others)
+    squares = square_beyond(disclosures[0].q[in_order], 1, at_n, by_others)
     counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
-    figures = row_of(together(counts, N_d, DiSCO_others))
+    figures = to_row(together(counts, N_d, DiSCO_others))
     return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}
 
 
 @dataclass(frozen=True)
 class WeightedRecords:
-    """All records in memory: the coded columns by name, not grouped; of each GT record weight and unit."""
+    """All records in memory: coded columns by name, not grouped; weight and unit of each GT record."""
 
     columns: Mapping[Any, CodedColumn]
     weight: Floats
     unit: IntArray | None
 
     def draw(self, most: int, seed: int) -> WeightedRecords:
-        """Return at most so many records of each table, drawn by the seed, as `code_records` draws them."""
+        """Draw at most `most` records of each table, as `code_records` does."""
         columns, drawn = _draw(self.columns, most, seed)
         return WeightedRecords(columns, self.weight[drawn], None if self.unit is None else self.unit[drawn])
 
@@ -285,7 +283,7 @@ class WeightedRecords:
 def _read_records(
     opened: OpenedTables, names: Sequence[Any], plan: MeasuringPlan, on_progress: OnProgress
 ) -> dict[Any, CodedColumn]:
-    """Return the codes of all records, by the names of the columns."""
+    """Return the codes of all records, by column."""
     coded = opened.code(list(dict.fromkeys(names)), plan.grouping, on_progress)
     most = max(int(counts.sum()) for counts in coded[0].counts)
     return {column.name: column for column in opened.code_records(coded, most, 0)}
@@ -297,7 +295,7 @@ def read_weights(
     """Read the codes of all records, and the weight of each GT record."""
     extra = list_unshared_columns(plan)
     by_name = _read_records(opened, [*names, *extra], plan, on_progress)
-    # Engines have their own order of records, and no sum may depend on it.
+    # Sums must not depend on the order of records, which differs between engines.
     order = np.lexsort([by_name[name].codes[0] for name in (*extra, *names)])
     drawn = {name: by_name[name].draw([order, *[None] * (len(by_name[name].tables) - 1)]) for name in names}
     weight = find_weights(by_name, plan, len(order))[order]
@@ -306,54 +304,57 @@ def read_weights(
 
 
 def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
-    """Return the weight of each GT record: as planned, by a column, or all alike."""
+    """Return the weight of each GT record, from the planned column or the sampling fraction."""
     if plan.weights is None:
         return np.full(records, 1 / (plan.sampling_fraction or 1))
     return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
 
 
 def list_unshared_columns(plan: MeasuringPlan) -> list[Any]:
-    """Return the columns of GT alone that a plan with weights reads."""
+    """Return the planned columns that only GT has: weights and unit."""
     return [name for name in (plan.weights, plan.unit) if name is not None]
 
 
 def measure_population(result: Disclosure, records: WeightedRecords, plan: MeasuringPlan) -> Disclosure:
     """Return the result with the frames `population` and `population_targets`."""
-    request = count_request(plan, records.columns)
+    request = build_request(plan, records.columns)
     q = combine_columns(request.keys)
     weights = PlacedWeights.add_up(records.weight, q.q[0], q.size)
     people = sum_exactly(records.weight)
-    of_keys, of_targets, of_bands = {}, {}, {}
+    key_rows, target_rows, band_rows = {}, {}, {}
     for synthesis in range(1, len(q.q)):
         counts = q.counts[0], q.counts[synthesis]
-        of_keys[(synthesis,)] = row_of(population_risk(*counts, weights.people, len(records.weight), people))
+        risk = population_risk(*counts, weights.people, len(records.weight), people)
+        key_rows[(synthesis,)] = to_row(risk)
         if plan.weights is not None:
-            of_keys[(synthesis,)] |= weigh_keys(*counts, weights)
+            key_rows[(synthesis,)] |= weigh_keys(*counts, weights)
     for target in request.targets:
         for synthesis in range(1, len(q.q)):
-            figures, of_band = _measure_target(request.keys, target, synthesis, records, plan)
-            of_targets[(target.column.name, synthesis)] = figures
-            if of_band:
-                of_bands[(target.column.name, synthesis)] = of_band
-    banded = result.bands.index.get_level_values("target").nunique() if of_bands else 0
+            figures, band_figures = _measure_target(request.keys, target, synthesis, records, plan)
+            target_rows[(target.column.name, synthesis)] = figures
+            if band_figures:
+                band_rows[(target.column.name, synthesis)] = band_figures
+    banded = result.bands.index.get_level_values("target").nunique() if band_rows else 0
     return replace(
         result,
-        population=frame_of(of_keys, ["synthesis"], list(next(iter(of_keys.values())))),
-        population_targets=_bound_weighted(of_targets, len(request.targets)),
-        bands=result.bands.join(_bound_weighted(of_bands, banded)) if of_bands else result.bands,
+        population=build_frame(key_rows, ["synthesis"], list(next(iter(key_rows.values())))),
+        population_targets=_frame_weighted(target_rows, len(request.targets)),
+        bands=result.bands.join(_frame_weighted(band_rows, banded)) if band_rows else result.bands,
     )
 
 
-def _bound_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
-    """Return the frame, with what of the differences from others is beyond chance."""
-    frame = frame_of(rows, ["target", "synthesis"], list(next(iter(rows.values()), ())))
-    for name in [name for name in map(str, frame) if name.endswith(f"_beyond{WEIGHTED}")]:
-        frame = add_beyond_chance(frame, name, comparisons)
+def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
+    """Return the rows as a frame, with the parts of differences that are beyond chance."""
+    columns = list(next(iter(rows.values()), ()))
+    frame = build_frame(rows, ["target", "synthesis"], columns)
+    for name in columns:
+        if name.endswith(f"_beyond{WEIGHTED}"):
+            frame = add_beyond_chance(frame, name, comparisons)
     return frame
 
 
 def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.DataFrame:
-    """Return the frame `population` with the shares of people copied; `records` are of all columns."""
+    """Return the frame `population` with weighted shares of people copied; `records` have all columns."""
     q = combine_columns(list(records.columns.values()))
     own = np.ones_like(q.q[0]) if records.unit is None else count_records_of_unit(records.unit, q.q[0])
     alone = q.counts[0][q.q[0]] == own
@@ -378,18 +379,18 @@ def _measure_target(
     records: WeightedRecords,
     plan: MeasuringPlan,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the figures of what the exclusions leave: in the population, weighted, and last of a band."""
+    """Return the figures after exclusions: in the population and weighted; and those of the target's band."""
     q, cells, left = place_records(keys, target, synthesis)
     people_q = PlacedWeights.add_up(records.weight, q.q[0], q.size).people
     disclosed_q = cells.f.per_key(left.DiSCO.values())
-    figures = row_of(population_disclosure(q.counts[0], people_q, disclosed_q, len(records.weight)))
+    figures = to_row(population_disclosure(q.counts[0], people_q, disclosed_q, len(records.weight)))
     if plan.weights is None:
         return figures, {}
-    of_cells = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
+    cell_weights = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
     is_left = (left.original.values() > 0)[cells.position]
     disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).restrict_to(is_left)
     found = weigh_found(cells.f, left, cells.position, records.unit, records.weight)
-    figures |= weigh_target(cells.f, left, target.no_guess, of_cells) | found
+    figures |= weigh_target(cells.f, left, target.no_guess, cell_weights) | found
     figures |= weigh_others(disclosed, records.weight)
     figures |= weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
     banded = {}

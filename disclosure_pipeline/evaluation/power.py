@@ -1,4 +1,4 @@
-"""The power of a policy: how often it refuses honest tables, and which copies of people it notices."""
+"""The power of a policy: how often it refuses honest tables, and how reliably it refuses copies of people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 SHARES = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
-"""Percent of the people whose records are planted."""
+"""Percent of the people whose records are planted in a table."""
 
 COPIES = "copies"
 NEAR_COPIES = "near copies"
@@ -24,19 +24,19 @@ DILUTED = "copies among ten times as many records"
 KINDS = (COPIES, NEAR_COPIES, DILUTED)
 
 MOST = 20_000
-"""Records of a half, at most."""
+"""The most records of a half of GT."""
 
 LARGEST_UNNOTICED = 30
-"""Percent of the people: a policy that does not notice copies of so many is good for nothing."""
+"""Percent of the people: a policy that does not notice copies of this many is useless."""
 
 # Without a copy, the tables of these kinds are alike: fresh halves of GT.
-_OF_FRESH_HALVES = (COPIES, NEAR_COPIES)
+_FRESH_HALVES = (COPIES, NEAR_COPIES)
 _OFTEN = 19 / 20
 
 
 WORDS: Mapping[str, Words] = {
     "refused": Words.neutral("refused", "This many tries were refused.", COUNT),
-    "tries": Words.neutral("tries", "This often a half of GT was tried.", COUNT),
+    "tries": Words.neutral("tries", "The number of random halves of GT that were tried.", COUNT),
     "percent": Words.neutral(
         "share refused", "This share of the tries was refused.", PERCENT, denominator="tries"
     ),
@@ -52,19 +52,19 @@ WORDS: Mapping[str, Words] = {
 
 @dataclass(frozen=True)
 class Refusals:
-    """The number of tries, and of those that were refused."""
+    """The number of tries, and of those among them that were refused."""
 
     refused: int
     tries: int
 
     @property
     def percent(self) -> float:
-        """Percent of the tries."""
+        """Percent of the tries that were refused."""
         return 100 * self.refused / self.tries
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return the Wilson interval of 95 % for that percentage."""
+        """The 95 % Wilson interval of this percentage."""
         low, high = wilson(self.refused, self.tries)
         return 100 * low, 100 * high
 
@@ -81,32 +81,32 @@ class Refusals:
 class GatePower:
     """The shares of honest tables, and of tables with planted copies of people, that a policy refuses.
 
-    `records`: of a half of GT, which plays GT. `noticed`: kind of copy -> for each try the smallest share of
-    planted people that was refused (percent): 0 where the table was refused without any, infinite where not
-    even all people were noticed. Source: this project's own.
+    `records`: the size of a random half of GT, which stands in for GT. `noticed`: kind of copy -> for each
+    try, the smallest percentage of planted people that was refused: 0 if the table was refused without any,
+    infinity if even 100 % were not noticed. Source: this project's own.
     """
 
     records: int
     noticed: Mapping[str, tuple[float, ...]]
 
     def count_refused(self, kind: str, share: float) -> Refusals:
-        """Count the tries that were refused with so many percent of the people planted, at most all."""
+        """Count the tries that were refused with `share` percent of the people planted."""
         smallest = self.noticed[kind]
         return Refusals(sum(limit <= min(share, SHARES[-1]) for limit in smallest), len(smallest))
 
     @property
     def false_refusals(self) -> Refusals:
-        """Fresh halves of GT that were refused, without any copy in them."""
-        found = [self.count_refused(kind, 0) for kind in _OF_FRESH_HALVES if kind in self.noticed]
-        return Refusals(sum(of.refused for of in found), sum(of.tries for of in found))
+        """Fresh halves of GT that were refused although they hold no copies."""
+        counts = [self.count_refused(kind, 0) for kind in _FRESH_HALVES if kind in self.noticed]
+        return Refusals(sum(count.refused for count in counts), sum(count.tries for count in counts))
 
     def detection_limit(self, kind: str = COPIES) -> float:
-        """Return the smallest percentage of people that is refused in 19 of 20 tries, or infinity."""
+        """Return the smallest percentage of copied people that is refused in 19 of 20 tries, or infinity."""
         return next((share for share in SHARES if self.count_refused(kind, share).are_reliable), math.inf)
 
     @property
     def is_blind(self) -> bool:
-        """True if it does not notice that 30 % of the people are copied, 19 of 20 times."""
+        """True if copies of 30 % of the people are not refused in 19 of 20 tries."""
         return not self.detection_limit() <= LARGEST_UNNOTICED
 
     def to_frame(self) -> pd.DataFrame:
@@ -114,44 +114,43 @@ class GatePower:
         rows = []
         for kind in self.noticed:
             for share in SHARES:
-                found = self.count_refused(kind, share)
-                rows.append((kind, share, found.refused, found.tries, found.percent, *found.interval))
+                count = self.count_refused(kind, share)
+                rows.append((kind, share, count.refused, count.tries, count.percent, *count.interval))
         columns = ["planted", "share", "refused", "tries", "percent", "low", "high"]
         return pd.DataFrame(rows, columns=columns)
 
     def summarize(self) -> str:
-        """Return the two figures that a board wants to know: what is noticed, and what is refused wrongly."""
+        """Return a sentence for a board: which copies are noticed, and how many honest tables are refused."""
         limit = self.detection_limit()
         return summarize_power(limit, self.count_refused(COPIES, limit), self.false_refusals)
 
     def describe(self) -> list[str]:
-        """Return what was found, a sentence for honest tables and for each kind of copy."""
+        """Return a sentence on honest tables, and one on each kind of copy."""
         low, high = self.false_refusals.interval
         sentences = [
-            f"Of honest tables it refuses {self.false_refusals} (with 95 % certainty {low:.0f} to "
-            f"{high:.0f} %)."
+            f"It refuses {self.false_refusals} honest tables (95 % interval: {low:.0f} to {high:.0f} %)."
         ]
         return sentences + [self._describe(kind) for kind in self.noticed]
 
     def _describe(self, kind: str) -> str:
         limit, without = self.detection_limit(kind), self.count_refused(kind, 0)
         if without.are_reliable:
-            return f"Of {kind} nothing can be said: it refuses such tables without any, too ({without})."
+            return f"Nothing can be said about {kind}: it also refuses such tables without any ({without})."
         if math.isinf(limit):
             return f"It does not notice {kind} reliably, whatever their share."
-        also = "" if kind in _OF_FRESH_HALVES or not without.refused else f", and {without} without any"
+        also = "" if kind in _FRESH_HALVES or not without.refused else f", and {without} without any"
         return (
             f"It refuses {kind} of {limit:g} % of the people: {self.count_refused(kind, limit)} tries{also}."
         )
 
     def plot(self) -> alt.LayerChart:
-        """Draw the share of tries that were refused by the share of people copied, a line a kind of copy."""
+        """Draw the share of tries refused by the share of people copied, with a line per kind of copy."""
         from disclosure_pipeline.evaluation.plots.pictures import plot_power
 
         return plot_power(self)
 
     def to_record(self) -> dict[str, Any]:
-        """Return the same as JSON has it: infinity is null."""
+        """Return the fields as plain JSON, with null for infinity."""
         noticed = {
             kind: [share if math.isfinite(share) else None for share in smallest]
             for kind, smallest in self.noticed.items()
@@ -160,7 +159,7 @@ class GatePower:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> GatePower:
-        """Read what `to_record` gives. KeyError, TypeError or ValueError where it is something else."""
+        """Read the output of `to_record`. KeyError, TypeError or ValueError if it is something else."""
         noticed = {
             kind: tuple(math.inf if share is None else float(share) for share in record["noticed"][kind])
             for kind in KINDS
@@ -171,22 +170,22 @@ class GatePower:
         return cls(int(record["records"]), noticed)
 
     def __str__(self) -> str:
-        halves = f"random halves of the ground truth, of {self.records:,} records (at most {MOST:,})"
+        halves = f"random halves of the ground truth, with {self.records:,} records (at most {MOST:,})"
         return "\n".join([self.summarize(), *self.describe(), f"Tried on {halves}: the harder case."])
 
     __repr__ = __str__
 
 
 def summarize_power(limit: float, noticed: Refusals, honest: Refusals) -> str:
-    """Say from which share of the people on (percent, or infinity) copies are refused, and honest tables.
+    """Return a sentence on a gate's detection limit (percent, or infinity) and on refused honest tables.
 
     Example:
         >>> summarize_power(5, Refusals(19, 20), Refusals(1, 100))
-        'This gate would have refused a table that repeats 5 % of the people (19 of 20 times); of honest tables it refuses 1 of 100.'
+        'This gate would have refused a table that repeats 5 % of the people (19 of 20 times); it refuses 1 of 100 honest tables.'
     """  # noqa: E501
     if limit == 0:
-        return f"This gate refuses honest tables ({honest}), so what it notices cannot be told."
-    refuses = f"; of honest tables it refuses {honest}."
+        return f"This gate refuses honest tables ({honest}), so its detection of copies cannot be measured."
+    refuses = f"; it refuses {honest} honest tables."
     if limit <= LARGEST_UNNOTICED:
         found = f"would have refused a table that repeats {limit:g} % of the people ({noticed} times)"
         return f"This gate {found}{refuses}"

@@ -1,4 +1,4 @@
-"""`prediction_risk()`: what a learner fitted on the synthetic table knows about the GT records."""
+"""`prediction_risk()`: how well a learner fitted on the synthetic table predicts the GT records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
-from disclosure_pipeline.evaluation.frames import join_records, names_of, row_of, show_frame
+from disclosure_pipeline.evaluation.frames import format_frame, join_records, list_figures, to_row
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.evaluation.learning.learners import Estimator, Task, choose_learner
 from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
@@ -34,20 +34,20 @@ class PredictionRisk:
     """Prediction risk of m syntheses of one ground truth.
 
     `figures`: index (target, synthesis); the columns of `measures.prediction.Classification` or `Regression`,
-    percent of the GT records scored unless said otherwise; missing where only the other task has a figure.
-    `fits`: the same index; task, N_scored, the GT records with a target to compare with (all of them in a
-    classification, where missing is a level), and N_fitted, the SD records learned from.
+    percent of the scored GT records unless stated otherwise; missing if only the other task has the figure.
+    `fits`: the same index; task; N_scored, the GT records with a target to compare with (all of them in a
+    classification, where missing is a level); N_fitted, the SD records learned from.
 
-    `records`: outcomes, a row per GT record, in GT's order and with its index; columns (target, synthesis,
-    figure), so that `records["job", 1]` is a frame of plain columns. GT stands for other GT records than the
-    one that is predicted, GT_in_sample for all of them. Classification: correct_SD, correct_GT,
-    correct_GT_in_sample, correct_naive; correct_SD_same_size and correct_GT_same_size, learned from equally
-    many records; confidence_SD, confidence_GT (of 0 to 1, in the true level; NaN where the learner gives
+    `records`: the outcome for each GT record, in GT's order and with its index; columns (target, synthesis,
+    figure), so `records["job", 1]` is a frame of plain columns. "GT" means learned from other GT records than
+    the predicted one, "GT_in_sample" from all of them. Classification: correct_SD, correct_GT,
+    correct_GT_in_sample, correct_naive; correct_SD_same_size and correct_GT_same_size, learned from equal
+    numbers of records; confidence_SD, confidence_GT (from 0 to 1, in the true level; NaN if the learner gives
     none); normalised_SD, normalised_GT (r of RAPID); at_risk (r_SD above tau). Regression: relative_error_SD,
-    relative_error_GT, relative_error_GT_in_sample (percent of the true value; infinite where that is 0 and
-    the prediction is not), worse_from_SD, worse_from_SD_in_sample, at_risk (within epsilon from SD); missing
-    for records that are not scored. They hold no value of GT, but they tell about single confidential
-    records: not for publication.
+    relative_error_GT, relative_error_GT_in_sample (percent of the true value; infinite if that is 0 and the
+    prediction is not), worse_from_SD, worse_from_SD_in_sample, at_risk (SD's error is within epsilon);
+    missing for records that are not scored. The frame holds no value of GT, but it describes single
+    confidential records: do not publish it.
     """
 
     keys: tuple[Any, ...]
@@ -64,7 +64,7 @@ class PredictionRisk:
         return (
             f"Prediction risk from the keys {', '.join(map(str, self.keys))}\n"
             f"Learner {self.learner}, {self.N_d:,} GT records\n\n"
-            f"{show_frame(shown)}"
+            f"{format_frame(shown)}"
         )
 
     __repr__ = __str__
@@ -72,7 +72,7 @@ class PredictionRisk:
     def plot(self, target: Hashable | None = None) -> alt.ConcatChart:
         """Draw the relative errors of the guesses from SD against those from other GT records.
 
-        For a target of numbers only; it may be left out where there is one target.
+        Only for numeric targets; `target` may be left out if there is one.
         """
         from disclosure_pipeline.evaluation.plots.pictures import plot_relative_errors
 
@@ -85,7 +85,7 @@ _LARGEST_SEED = 2**32 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """The learner that predicts the targets, and when a record counts: see `prediction_risk()`."""
+    """The options of `prediction_risk()`."""
 
     folds: int = 5
     tau: float = 0.3
@@ -94,12 +94,12 @@ class Options:
     seed: int = 0
 
     def check(self) -> None:
-        """Raise InputError where one is out of range."""
+        """Raise InputError if an option is out of range."""
         require_whole_number("folds", self.folds, 2)
         require_whole_number("seed", self.seed, 0, _LARGEST_SEED)
         if not _is_number(self.tau) or not 0 <= self.tau < 1:
             raise InputError(
-                f"tau must be a number from 0 to less than 1, not {describe_argument(self.tau)}."
+                f"tau must be a number of at least 0 and less than 1, not {describe_argument(self.tau)}."
             )
         limits: dict[str, Any] = {"epsilon": self.epsilon}
         if self.absolute_epsilon is not None:
@@ -110,11 +110,9 @@ class Options:
 
 
 def _choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task:
-    """Numbers are numbers, everything else is levels, unless the user says otherwise and it can be done."""
+    """Return the task of a target, by default regression for numbers and classification otherwise."""
     if column.kind is Kind.EMPTY:
-        raise InputError(
-            f"Column {column.name!r} holds nothing but missing values: there is nothing to learn."
-        )
+        raise InputError(f"Column {column.name!r} holds only missing values: there is nothing to learn.")
     if task == "regression" and column.kind is not Kind.NUMBER:
         grouped = tables.grouping.groups_column(column.name)
         reason = "is grouped" if grouped else f"holds {column.kind.value}"
@@ -123,15 +121,15 @@ def _choose_task(column: CodedColumn, tables: Tables, task: Task | None) -> Task
         return task
     if column.kind in {Kind.DATE, Kind.ZONED_DATE, Kind.DURATION}:
         raise InputError(
-            f"The target {column.name!r} holds {column.kind.value}: turn it into numbers (of days, say) in "
-            "all tables, or set task='classification', where each is a level."
+            f"The target {column.name!r} holds {column.kind.value}: convert it to numbers (such as days) in "
+            "all tables, or set task='classification' to make each value a level."
         )
     is_numeric = column.kind is Kind.NUMBER and not is_category(column.name, tables)
     return "regression" if is_numeric else "classification"
 
 
 def is_category(column: Any, tables: Tables) -> bool:
-    """Return whether some table calls the column a category, whatever its levels are."""
+    """Return True if the column has a categorical type in some table."""
     return any(_has_category_type(frame[column].dtype) for frame in tables.frames)
 
 
@@ -170,63 +168,63 @@ def prediction_risk(
 ) -> PredictionRisk:
     """Measure how well a learner fitted on the synthetic table predicts the targets of the GT records.
 
-    Compared with the same learner fitted on GT, where each record is predicted by the records of the other
-    folds, never by itself (GT), or by all records, itself included, as Hu does (GT_in_sample); and with the
-    naive guess of somebody who has the synthetic table and no key: its most frequent level (the first of
-    several), or its mean.
+    It is compared with the same learner fitted on GT, where each record is predicted from the other folds,
+    never from itself (GT), or from all records, itself included, as in Hu (GT_in_sample); and with the naive
+    guess of somebody who has the synthetic table but no keys: its most frequent level (the first of several),
+    or its mean.
 
-    A learner fitted on more records predicts better, whoever they are. gain_over_GT therefore is the
-    difference between learners fitted on equally many records (give or take one) of the synthesis and of
-    the other folds: of the larger table as many are drawn, by `seed`. Its interval of 95 % is of paired
-    outcomes, for the GT records as a sample of people; it does not tell of the draw of training records.
+    A learner fitted on more records predicts better, whoever they are. Therefore gain_over_GT compares
+    learners fitted on equal numbers of records (give or take one) of the synthesis and of the other folds;
+    the larger table is sampled by `seed`. Its 95 % interval is that of paired outcomes, with the GT records
+    as a sample of people; it does not cover the draw of training records.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
-        synthetic: The synthetic table, or a sequence of m of them that were made from the same records.
-        keys: The columns that an intruder knows.
-        targets: The column or columns that an intruder wants to learn, each by itself.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
+        synthetic: The synthetic table, or a sequence of m tables made from the same records.
+        keys: The columns an intruder knows.
+        targets: The column or columns an intruder wants to learn, each predicted separately.
         learner: None or "nearest_neighbours": the k = 3 nearest records by Euclidean distance, and all that
-            are no farther away, vote or are averaged; of several levels with most votes the first.
+            are no farther away, vote or are averaged; of several levels with most votes the first wins.
             "boosted_trees": scikit-learn's histogram gradient boosting with its defaults and without early
             stopping, a strong attacker. Or any scikit-learn estimator: it is cloned, gets `seed` where a
-            `random_state` is None, is fitted on numbers (levels of the target as 0, 1, 2, …), and has to
-            predict each record by itself. Learners run on one thread, so that sums do not depend on the
-            machine, unless they are told otherwise (`n_jobs`); never in other processes.
-        task: None: numbers are predicted as numbers (regression); text, true/false, category columns and
-            grouped numbers as levels (classification). Dates and durations need "classification", or to be
-            turned into numbers first.
-        folds: Parts that GT is cut into at random, every level spread over them as evenly as possible; no
-            more than there are records.
-        tau: A record counts for RAPID when its normalised confidence is above it. [RAPID: 0.3]
-        epsilon: A record counts for RAPID when its relative error, in percent, is below it. [RAPID: 10]
-        absolute_epsilon: It counts as well when its absolute error is below this; for targets with zeros.
+            `random_state` is None, is fitted on numbers (levels of the target as 0, 1, 2, …), and must
+            predict each record independently of the others. Learners run on one thread, so that sums do not
+            depend on the machine, unless their `n_jobs` says otherwise; never in other processes.
+        task: None: numbers are predicted as numbers (regression); text, booleans, category columns and
+            grouped numbers as levels (classification). Dates and durations need "classification", or must be
+            converted to numbers first.
+        folds: The number of random parts of GT, stratified by level; at most one per record is made.
+        tau: A record counts for RAPID if its normalised confidence exceeds this. [RAPID: 0.3]
+        epsilon: A record counts for RAPID if its relative error, in percent, is below this. [RAPID: 10]
+        absolute_epsilon: It also counts if its absolute error is below this; for targets with zeros.
         groups: Numeric column -> number of groups, for keys and targets; groups are categories.
-        special_values: Column -> codes (such as -8 for "not applicable") that are no numbers: in a key
-            categories of their own, in a predicted number like missing. Also as in `disclosure()`.
-        edges: Where groups end, as in `disclosure()`.
-        unit: The column of GT that says whose each record is, as in `disclosure()`: nobody is predicted by
-            records of their own.
-        seed: For the folds, the order in which records are given to an estimator, and its `random_state`.
+        special_values: Column -> codes (such as -8 for "not applicable") that are not numbers: categories of
+            their own in a key, missing in a predicted number. Otherwise as in `disclosure()`.
+        edges: As in `disclosure()`.
+        unit: The column of GT that says whose record each is, as in `disclosure()`: nobody is predicted from
+            their own records.
+        seed: The seed of the folds, of the order in which an estimator gets records, and of its
+            `random_state`.
 
-    The keys: categories become columns of 0 and 1, one per level that occurs in GT or in the synthesis,
-    missing included; numbers and dates are scaled by mean and standard deviation of GT, a missing one lies
-    at the mean with a column of 0 and 1 of its own. Boosted trees get numbers and categories as they are.
-    Above 128 columns the matrix is sparse.
+    Keys: categories become columns of 0 and 1, one per level in GT or in the synthesis, missing included;
+    numbers and dates are scaled by mean and standard deviation of GT, and missing ones are set to the mean,
+    marked by a column of 0 and 1. Boosted trees get numbers and categories unchanged. The matrix is sparse
+    above 128 columns.
 
-    Missing targets: a level in a classification. In a regression GT records without a number are not
-    scored, SD records without one not learned from; N_scored and N_fitted of `fits` count the rest.
+    Missing targets are a level in a classification. In a regression, GT records without a number are not
+    scored and SD records without one are not learned from; N_scored and N_fitted of `fits` count the rest.
 
-    Cost: the learner is fitted once a fold, once on GT, and twice on a synthesis of levels (once of numbers).
-    The nearest neighbours compare every combination of GT with every one that is learned from: grouping a key
-    makes fewer.
+    Cost: the learner is fitted once per fold, once on GT, and twice on each synthesis (once in a regression).
+    Nearest neighbours compare every key combination of GT with every one in the training records: grouping a
+    key reduces their number.
 
     Returns:
-        A row of figures per target and synthesis, and the outcome of each GT record. A high accuracy, gain
-        or RAPID and a low error mean high risk. The same for the same tables in the same order and the same
-        seed.
+        A row of figures per target and synthesis, and the outcome for each GT record. A high accuracy, gain
+        or RAPID and a low error mean high risk. Results are reproducible for the same tables in the same
+        order and the same seed.
 
     Raises:
-        InputError: The tables cannot be compared, the arguments contradict them, the learner failed, or the
+        InputError: The tables cannot be compared or contradict the arguments, the learner failed, or the
             unit is in a synthetic table, lacks values or owns all records.
         DisclosurePipelineError: scikit-learn (the extra `prediction`) is not installed.
 
@@ -275,17 +273,16 @@ def prediction_risk(
     )
 
 
-def prediction_frame(
+def measure_prediction(
     tables: Tables, learner: str, tasks: Mapping[Any, Task], unit: IntArray | None = None
 ) -> pd.DataFrame:
     """Return the figures of `prediction_risk()`: index (target, synthesis), a column per figure.
 
-    Keys are grouped as `tables` says, targets never; `tasks` says of each how it is predicted. A figure
-    that only the other task has is missing. `unit`: whose each GT record is, where people have several:
-    each is predicted by the records of others.
+    Keys are grouped as in `tables`, targets never. `tasks`: the task of each target; figures that only the
+    other task has are missing. `unit`: whose each GT record is, where people have several.
     """
     _check_enough_records(tables, unit)
-    tables = replace(tables, grouping=_grouping_of_keys(tables))
+    tables = replace(tables, grouping=_select_key_grouping(tables))
     keys = _describe_keys(tables, tables.code(tables.keys))
     return _stack(
         {
@@ -299,7 +296,7 @@ def _stack(frames: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(frames, names=["target", "synthesis"])
 
 
-def _grouping_of_keys(tables: Tables) -> Grouping:
+def _select_key_grouping(tables: Tables) -> Grouping:
     grouping = tables.grouping
     return replace(
         grouping,
@@ -312,9 +309,9 @@ def _grouping_of_keys(tables: Tables) -> Grouping:
 
 def _check_enough_records(tables: Tables, unit: IntArray | None) -> None:
     if len(tables.frames[0]) < _FEWEST_RECORDS:
-        raise InputError("The ground truth has a single record: no other one could predict it.")
+        raise InputError("The ground truth has a single record: there is no other to predict it from.")
     if unit is not None and (unit == unit[0]).all():
-        raise InputError("All records of the ground truth are of one unit: no other one could predict it.")
+        raise InputError("All GT records belong to one unit: there is no other to predict it from.")
 
 
 def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyColumn]:
@@ -327,7 +324,7 @@ def _describe_keys(tables: Tables, columns: Sequence[CodedColumn]) -> list[KeyCo
 
 @dataclass(frozen=True)
 class _Prediction:
-    """Figures and fits of one target by synthesis, and the outcomes of each synthesis."""
+    """Figures, fits and outcomes of one target, by synthesis."""
 
     learner: str
     figures: pd.DataFrame
@@ -368,8 +365,6 @@ def _predict_target(
         rows, records = [figures for figures, _, _ in by_number], [outcomes for _, outcomes, _ in by_number]
         fitted = [learned for _, _, learned in by_number]
     index = pd.RangeIndex(1, len(rows) + 1, name="synthesis")
-    figures = pd.DataFrame(
-        [row_of(of_synthesis) for of_synthesis in rows], index=index, columns=names_of(type(rows[0]))
-    )
+    figures = pd.DataFrame([to_row(row) for row in rows], index=index, columns=list_figures(type(rows[0])))
     fits = pd.DataFrame({"task": chosen_task, "N_scored": scored, "N_fitted": fitted}, index=index)
     return _Prediction(model.name, figures, fits, records)

@@ -1,4 +1,4 @@
-"""`disclosure_protection()`: the share of records that an intruder guesses wrong, and what it is worth."""
+"""`disclosure_protection()`: the share of records that an intruder guesses wrong, compared with baselines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names, require_whole_number
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import frame_of, row_of
+from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
@@ -42,7 +42,7 @@ _MOST_BINS = 1_000_000
 
 
 def check_method(method: Any) -> None:
-    """Raise InputError where there is no such method."""
+    """Raise InputError unless this is the name of a method."""
     if method not in METHODS:
         close = difflib.get_close_matches(str(method).lower(), METHODS, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -53,8 +53,8 @@ def _check_not_all_missing(column: CodedColumn, table_names: Sequence[str]) -> N
     for counts, name in zip(column.counts, table_names, strict=True):
         if not counts[: column.missing].any():
             raise InputError(
-                f"Column {column.name!r} of {name} holds nothing but missing values: nothing can be found or "
-                "guessed by it, which would look like protection. Leave it out, or read it again."
+                f"Column {column.name!r} of {name} holds only missing values: nothing can be found or "
+                "guessed with it, which would look like protection. Leave it out, or read it again."
             )
 
 
@@ -70,19 +70,19 @@ def _check_continuous(continuous: Any, tables: Tables) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class JointTarget:
-    """The combination of target levels of each record, a code below `size`; `codes[0]` of GT."""
+    """The combination of target levels of each record as a code below `size`; `codes[0]` are GT's."""
 
     codes: tuple[IntArray, ...]
     size: int
     baselines: ProtectionBaselines
 
-    def of_records(self, sample: IntArray) -> JointTarget:
-        """Return the same for some GT records; the baselines stay those of all."""
+    def select(self, sample: IntArray) -> JointTarget:
+        """Return the target of some GT records; the baselines remain those of all."""
         return JointTarget((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
 
 
 def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
-    """Return every column as codes, those that are continuous in bins. InputError for what cannot be used."""
+    """Return the coded columns by name, the continuous ones in bins. InputError for unusable columns."""
     columns = {name: tables.code_column(name) for name in (*tables.keys, *tables.targets)}
     for column in columns.values():
         _check_not_all_missing(column, tables.names)
@@ -92,7 +92,7 @@ def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mappi
 
 
 def _combine_targets(columns: Sequence[CodedColumn]) -> JointTarget:
-    """Return the columns as one target, and what an intruder without SD gets wrong of it."""
+    """Combine the columns to one target, with the baselines of an intruder without SD."""
     if len(columns) == 1:
         codes, size, d_t = columns[0].codes, columns[0].size, columns[0].counts[0]
     else:
@@ -102,7 +102,7 @@ def _combine_targets(columns: Sequence[CodedColumn]) -> JointTarget:
     return JointTarget(codes, size, baselines(levels_in_GT, d_t))
 
 
-def _attacks_of_syntheses(keys: Keys, target: JointTarget, method: str) -> list[Attack]:
+def _attack_by_syntheses(keys: Keys, target: JointTarget, method: str) -> list[Attack]:
     return [attack(f, keys, method) for f in frequency_tables(keys, target.codes, target.size)]
 
 
@@ -119,37 +119,37 @@ def disclosure_protection(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> DisclosureProtection:
-    """Measure how often an intruder guesses wrong who knows the keys and looks them up in SD.
+    """Measure how often an intruder who knows the keys, and looks them up in SD, guesses the targets wrong.
 
-    The intruder guesses in proportion to what the SD records found have; a guess is right only if every
-    target is. Missing is a level of its own, in keys and targets. Exact at any size, unless `records` are
-    sampled for tables or key sets that take too long: GT's alone, without replacement, because a sample of
-    SD would lack most key combinations, and even an exact copy of GT would look safe.
+    The intruder draws a guess from the SD records that were looked up; it is right only if every target is.
+    Missing is a level, in keys and targets. Figures are exact at any size unless `records` are sampled,
+    because tables or key sets take too long. Only GT is sampled, without replacement: a sample of SD would
+    lack most key combinations, and even an exact copy of GT would look safe.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of m of them.
-        keys: The columns that an intruder knows.
-        targets: The column or columns that an intruder wants to learn, all of them together.
+        keys: The columns an intruder knows.
+        targets: The column or columns an intruder wants to learn, all of them together.
         method: What happens to a GT record whose key combination is not in the synthetic table. "cap": it
-            is left out. "zero_cap": it counts as guessed wrong. "generalized_cap": the intruder takes the
-            SD records that differ from it in the smallest number of keys, all of them pooled.
-        continuous: The keys and targets that are put into bins: numbers, dates or durations.
-        bins: Number of bins of equal width over GT's range. They are closed on the right, and the
-            outermost ones are open, so that SD values outside GT's range fall into them.
-        records: How many GT records to attack; None for all of them. Levels, bins and baselines are those of
-            the whole GT.
-        seed: The same seed gives the same sample.
-        confidence: The least probability, between 0 and 1, with which an interval holds the exact figure.
-            It is guaranteed for any table, which makes the intervals somewhat wide; the more alike the
-            records are and the more of them are sampled, the narrower.
+            is left out. "zero_cap": it counts as guessed wrong. "generalized_cap": the intruder looks up all
+            SD records that differ from it in the smallest number of keys.
+        continuous: The keys and targets to put into bins: numbers, dates or durations.
+        bins: The number of bins of equal width over GT's range. They are closed on the right; the outermost
+            ones are open, so SD values outside GT's range fall into them.
+        records: The number of GT records to attack; None for all of them. Levels, bins and baselines are
+            always those of the whole GT.
+        seed: The seed of the sample.
+        confidence: The probability, between 0 and 1, with which an interval holds the exact figure. It is
+            guaranteed for any table, so intervals are somewhat wide; they are narrower if records are alike
+            or more of them are sampled.
 
     Returns:
-        A row of figures per synthesis: score, cap_protection and baseline_protection as SDMetrics'
-        `DisclosureProtection.compute_breakdown` (0.29 to 0.32) names them, two more baselines, and intervals.
+        A row of figures per synthesis: score, cap_protection and baseline_protection, named as in SDMetrics'
+        `DisclosureProtection.compute_breakdown` (0.29 to 0.32), two more baselines, and intervals.
 
     Raises:
-        InputError: The tables cannot be compared or the arguments contradict them; nothing was computed.
+        InputError: The tables cannot be compared or contradict the arguments; nothing was computed.
 
     Example:
         >>> import pandas as pd
@@ -187,13 +187,13 @@ def disclosure_protection(
     key_columns = [columns[name] for name in tables.keys]
     N_d = len(tables.frames[0])
     if records is None or records >= N_d:
-        attacks = _attacks_of_syntheses(combine_columns(key_columns), target, method)
-        figures = [protection_figures(target.baselines, attack) for attack in attacks]
-        exact = [(of_synthesis.cap_protection, of_synthesis.cap_protection) for of_synthesis in figures]
-        return protection_result(tables, method, figures, attacks, exact, (N_d, seed, confidence))
+        attacks = _attack_by_syntheses(combine_columns(key_columns), target, method)
+        figures = [calculate_protection(target.baselines, attack) for attack in attacks]
+        exact = [(exact_figures.cap_protection, exact_figures.cap_protection) for exact_figures in figures]
+        return build_protection(tables, method, figures, attacks, exact, (N_d, seed, confidence))
     sample = np.sort(np.random.default_rng(seed).choice(N_d, records, replace=False))
-    attacks = _attacks_of_syntheses(combine_columns(key_columns, sample), target.of_records(sample), method)
-    figures = [protection_figures(target.baselines, attack) for attack in attacks]
+    attacks = _attack_by_syntheses(combine_columns(key_columns, sample), target.select(sample), method)
+    figures = [calculate_protection(target.baselines, attack) for attack in attacks]
     populations = [N_d] * len(attacks)
     if method == "cap":  # the other methods attack every record
         d_q, *s_q_of_syntheses = combine_columns(key_columns).counts
@@ -202,20 +202,20 @@ def disclosure_protection(
         _estimate_interval(attack, population, confidence, seed)
         for attack, population in zip(attacks, populations, strict=True)
     ]
-    return protection_result(tables, method, figures, attacks, intervals, (records, seed, confidence))
+    return build_protection(tables, method, figures, attacks, intervals, (records, seed, confidence))
 
 
 def _estimate_interval(attack: Attack, population: int, confidence: float, seed: int) -> Interval:
-    """Return the interval: of the scored records the sampled ones are a random sample, too."""
+    """Return the interval; the sampled records that are scored are a random sample of all scored ones."""
     in_random_order = np.random.default_rng((seed, 1)).permutation(wrong_shares(attack))
     return mean_of_population(in_random_order, population, confidence)
 
 
-def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
-    """FRAME_FIGURES of each target by itself, by each method: index (target, synthesis), shares from 0 to 1.
+def measure_protection(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
+    """Return the `FRAME_FIGURES` of each target alone by each method, as shares from 0 to 1.
 
-    The columns are named like "cap__score"; grouped columns are compared by their groups. InputError as
-    `disclosure_protection()`.
+    Index (target, synthesis); columns such as "cap__score". Grouped columns are compared by their groups.
+    InputError as in `disclosure_protection()`.
     """
     for method in methods:
         check_method(method)
@@ -224,13 +224,13 @@ def protection_frame(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
     rows: dict[tuple[Any, int], dict[str, float]] = {}
     for name in tables.targets:
         column = tables.code_column(name)
-        for used in (*key_columns, column):
-            _check_not_all_missing(used, tables.names)
+        for measured in (*key_columns, column):
+            _check_not_all_missing(measured, tables.names)
         target = _combine_targets([column])
-        attacks = {method: _attacks_of_syntheses(keys, target, method) for method in methods}
+        attacks = {method: _attack_by_syntheses(keys, target, method) for method in methods}
         for synthesis in range(1, len(tables.frames)):
             results = {
-                method: protection_figures(target.baselines, attacks[method][synthesis - 1])
+                method: calculate_protection(target.baselines, attacks[method][synthesis - 1])
                 for method in methods
             }
             rows[name, synthesis] = {
@@ -247,7 +247,7 @@ _SCORES = {"score": "baseline", "majority_score": "majority", "proportional_scor
 _UNMATCHED = {
     "cap": "a GT record whose keys are not in SD is left out",
     "zero_cap": "a GT record whose keys are not in SD counts as guessed wrong",
-    "generalized_cap": "a GT record whose keys are not in SD is looked up by the nearest ones",
+    "generalized_cap": "a GT record whose keys are not in SD is looked up among the nearest ones",
 }
 
 
@@ -258,14 +258,14 @@ class DisclosureProtection:
     `figures`: index synthesis. `cap_protection`: mean share of wrong guesses over the `scored` GT records.
     The same for an intruder without the synthetic table, over all GT records: `baseline_protection` guesses
     every combination of levels equally often, `majority_protection` always the most frequent combination,
-    `proportional_protection` each as often as it occurs. `score`, `majority_score`, `proportional_score`:
-    cap_protection divided by them, at most 1; NaN where that cannot be told. `…_low` and `…_high` of these
-    four: an interval that holds the figure of all GT records with at least the `confidence` named; the figure
-    itself where all of them were attacked. `matched`: GT records whose key combination is in SD.
+    `proportional_protection` each combination as often as it occurs. `score`, `majority_score`,
+    `proportional_score`: cap_protection divided by these, at most 1; NaN if undefined. `…_low` and `…_high`
+    of these four: an interval that holds the figure of all GT records with at least this `confidence`; the
+    figure itself if all were attacked. `matched`: GT records whose key combination is in SD.
 
-    `distances`: for each synthesis the number of GT records by the number of keys in which the SD records
-    differ that they are looked up in; only those that differ in none for cap and zero_cap. `sampled`: the GT
-    records that were attacked; `scored`, `matched`, `distances` and all figures but the baselines are theirs.
+    `distances`: for each synthesis, the number of GT records looked up in SD records that differ from them in
+    0, 1, 2, … keys; for cap and zero_cap only in 0. `sampled`: the number of GT records attacked, to which
+    `scored`, `matched`, `distances` and all figures but the baselines refer.
     """
 
     method: str
@@ -284,14 +284,14 @@ class DisclosureProtection:
         tables = [
             (f"Synthesis {synthesis}: " if several else "")
             + f"{int(row['scored']):,} of {self.N_d:,} GT records scored, {records:,} SD records\n\n"
-            + self._table(row).to_string(na_rep="", line_width=80)
+            + self._build_table(row).to_string(na_rep="", line_width=80)
             for (synthesis, row), records in zip(self.figures.iterrows(), self.N_s, strict=True)
         ]
-        return "\n\n".join([self._heading(), *tables])
+        return "\n\n".join([self._write_heading(), *tables])
 
     __repr__ = __str__
 
-    def _heading(self) -> str:
+    def _write_heading(self) -> str:
         targets, keys = (", ".join(map(str, names)) for names in (self.targets, self.keys))
         estimated = (
             f"\nEstimated from {self.sampled:,} sampled GT records; "
@@ -305,8 +305,8 @@ class DisclosureProtection:
             f"Shares guessed wrong, from 0 to 1, and scores, at most 1; high is safe{estimated}"
         )
 
-    def _table(self, row: pd.Series[float]) -> pd.DataFrame:
-        """Return the figures as they are printed: first from SD, then the baselines without it."""
+    def _build_table(self, row: pd.Series[float]) -> pd.DataFrame:
+        """Return the printed table: the figures from SD, then the baselines without it."""
         protections = [row["cap_protection"], *(row[f"{name}_protection"] for name in _GUESSES.values())]
         table = pd.DataFrame(
             {
@@ -326,8 +326,8 @@ class DisclosureProtection:
         return table
 
 
-def protection_figures(baselines: ProtectionBaselines, attack: Attack) -> ProtectionFigures:
-    """Return the figures of one synthesis, from the attack on its GT records."""
+def calculate_protection(baselines: ProtectionBaselines, attack: Attack) -> ProtectionFigures:
+    """Return the figures of one synthesis from its attack on the GT records."""
     protection = cap_protection(attack)
     return ProtectionFigures(
         cap_protection=protection,
@@ -340,7 +340,7 @@ def protection_figures(baselines: ProtectionBaselines, attack: Attack) -> Protec
     )
 
 
-def protection_result(
+def build_protection(
     tables: Tables,
     method: str,
     figures: Sequence[ProtectionFigures],
@@ -348,16 +348,17 @@ def protection_result(
     intervals: Sequence[Interval],
     sampling: tuple[int, int, float],
 ) -> DisclosureProtection:
-    """Return the result; `intervals` are those of cap_protection, `sampling` records, seed and confidence."""
+    """Return the result; `intervals`: those of cap_protection; `sampling`: records, seed and confidence."""
     farthest = len(tables.keys) if method == "generalized_cap" else 0
     rows = {}
-    for i, (of_synthesis, found, (low, high)) in enumerate(zip(figures, attacks, intervals, strict=True)):
+    by_synthesis = enumerate(zip(figures, attacks, intervals, strict=True), start=1)
+    for synthesis, (protection, made_attack, (low, high)) in by_synthesis:
         ends = {"cap_protection_low": low, "cap_protection_high": high}
         for name, baseline in _SCORES.items():
-            protection = getattr(of_synthesis, f"{baseline}_protection")
-            ends |= {f"{name}_low": score(low, protection), f"{name}_high": score(high, protection)}
-        counts = {"scored": found.records, "matched": found.at_distance(0)}
-        rows[(i + 1,)] = {**counts, **row_of(of_synthesis), **ends}
+            without_SD = getattr(protection, f"{baseline}_protection")
+            ends |= {f"{name}_low": score(low, without_SD), f"{name}_high": score(high, without_SD)}
+        counts = {"scored": made_attack.records, "matched": made_attack.at_distance(0)}
+        rows[(synthesis,)] = {**counts, **to_row(protection), **ends}
     N_d, *N_s = (len(frame) for frame in tables.frames)
     sampled, seed, confidence = sampling
     return DisclosureProtection(
@@ -369,6 +370,6 @@ def protection_result(
         sampled=sampled,
         seed=seed,
         confidence=confidence,
-        figures=frame_of(rows, ["synthesis"], list(rows[(1,)])),
+        figures=build_frame(rows, ["synthesis"], list(rows[(1,)])),
         distances=tuple(tuple(attack.at_distance(h) for h in range(farthest + 1)) for attack in attacks),
     )

@@ -1,4 +1,4 @@
-"""Remedies for a synthetic table that discloses too much: each changes only what it says."""
+"""Remedies for a synthetic table that discloses too much."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Frames = tuple[pd.DataFrame, ...]
 class Remedy:
     """A change of the tables, to be measured by `compare_remedies()`.
 
-    A remedy that recodes a column recodes it in GT, too: whoever looks a person up in the changed table
-    recodes what is known of the person likewise, and tables that are coded differently share no key and look
-    safe. One that takes out records or values takes them out of SD alone. Missing and special values stay.
+    A remedy that recodes a column recodes it in GT, too: an intruder recodes what is known about a person in
+    the same way, and tables that are coded differently would share no key and look safe. A remedy that
+    removes records or values removes them from SD only. Missing and special values do not change.
 
     Example:
         >>> import disclosure_pipeline as dp
@@ -53,51 +53,51 @@ class Remedy:
 
     @staticmethod
     def remove_replicated_uniques() -> Remedy:
-        """Take out the SD records whose key combination is unique in SD and in GT."""
+        """Remove the SD records whose key combination is unique in SD and in GT."""
         return Remedy("remove_replicated_uniques()", _remove_replicated_uniques)
 
     @staticmethod
     def remove_unique_copies() -> Remedy:
-        """Take out the SD records that equal, in all columns that the tables share, exactly one GT record."""
+        """Remove the SD records that equal exactly one GT record in all shared columns."""
         return Remedy("remove_unique_copies()", _remove_unique_copies)
 
     @staticmethod
     def blank_copied_targets() -> Remedy:
-        """Make a target missing in the SD records that DiSCO rests on and that equal a GT record.
+        """Set a target to missing in SD records that cause DiSCO and equal a GT record.
 
-        These are records whose key combination has one level of the target in SD, which a GT record with
-        these keys has, and that equal a GT record in all columns that the tables share.
+        Their key combination has a single level of the target in SD, which a GT record with these keys also
+        has, and they equal a GT record in all shared columns.
         """
         return Remedy("blank_copied_targets()", _blank_copied_targets)
 
     @staticmethod
     def top_code(column: Hashable, *, at: float) -> Remedy:
-        """Make every number above `at` this number."""
+        """Replace every number above `at` by `at`."""
         return Remedy(f"top_code({column!r}, at={at!r})", partial(_limit, column, at, np.minimum))
 
     @staticmethod
     def bottom_code(column: Hashable, *, at: float) -> Remedy:
-        """Make every number below `at` this number."""
+        """Replace every number below `at` by `at`."""
         return Remedy(f"bottom_code({column!r}, at={at!r})", partial(_limit, column, at, np.maximum))
 
     @staticmethod
     def round_numbers(column: Hashable, *, to: float) -> Remedy:
-        """Round every number to a multiple of `to`; what lies in the middle to the even one."""
+        """Round every number to a multiple of `to`, and ties to the even multiple."""
         return Remedy(f"round_numbers({column!r}, to={to!r})", partial(_round, column, to))
 
     @staticmethod
     def group_numbers(column: Hashable, *, edges: Sequence[float]) -> Remedy:
-        """Replace every number by the lower edge of its group; numbers below the first edge by that one."""
+        """Replace every number by the lower edge of its group, or by the first edge if it is smaller."""
         return Remedy(f"group_numbers({column!r}, edges={edges!r})", partial(_group, column, edges))
 
     @staticmethod
     def merge_levels(column: Hashable, *, into: Mapping[str, str]) -> Remedy:
-        """Make levels of a text column coarser: `into` maps a level to its group, others stay."""
+        """Merge levels of a text column: `into` maps a level to its group; other levels do not change."""
         return Remedy(f"merge_levels({column!r}, into={into!r})", partial(_merge, column, into))
 
     @staticmethod
     def merge_small_levels(column: Hashable, *, fewest: int) -> Remedy:
-        """Make the levels of a text column that fewer GT records have than `fewest` one, "(other)"."""
+        """Merge the levels of a text column that fewer than `fewest` GT records have into "(other)"."""
         return Remedy(
             f"merge_small_levels({column!r}, fewest={fewest!r})", partial(_merge_small, column, fewest)
         )
@@ -105,17 +105,17 @@ class Remedy:
 
 def _remove_replicated_uniques(tables: Tables) -> Frames:
     q = combine_columns(tables.code(tables.keys))
-    return _without(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
+    return _remove_records(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
 
 
 def _remove_unique_copies(tables: Tables) -> Frames:
-    whole = _whole_records(tables)
+    whole = _combine_whole_records(tables)
     alone = whole.counts[0] == 1
-    return _without(tables, [alone[records] for records in whole.q[1:]])
+    return _remove_records(tables, [alone[records] for records in whole.q[1:]])
 
 
 def _blank_copied_targets(tables: Tables) -> Frames:
-    whole = _whole_records(tables)
+    whole = _combine_whole_records(tables)
     q = combine_columns(tables.code(tables.keys))
     changed = [frame.copy() for frame in tables.frames]
     for target in tables.code(tables.targets):
@@ -146,7 +146,7 @@ def _group(column: Any, edges: Sequence[float], tables: Tables) -> Frames:
         raise InputError("edges must be a list of ascending numbers, such as (20, 40, 60).")
     numbers_of_edges = np.array([_require_number("edges", edge) for edge in edges])
     if not len(numbers_of_edges) or (np.diff(numbers_of_edges) <= 0).any():
-        raise InputError("edges must be ascending numbers, one at least.")
+        raise InputError("edges must be at least one number, in ascending order.")
 
     def lower_edge(numbers: Any) -> Any:
         return numbers_of_edges[np.maximum(np.searchsorted(numbers_of_edges, numbers, side="right") - 1, 0)]
@@ -168,9 +168,9 @@ def _merge_small(column: Any, fewest: int, tables: Tables) -> Frames:
 
 
 def apply_remedy(remedy: Remedy | tuple[Remedy, ...], tables: Tables) -> tuple[Tables, list[int]]:
-    """Return the tables after a remedy, or after several of a tuple one after another.
+    """Apply a remedy, or several of a tuple in turn; return the tables and the values changed per synthesis.
 
-    And for each synthesis the number of values that were changed, not counting records that were taken out.
+    Values of removed records are not counted.
     """
     changed = [0] * (len(tables.frames) - 1)
     for step in remedy if isinstance(remedy, tuple) else (remedy,):
@@ -184,7 +184,7 @@ def apply_remedy(remedy: Remedy | tuple[Remedy, ...], tables: Tables) -> tuple[T
 
 
 def _code_text(tables: Tables, column: Any) -> CodedColumn:
-    """Return the column, coded over all tables. InputError where it does not hold text."""
+    """Return the column coded over all tables. InputError unless it holds text."""
     coded = _code(tables, column)
     if coded.kind is not Kind.TEXT:
         raise InputError(f"Column {column!r} holds {coded.kind.value}: only levels of text can be merged.")
@@ -192,23 +192,23 @@ def _code_text(tables: Tables, column: Any) -> CodedColumn:
 
 
 def _recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple[pd.DataFrame, ...]:
-    """Return every text that `into` names replaced in each table; the others stay."""
+    """Replace the texts that `into` maps, in each table."""
     frames = []
     for frame in tables.frames:
         texts = frame[column]
         new = texts.astype(object).map(lambda level: into.get(level, level), na_action="ignore")
         is_category = isinstance(texts.dtype, pd.CategoricalDtype)
-        frames.append(_with_column(frame, column, new.astype("category" if is_category else texts.dtype)))
+        frames.append(_replace_column(frame, column, new.astype("category" if is_category else texts.dtype)))
     return tuple(frames)
 
 
 def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
-    """Return every number recoded but the special values; whole numbers stay whole where they can."""
+    """Recode every number but special values, in each table; keep the type of integers where possible."""
     coded = _code(tables, column)
     if coded.kind is Kind.EMPTY:
         return tables.frames
     if coded.kind is not Kind.NUMBER:
-        raise InputError(f"Column {column!r} holds {coded.kind.value}: only numbers can be recoded so.")
+        raise InputError(f"Column {column!r} holds {coded.kind.value}: this remedy needs numbers.")
     special = [float(value) for value in tables.grouping.special_values.get(column, ())]
     frames = []
     for frame in tables.frames:
@@ -223,12 +223,12 @@ def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -
         whole = (new[~np.isnan(new)] % 1 == 0).all()
         if whole and bool(pd.api.types.is_integer_dtype(frame[column].dtype)):
             recoded = recoded.astype(frame[column].dtype)
-        frames.append(_with_column(frame, column, recoded))
+        frames.append(_replace_column(frame, column, recoded))
     return tuple(frames)
 
 
 def _require_number(argument: str, value: Any) -> float:
-    """Return the value as a float. InputError that names the argument, unless it is a finite number."""
+    """Return the value as a float. InputError unless it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
     return float(value)
@@ -244,14 +244,14 @@ def _code(tables: Tables, column: Any) -> CodedColumn:
     return code_column(column, [frame[column] for frame in tables.frames], tables.names)
 
 
-def _with_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd.DataFrame:
+def _replace_column(frame: pd.DataFrame, column: Any, values: pd.Series[Any]) -> pd.DataFrame:
     changed = frame.copy(deep=False)
     changed[column] = values
     return changed
 
 
 def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
-    """Return the values that differ, record by record; missing values are equal."""
+    """Count the values that differ, record by record; missing values are equal."""
     number = 0
     for column in old.columns:
         if new[column] is old[column]:
@@ -264,18 +264,18 @@ def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
     return number
 
 
-def _without(tables: Tables, masks: Sequence[Mask]) -> tuple[pd.DataFrame, ...]:
+def _remove_records(tables: Tables, masks: Sequence[Mask]) -> tuple[pd.DataFrame, ...]:
     GT, *SD = tables.frames
     return (GT, *(frame.loc[~mask] for frame, mask in zip(SD, masks, strict=True)))
 
 
-def _whole_records(tables: Tables) -> Keys:
+def _combine_whole_records(tables: Tables) -> Keys:
     shared = share_columns(tables.frames)
     return combine_columns(shared.code(shared.keys))
 
 
 def _blank(series: pd.Series[Any], mask: Mask) -> pd.Series[Any]:
-    """Return the column with missing values, in a type that has them."""
+    """Set the masked values to missing, in a type that can represent it."""
     if not mask.any():
         return series
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":

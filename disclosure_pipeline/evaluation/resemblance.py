@@ -1,6 +1,6 @@
-"""Resemblance of two tables: the values they share, signs that they are coded differently, and distances.
+"""Resemblance of two tables: shared values, signs that they are coded differently, and distances.
 
-A mismatch makes a leak look safe: where GT says 1 and SD says 1.0, no key of GT is in SD, every risk is 0.
+A mismatch makes a leak look safe: if GT says 1 and SD says 1.0, no key of GT is in SD, and every risk is 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.opening import OpenedTables, read_shared_columns
 from disclosure_pipeline.errors import ComparabilityWarning
-from disclosure_pipeline.evaluation.frames import frame_of, names_of, row_of
+from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
 Rows = dict[tuple[Any, int], dict[str, Any]]
 
 WHOLE_KEY = "(whole key)"
-"""Stands for the combination of all keys in the frame `key_overlap`."""
+"""Names the combination of all keys in the frame `key_overlap`."""
 
-# Percent of records: below, a user is warned. A policy has bounds of its own.
+# Percent of records: smaller shares raise a warning. Policies have bounds of their own.
 LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1
 
-# The levels of a column that are looked at to say in what the tables differ.
+# The most levels of a column that are compared to find out how their spelling differs.
 _MOST_COMPARED = 100_000
 
-# In percentage points: a level that takes the place of missing values is looked for from there on.
+# Percentage points: the smallest gap in missing shares for which a level in place of them is searched.
 _MISSING_GAP = 5
-_ABOUT_THAT_SIZE = (0.5, 1.5)  # times the difference of the missing shares
+_SIZE_OF_GAP = (0.5, 1.5)  # times the gap: the shares that such a level may have
 
-# What is written for a missing value where nothing is declared. Only such a level is named in a warning.
+# Usual codes for missing values. Only these levels are quoted in a warning.
 _CODES_FOR_MISSING = {
     *("", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown", "?", ".", "-", "#n/a", "<na>"),
     *("-1", "-8", "-9", "-88", "-98", "-99", "-998", "-999", "-9999", "99", "999", "9999"),
@@ -71,67 +71,65 @@ _CONSEQUENCE = "Risks read too low where the tables are not coded alike."
 
 
 def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]:
-    """One column: how many records have a value that the other table has too, and what is doubtful of it.
+    """Return the overlap of a column with each synthesis, and doubts about its coding.
 
-    Records whose value is missing take no part: tables that share nothing but gaps share nothing. A doubt
-    for each synthesis that shares few values with GT, or writes some otherwise; `names` are the tables'.
+    Records without a value are left out: missing values are not shared values. There is a doubt for each
+    synthesis that shares few values with GT or spells some differently; `names` are those of the tables.
     """
     counts_GT, *counts_SD = (table_counts[: column.missing] for table_counts in column.counts)
     rows: Rows = {}
     warnings = []
     for synthesis, counts in enumerate(counts_SD, start=1):
-        shares = rows[column.name, synthesis] = row_of(overlap(counts_GT, counts))
-        difference = _difference_in_form(column, counts_GT, counts)
-        warnings += _overlap_doubts(column.name, shares, difference, names[synthesis])
+        shares = rows[column.name, synthesis] = to_row(overlap(counts_GT, counts))
+        difference = _find_spelling_difference(column, counts_GT, counts)
+        warnings += _find_overlap_doubts(column.name, shares, difference, names[synthesis])
     return rows, warnings
 
 
 def whole_key_overlap(shared: Sequence[SharedCounts], N_d: int, N_s: Sequence[int]) -> Rows:
-    """Return the overlap of the combination of all keys, by synthesis; a missing value is a level."""
+    """Return the overlap of the combination of all keys by synthesis; missing values are levels."""
     return {
-        (WHOLE_KEY, synthesis): row_of(
+        (WHOLE_KEY, synthesis): to_row(
             Overlap(percent(records.GT_in_SD, N_d), percent(records.SD_in_GT, N_s[synthesis - 1]))
         )
         for synthesis, records in enumerate(shared, start=1)
     }
 
 
-def whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
-    """Return a doubt for each synthesis that hardly shares the whole key with GT (`whole_key_overlap`)."""
+def find_whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
+    """Return a doubt for each synthesis that hardly shares the whole key with GT."""
     return [
-        f"The whole key is hardly shared. {_shares(shares, names[synthesis])}."
+        f"The whole key is hardly shared. {_describe_shares(shares, names[synthesis])}."
         for (_, synthesis), shares in whole_key.items()
         if not is_shared(shares, LOW_WHOLE_KEY)
     ]
 
 
 def is_shared(shares: Mapping[str, float], least: float) -> bool:
-    """Return whether both shares (percent) are at least so large; NaN, of tables without a value, is not."""
+    """Return True if both shares are at least `least` percent; NaN (a table without values) is not."""
     return all(share >= least for share in shares.values())
 
 
-def missing_value_doubts(columns: Iterable[CodedColumn], names: Sequence[str]) -> list[str]:
-    """Return a doubt for each column and synthesis in which a level seems to stand for GT's missing values.
+def find_missing_value_doubts(columns: Iterable[CodedColumn], names: Sequence[str]) -> list[str]:
+    """Return a doubt for each column and synthesis where a level of one table seems to mean missing.
 
-    Or the other way round: the missing shares differ by more than 5 points, and one table has a level of
-    about that size that the other lacks. `columns` are not grouped.
+    That is, the shares of missing values differ by more than 5 percentage points, and the table that lacks
+    them has a level of about that share that the other does not have. `columns` are not grouped.
     """
     warnings = []
     for column in columns:
         counts_GT, *counts_SD = column.counts
         for name, counts in zip(names[1:], counts_SD, strict=True):
-            missing_GT, missing_SD = (
-                percent(int(of_table[-1]), int(of_table.sum())) for of_table in (counts_GT, counts)
-            )
+            missing_GT, missing_SD = (percent(int(c[-1]), int(c.sum())) for c in (counts_GT, counts))
             gap = abs(missing_GT - missing_SD)
             if not gap > _MISSING_GAP:
                 continue
             in_SD = missing_GT > missing_SD
-            code = _level_of_size(counts, counts_GT, gap) if in_SD else _level_of_size(counts_GT, counts, gap)
+            code = _find_level(counts, counts_GT, gap) if in_SD else _find_level(counts_GT, counts, gap)
             if code is None:
                 continue
             label = level_label(column.levels[code])
-            is_usual = in_SD and label.strip().casefold() in _CODES_FOR_MISSING  # no value of GT is named
+            is_usual = in_SD and label.strip().casefold() in _CODES_FOR_MISSING  # never quote GT
             level = f"a level {label!r}" if is_usual else "a level"
             has, lacks = (name, "GT") if in_SD else ("GT", name)
             warnings.append(
@@ -142,28 +140,29 @@ def missing_value_doubts(columns: Iterable[CodedColumn], names: Sequence[str]) -
     return warnings
 
 
-def _level_of_size(counts: IntArray, other_counts: IntArray, gap: float) -> int | None:
-    """Return the most frequent level that the other table lacks, if its share is about the gap."""
+def _find_level(counts: IntArray, other_counts: IntArray, gap: float) -> int | None:
+    """Return the most frequent level that the other table lacks, if its share is close to the gap."""
     counts_if_new = np.where(other_counts[:-1] == 0, counts[:-1], 0)
     if not len(counts_if_new):
         return None
     code = int(counts_if_new.argmax())
-    low, high = (times * gap for times in _ABOUT_THAT_SIZE)
+    low, high = (times * gap for times in _SIZE_OF_GAP)
     return code if low <= percent(int(counts_if_new[code]), int(counts.sum())) <= high else None
 
 
-def _overlap_doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
+def _find_overlap_doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
     if not is_shared(shares, LOW_OVERLAP):
         hint = f"Some differ only by {difference}. " if difference else ""
         return [
-            f"Column {name!r}: the tables share few values. {_shares(shares, table)}. {hint}{_CONSEQUENCE}"
+            f"Column {name!r}: the tables share few values. {_describe_shares(shares, table)}. "
+            f"{hint}{_CONSEQUENCE}"
         ]
     if difference:
         return [f"Column {name!r}: values of {table} differ from GT's only by {difference}. {_CONSEQUENCE}"]
     return []
 
 
-def _shares(shares: Mapping[str, float], table: str) -> str:
+def _describe_shares(shares: Mapping[str, float], table: str) -> str:
     if math.isnan(shares["GT_in_SD"]):
         return "No GT record has a value"
     if math.isnan(shares["SD_in_GT"]):
@@ -174,8 +173,8 @@ def _shares(shares: Mapping[str, float], table: str) -> str:
     )
 
 
-def _difference_in_form(column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray) -> str:
-    """In what values that GT does not have differ from values of GT, if they agree otherwise."""
+def _find_spelling_difference(column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray) -> str:
+    """Name the only difference between some values of GT and of SD, if there is one; otherwise empty."""
     if column.kind is not Kind.TEXT:
         return ""
     only_SD = column.levels[(counts_SD > 0) & (counts_GT == 0)]
@@ -189,7 +188,7 @@ def _difference_in_form(column: CodedColumn, counts_GT: IntArray, counts_SD: Int
     return ""
 
 
-def _as_number(text: str) -> str:
+def _normalise_number(text: str) -> str:
     try:
         return repr(float(text))
     except ValueError:
@@ -198,26 +197,26 @@ def _as_number(text: str) -> str:
 
 _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
     "outer blanks": str.strip,
-    "the form of Unicode": lambda text: unicodedata.normalize("NFC", text),
+    "Unicode form": lambda text: unicodedata.normalize("NFC", text),
     "upper and lower case": str.casefold,
-    "how a number is written": _as_number,
-    "blanks, case and form of Unicode": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
+    "how a number is written": _normalise_number,
+    "blanks, case and Unicode form": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
 }
 
 
 def identifier_warnings(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[str]:
-    """Warnings of columns that GT lacks, and of those that identify every record."""
+    """Return warnings of columns that GT lacks, and of columns that seem to identify every record."""
     columns_GT, *columns_SD = opened.columns
     names = table_names(len(opened.columns))
     identifiers = opened.find_identifiers(columns)
     warnings = []
     for synthesis, (columns_of_table, name) in enumerate(zip(columns_SD, names[1:], strict=True), start=1):
-        more = [column for column in columns_of_table if column not in columns_GT]
-        if more:
-            warnings.append(f"GT lacks columns that {name} has, {listed(more)}: they are not measured.")
+        extra = [column for column in columns_of_table if column not in columns_GT]
+        if extra:
+            warnings.append(f"GT lacks columns that {name} has, {listed(extra)}: they are not measured.")
         warnings += [
-            f"Column {column!r} has a value of its own for every GT record, and most of its values in {name} "
-            "are of GT: is it an identifier? Then it must not be in a synthetic table."
+            f"Column {column!r} has a different value for every GT record, and most of its values in {name} "
+            "also occur in GT: is it an identifier? A synthetic table must not have one."
             for table, column in identifiers
             if table == synthesis
         ]
@@ -228,21 +227,21 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
-    """Return what says of these columns, as they are grouped, that the tables may not be coded alike."""
+    """Return signs that these columns are not coded alike in all tables."""
     doubts = [doubt for column in columns for doubt in compare_column(column, tables.names)[1]]
     ungrouped = [column for column in columns if not tables.grouping.groups_column(column.name)]
-    return doubts + missing_value_doubts(ungrouped, tables.names)
+    return doubts + find_missing_value_doubts(ungrouped, tables.names)
 
 
 def warn_of_doubts(doubts: Iterable[str]) -> None:
-    """Return a `ComparabilityWarning` of each, at the line that called the library."""
-    level = _level_of_caller()
+    """Issue a `ComparabilityWarning` for each doubt, at the line that called the library."""
+    level = _find_caller_level()
     for doubt in doubts:
         warnings.warn(doubt, ComparabilityWarning, stacklevel=level)
 
 
-def _level_of_caller() -> int:
-    """Return how far above `warn_of_doubts` the first line stands that is none of this package."""
+def _find_caller_level() -> int:
+    """Return the number of frames from `warn_of_doubts` up to the first one outside this package."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == _PACKAGE:
         level, frame = level + 1, frame.f_back
@@ -254,13 +253,13 @@ GROUPS = 5
 
 @dataclass(frozen=True, repr=False, eq=False)
 class TablesResemblance:
-    """The distances between GT and its syntheses; low values mean alike.
+    """The distances between GT and its syntheses; low values mean that they are alike.
 
     `columns`: index (column, synthesis). TVD, the total variation distance, and TVD_expected, that of a fresh
     sample of the same population, are shares of 1; pMSE; df; S_pMSE, and S_pMSE_expected, that of a fresh
-    sample; TVD_relabelled: the distance once levels are matched by how frequent they are. Where TVD is large
-    and TVD_relabelled small, levels may only have other names. `pairs`: index (column_1, column_2,
-    synthesis), without TVD_relabelled; empty where there is one column.
+    sample; TVD_relabelled: the distance after matching levels by frequency. If TVD is large and
+    TVD_relabelled small, the levels may merely be renamed. `pairs`: index (column_1, column_2, synthesis),
+    without TVD_relabelled; empty if there is one column.
     """
 
     columns: pd.DataFrame
@@ -272,35 +271,35 @@ class TablesResemblance:
         shown = worst.sort_values("S_pMSE", ascending=False, kind="stable").head(10)
         compared = "columns" if self.pairs.empty else "pairs of columns"
         rows = shown.reset_index()[[*names, *shown.columns]].to_string(index=False, line_width=80)
-        heading = "Resemblance of GT and SD: low is alike; TVD is a share of 1."
-        return f"{heading}\nThe {compared} least alike:\n\n{rows}"
+        heading = "Resemblance of GT and SD: low values mean alike; TVD is a share of 1."
+        return f"{heading}\nThe least similar {compared}:\n\n{rows}"
 
     __repr__ = __str__
 
     def plot(self) -> alt.LayerChart:
-        """Return the S_pMSE of every column (on the diagonal) and pair; the largest over the syntheses."""
-        from disclosure_pipeline.evaluation.plots.pictures import heat_map
+        """Draw the S_pMSE of every column (on the diagonal) and pair, the largest over the syntheses."""
+        from disclosure_pipeline.evaluation.plots.pictures import plot_resemblance
 
-        return heat_map(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
+        return plot_resemblance(self.columns["S_pMSE"], self.pairs.get("S_pMSE"))
 
 
 def resemblance(ground_truth: TableSource, synthetic: Syntheses) -> TablesResemblance:
-    """Measure how far apart the tables are in every column that all have, and in every pair of columns.
+    """Measure how far apart the tables are in every shared column, and in every pair of shared columns.
 
-    Numbers are taken in 5 quantile groups of the pooled tables (equal widths where fewer than 3 form); a
-    missing value is a level. It says how useful SD is, and what is disguised: no figure of disclosure means
-    anything where a column is recoded. Distance alone proves nothing: bad synthesizers are far from GT too.
+    Numbers are put into 5 quantile groups of the pooled tables (of equal width if these are fewer than 3);
+    missing is a level. Distances show how useful SD is, and which columns were recoded, for which figures of
+    disclosure mean nothing. A large distance is no proof: bad synthesizers are far from GT, too.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
 
     Returns:
-        Frames `columns` and `pairs`: see `TablesResemblance`. `plot()` draws the heat map of S_pMSE, which
-        synthpop advises to keep below 10, better 3.
+        Frames `columns` and `pairs`: see `TablesResemblance`. `plot()` draws a heat map of S_pMSE, which
+        synthpop advises to keep below 10, or better below 3.
 
     Raises:
-        InputError: No column is in all tables, or one has no common kind of value.
+        InputError: No column is in all tables, or a column has values of different kinds.
 
     Example:
         >>> import pandas as pd
@@ -316,14 +315,14 @@ def resemblance(ground_truth: TableSource, synthetic: Syntheses) -> TablesResemb
     TVD_expected and TVD_relabelled are this project's own.
     """
     tables = read_shared_columns(ground_truth, synthetic)
-    return resemblance_of_columns(tables.code(tables.keys))
+    return measure_resemblance(tables.code(tables.keys))
 
 
-def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
-    """Return what `resemblance` returns, of columns that are coded but not grouped."""
+def measure_resemblance(coded: Sequence[CodedColumn]) -> TablesResemblance:
+    """Return the resemblance of columns that are coded but not grouped."""
     columns = [group_numbers(column) for column in coded]
     column_rows = {
-        (column.name, synthesis): row_of(resemblance_of(column.counts[0], s))
+        (column.name, synthesis): to_row(resemblance_of(column.counts[0], s))
         | {"TVD_relabelled": distance_relabelled(column.counts[0], s)}
         for column in columns
         for synthesis, s in enumerate(column.counts[1:], start=1)
@@ -337,8 +336,8 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
         for synthesis, figures in enumerate(pair_figures, start=1)
     }
     return TablesResemblance(
-        frame_of(column_rows, ["column", "synthesis"], [*names_of(Resemblance), "TVD_relabelled"]),
-        frame_of(pair_rows, ["column_1", "column_2", "synthesis"], names_of(Resemblance))
+        build_frame(column_rows, ["column", "synthesis"], [*list_figures(Resemblance), "TVD_relabelled"]),
+        build_frame(pair_rows, ["column_1", "column_2", "synthesis"], list_figures(Resemblance))
         if pair_rows
         else pd.DataFrame(),
     )
@@ -346,26 +345,26 @@ def resemblance_of_columns(coded: Sequence[CodedColumn]) -> TablesResemblance:
 
 def _compare_pair(first: CodedColumn, second: CodedColumn) -> list[dict[str, float]]:
     counts_GT, *counts_SD = count_pair(first, second)
-    return [row_of(resemblance_of(counts_GT, counts)) for counts in counts_SD]
+    return [to_row(resemblance_of(counts_GT, counts)) for counts in counts_SD]
 
 
 def group_numbers(column: CodedColumn) -> CodedColumn:
-    """Return a column of numbers in as many groups as `resemblance` takes them, any other as it is."""
+    """Group a column of numbers as `resemblance` does; return other columns unchanged."""
     groups = {column.name: GROUPS} if column.kind is Kind.NUMBER else {}
     return grouping_of(groups=groups).apply(column)
 
 
 _MOST_LOOKED_UP = 50_000_000  # values of all pairs of columns
-_FEWEST = 100  # records that say anything of twenty groups
+_FEWEST = 100  # records that suffice for twenty groups
 
 
 def find_renumbered(columns: Sequence[CodedColumn]) -> dict[tuple[Any, int], float]:
-    """Return `looks_renumbered` of each (column, synthesis) with an order; 0 of too few records."""
+    """Return `looks_renumbered` of each ordered column by (column, synthesis); 0 for too few records."""
     ordered = [column for column in columns if column.kind in ORDERED_KINDS]
     step = max(1, len(ordered) * len(columns) * len(columns[0].codes[0]) // _MOST_LOOKED_UP)
     levels = {id(column): group_numbers(column) for column in columns}
     return {
-        (column.name, synthesis): _measure(
+        (column.name, synthesis): _measure_column(
             column, [levels[id(other)] for other in columns if other is not column], synthesis, step
         )
         for column in ordered
@@ -373,7 +372,7 @@ def find_renumbered(columns: Sequence[CodedColumn]) -> dict[tuple[Any, int], flo
     }
 
 
-def _measure(column: CodedColumn, others: Sequence[CodedColumn], synthesis: int, step: int) -> float:
+def _measure_column(column: CodedColumn, others: Sequence[CodedColumn], synthesis: int, step: int) -> float:
     heaps = find_heaps(column.counts[0], column.counts[synthesis])
     d, s = (np.where(heaps, 0, column.counts[table]) for table in (0, synthesis))
     if min(d.sum(), s.sum()) < _FEWEST or np.count_nonzero(d) < RANK_GROUPS:
@@ -390,9 +389,7 @@ def _measure(column: CodedColumn, others: Sequence[CodedColumn], synthesis: int,
     return looks_renumbered(
         [
             JointTables(
-                count(0, by_GT, other),
-                count(synthesis, by_SD, other),
-                count(synthesis, by_GT, other),
+                count(0, by_GT, other), count(synthesis, by_SD, other), count(synthesis, by_GT, other)
             )
             for other in others
             if other.size <= len(column.codes[0])

@@ -1,4 +1,4 @@
-"""`subgroups()`: who is exposed more than others."""
+"""`subgroups()`: which groups of people are more exposed than others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
-from disclosure_pipeline.evaluation.frames import FiguresFrame, row_of
+from disclosure_pipeline.evaluation.frames import FiguresFrame, to_row
 from disclosure_pipeline.evaluation.population import UnitRecords, WeightedRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -56,32 +56,32 @@ def subgroups(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
 ) -> pd.DataFrame:
-    """Measure how exposed each group of GT records is, beside what other people's records would disclose.
+    """Measure how exposed each group of GT records is, compared with other people's records.
 
     Args:
-        ground_truth: The confidential records, one a row, given as in `disclosure()` and read into memory.
+        ground_truth: The confidential table, given as in `disclosure()` and read into memory.
         synthetic: The synthetic table, or a sequence of them.
-        keys: The columns that an intruder knows.
-        targets: The column or columns that an intruder wants to learn.
-        by: A column of GT whose levels are the groups, or a list of two; they need not be in SD.
-        smallest_count: Groups of fewer records are one group, with one more where the difference to the
-            whole would disclose them.
+        keys: The columns an intruder knows.
+        targets: The column or columns an intruder wants to learn.
+        by: The column of GT whose levels are the groups, or a list of two columns; SD need not have them.
+        smallest_count: Groups of fewer records are merged, together with one more group if the rest would
+            otherwise be disclosed as the difference to the total.
         unit: The column of GT that says whose record each is, where people have several: see `disclosure()`.
-        weights: The column of GT that says how many people each record stands for: see there.
+        weights: The column of GT that says how many people each record stands for: see `disclosure()`.
         groups: As in `disclosure()`.
-        special_values: As there.
-        edges: As there.
+        special_values: As in `disclosure()`.
+        edges: As in `disclosure()`.
 
     Returns:
-        Index (target, group, synthesis), the largest groups first; a group of two columns is "level, level".
-        `records` of GT; in percent of them DiSCO with its Wilson interval (DiSCO_low, DiSCO_high) and
-        DiSCO_others; in percentage points DiSCO_beyond and guessed_beyond, with their standard errors
-        `…_beyond_se`; lift: the group's share of the
-        exposed GT records divided by its share of GT, with lift_low and lift_high. With weights also the
-        people of each group, and DiSCO, DiSCO_others and DiSCO_beyond weighted, in percent of them.
+        Index (target, group, synthesis), the largest groups first; a group by two columns is "level, level".
+        `records`: the group's GT records. Percent of them: DiSCO with its Wilson interval (DiSCO_low,
+        DiSCO_high) and DiSCO_others. Percentage points: DiSCO_beyond and guessed_beyond, with standard errors
+        `…_beyond_se`. lift: the group's share of the exposed GT records divided by its share of GT, with
+        lift_low and lift_high. With weights also the people of each group, and weighted DiSCO, DiSCO_others
+        and DiSCO_beyond, in percent of them.
 
     Raises:
-        InputError: As `disclosure()`; `by` names no column of GT, or more than two.
+        InputError: As in `disclosure()`; or `by` names more than two columns, or one that GT lacks.
 
     Example:
         >>> import pandas as pd
@@ -115,7 +115,7 @@ def subgroups(
                 figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
             else:
                 members = [cells.count(group_of_record == group) for group in range(len(labels))]
-                figures = [row_of(subgroup(cells.f, of_group, no_guess)) for of_group in members]
+                figures = [to_row(subgroup(cells.f, group_counts, no_guess)) for group_counts in members]
             weighted: list[dict[str, float]] = [{}] * len(labels)
             if weight is not None:
                 disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
@@ -152,7 +152,7 @@ def _measure_units(
         records = int(people.sum())
         right, right_others, error = guesses_of_units(cells.f, units, people, no_guess, records)
         guessed_beyond = percent(right - right_others, records * SCALE)
-        rows.append(row_of(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
+        rows.append(to_row(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
     return rows
 
 
@@ -170,7 +170,7 @@ def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
 
 
 def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple[IntArray, list[str]]:
-    """Return each GT record's group, and the labels of the groups; small ones are one, the last."""
+    """Return each GT record's group, and the labels of the groups; small groups are merged into the last."""
     columns = [
         tables.code_column(name)
         if name in (*tables.keys, *tables.targets)
@@ -188,7 +188,7 @@ def _group_records(tables: Tables, names: Sequence[Any], smallest: int) -> tuple
 
 
 def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) -> tuple[IntArray, list[str]]:
-    """Number the group of each level, and label the groups; the small ones are the last group."""
+    """Return the group of each level and the labels of the groups; small ones are merged into the last."""
     merged = set(merged_groups(records, smallest).tolist())
     kept = [level for level in range(len(records)) if level not in merged]
     number = np.full(len(records), len(kept))
@@ -197,11 +197,11 @@ def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) 
 
 
 MOST_LEVELS = 20
-"""A column of more levels parts people into groups that are too many to read, unless it holds numbers."""
+"""Columns with more levels make too many groups to read, unless they hold numbers."""
 
 GROUPS_OF_NUMBERS = 5
 MOST_RECORDS = 200_000
-"""The number of records drawn of larger tables: enough to see which group bears most."""
+"""The number of records drawn from larger tables: enough to find the most exposed group."""
 
 INDEX = ["column", "group", "target", "synthesis"]
 
@@ -217,37 +217,36 @@ def measure_worst_groups(
     units: UnitRecords | None = None,
     weighted: WeightedRecords | None = None,
 ) -> pd.DataFrame:
-    """`measure_exposed_groups` of the target that most is disclosed of, by the columns with few levels.
+    """Return `measure_exposed_groups` of the most disclosed target, by the columns `by` with few levels.
 
-    `columns`: of `opened`, by name, coded, not grouped; `by`: names; `special_values`: codes that no group of
-    numbers takes in. `units`: whose the records are, where people have several; `weighted`: that, and how
-    many people each stands for. Empty where no target has a figure.
+    `columns`: the columns of `opened` by name, coded, not grouped. `special_values`: codes that stay outside
+    groups of numbers. `units`, `weighted`: whose each GT record is, and how many people it stands for. Empty
+    if no target has a figure.
     """
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    of_units = units.draw(MOST_RECORDS, 0) if units and not weighted else None
-    of_weights = weighted.draw(MOST_RECORDS, 0) if weighted else None
-    known = of_weights or of_units
-    drawn = (
-        list(known.columns.values())
-        if known
+    drawn_weights = weighted.draw(MOST_RECORDS, 0) if weighted else None
+    drawn = drawn_weights or (units.draw(MOST_RECORDS, 0) if units else None)
+    records = (
+        list(drawn.columns.values())
+        if drawn
         else opened.code_records(list(columns.values()), MOST_RECORDS, 0)
     )
-    by_name = {column.name: grouping.apply(column) for column in drawn}
-    parting = [by_name[name] for name in by if name in by_name and name != worst]
+    by_name = {column.name: grouping.apply(column) for column in records}
+    group_columns = [by_name[name] for name in by if name in by_name and name != worst]
     return measure_exposed_groups(
         [by_name[name] for name in result.keys],
         by_name[worst],
-        choose_group_columns(parting, special_values),
+        choose_group_columns(group_columns, special_values),
         smallest_count,
-        known.unit if known else None,
-        of_weights.weight if of_weights else None,
+        drawn.unit if drawn else None,
+        drawn_weights.weight if drawn_weights else None,
     )
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:
-    """Return the target of the largest DiSCO_beyond; None where none has a figure."""
+    """Return the target with the largest DiSCO_beyond; None if no target has a figure."""
     beyond = attribute["DiSCO_beyond"].groupby(level="target", sort=False).max().dropna()
     return None if beyond.empty else beyond.idxmax()
 
@@ -255,15 +254,15 @@ def find_worst_target(attribute: pd.DataFrame) -> Any:
 def choose_group_columns(
     columns: Iterable[CodedColumn], special_values: Mapping[Any, Sequence[float]]
 ) -> list[CodedColumn]:
-    """Return the columns that part people into few groups: with few levels, or numbers, which are grouped."""
+    """Return the columns with few levels, and the columns of numbers, which are grouped."""
     chosen = []
     for column in columns:
-        parting = column
+        grouped = column
         if column.size > MOST_LEVELS and column.kind is Kind.NUMBER:
             grouping = Grouping({column.name: GROUPS_OF_NUMBERS}, special_values, "pooled", hides_edges=True)
-            parting = grouping.apply(column)
-        if parting.size <= MOST_LEVELS:
-            chosen.append(parting)
+            grouped = grouping.apply(column)
+        if grouped.size <= MOST_LEVELS:
+            chosen.append(grouped)
     return chosen
 
 
@@ -275,11 +274,11 @@ def measure_exposed_groups(
     unit: IntArray | None = None,
     weight: Floats | None = None,
 ) -> pd.DataFrame:
-    """DiSCO of one target for each level of the columns `by`: see `subgroups()`, without its guesses.
+    """Measure DiSCO of one target for each level of the columns `by`: `subgroups()` without guesses.
 
-    Index (column, group, target, synthesis). Levels of fewer GT records than `smallest_count` are one group;
-    a group that has fewer all the same is left out. Where records were drawn, all is of these alone.
-    `weight`: of each GT record, for shares of people beside.
+    Index (column, group, target, synthesis). Levels of fewer GT records than `smallest_count` are merged; a
+    merged group that is still smaller is left out. If records were drawn, all figures are of these.
+    `weight`: of each GT record, for additional shares of people.
     """
     q = combine_columns(keys)
     members = [_number_groups(column, smallest_count) for column in by]
@@ -301,7 +300,7 @@ def measure_exposed_groups(
 
 
 def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[str]]:
-    """Return the group of each GT record, and the labels of the groups; a level that nobody has is none."""
+    """Return the group of each GT record and the labels of the groups, without levels that nobody has."""
     records = column.counts[0]
     occurring = np.flatnonzero(records)
     labels = [column.label(int(code)) or MISSING for code in occurring]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.frames import name_values
+from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documentation
@@ -97,7 +97,7 @@ def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame, named index first, as plain Python values; NaN and infinity become None."""
-    names, rows = name_values(frame)
+    names, rows = list_names_and_rows(frame)
     return [dict(zip(names, map(_to_plain, row), strict=True)) for row in rows]
 
 

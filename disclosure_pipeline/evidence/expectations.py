@@ -327,7 +327,7 @@ class ExpectReplicatedUniquesToBeAtMost(_StackedTableExpectation):
     Args:
         source_column: The column that tells GT from SD.
         ground_truth, synthetic: Its values for the GT records and for the synthetic ones.
-        keys: The columns that an intruder knows.
+        keys: The columns an intruder knows.
         bound: The largest allowed repU, in percent of the GT records.
 
     The result holds nothing of the table except the figure, whatever the result format. Tables that

@@ -128,7 +128,7 @@ def _select_measures(
 ) -> Iterable[Row]:
     """Yield the measures of a frame by their names; repeat figures of the whole release per synthesis."""
     columns = {name: measure.column for name, measure in measures.items() if measure.frame == frame}
-    of_release = any(measures[name].of_release for name in columns)
+    of_release = any(measures[name].is_of_release for name in columns)
     rows = figures.get(frame, [])
     all_releases = max((row["releases"] for row in rows if "releases" in row), default=None)
     for row in rows:

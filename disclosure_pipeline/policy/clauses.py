@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY
+from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, find_loosened_default
 from disclosure_pipeline.policy.registry import (
@@ -63,7 +63,7 @@ class Clause:
         denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
-        loosened += ", tightened to leave nothing to chance" if self.measure.endswith(STRICTLY) else ""
+        loosened += ", tightened to leave nothing to chance" if self.measure.endswith(STRICT_SUFFIX) else ""
         name = f"{self.measure} of {self.column}" if self.column else self.measure
         return f"{name} is {bound}{loosened}{denominator} ({over})"
 
@@ -154,7 +154,7 @@ def _list_bound_clauses(measure: str, bound: Bound, gate: Gate) -> Iterator[Clau
         )
     for column in columns:
         limits = bound.for_target(column)
-        strictly = "" if limits.chance is None else STRICTLY
+        strictly = "" if limits.chance is None else STRICT_SUFFIX
         named = measure + strictly if measure in WITH_CHANCE else measure
         if limits.at_least is not None:
             yield Clause(measure, column, limits.at_least, bound.over, at_least=True)
@@ -196,7 +196,7 @@ def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
     """
     weighted = []
     for clause in counted:
-        name = clause.measure.removesuffix(STRICTLY)
+        name = clause.measure.removesuffix(STRICT_SUFFIX)
         measure = f"{name}_weighted{clause.measure[len(name) :]}"
         if clause.share_of is None and measure in JUDGED:
             weighted.append(replace(clause, measure=measure))
@@ -211,7 +211,7 @@ def find_unbounded(
     >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
     ['DiSCO of income']
     """
-    bounded = {(measure.removesuffix(STRICTLY), column) for measure, column in bounded}
+    bounded = {(measure.removesuffix(STRICT_SUFFIX), column) for measure, column in bounded}
     has_identity = any((measure, None) in bounded for measure in IDENTITY_BOUNDS)
     exact = ("DiSCO", BEYOND_BOTH["DiSCO"])
     # The exact value of an amount with a band is hardly ever disclosed, so bounding it is not enough.

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
-from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Measure, Role
+from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX, Measure, Role
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
@@ -38,13 +38,13 @@ GUARDS = _list_judged("guard")
 
 # The guards that also hold for each further confidential table. Their figures are the same columns of the
 # frame `confidential`, with the index (confidential, synthesis).
-CONFIDENTIAL_GUARDS = tuple(entry.name for entry in CATALOGUE if entry.of_confidential)
+CONFIDENTIAL_GUARDS = tuple(entry.name for entry in CATALOGUE if entry.is_per_confidential_table)
 CONFIDENTIAL = "confidential"
 
 # The bound `beyond` is on the smaller of two excesses, over other people's records and over chance: what
 # either of them explains is not disclosed by SD.
 BEYOND_BOTH = {"DiSCO": "DiSCO_beyond_both"}
-WITH_CHANCE = frozenset(name.removesuffix(STRICTLY) for name in STRICT)
+WITH_CHANCE = frozenset(name.removesuffix(STRICT_SUFFIX) for name in STRICT)
 SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.smaller_of}
 
 # Every policy bounds one of these.
@@ -91,9 +91,9 @@ def find_figures(result: Disclosure, measure: str, column: str | None) -> Sequen
 
 
 def find_entry(measure: str, files: int) -> Measure:
-    """Return a measure's entry, or the one that replaces it for a single file (`of_one_file`)."""
+    """Return a measure's entry, or that of its `single_file_measure` if the candidate has one file."""
     entry = JUDGED[measure]
-    return JUDGED[entry.of_one_file] if entry.of_one_file and files == 1 else entry
+    return JUDGED[entry.single_file_measure] if entry.single_file_measure and files == 1 else entry
 
 
 def find_smallest_overlap(key_overlap: pd.DataFrame, key: str | None) -> Sequence[float]:

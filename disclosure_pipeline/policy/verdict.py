@@ -241,7 +241,7 @@ def covers_stacked(clause: Clause) -> bool:
 def is_about_release(clause: Clause) -> bool:
     """Return whether a clause bounds a single figure of all files of a candidate."""
     entry = JUDGED.get(clause.measure)
-    return entry is not None and entry.of_release
+    return entry is not None and entry.is_of_release
 
 
 def judge_figures(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -232,13 +233,13 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     arguments = ("policy", "power", folder, "--seconds", A_MOMENT)
     printed = gates.run_command(*arguments)
     assert printed.exit_code == 0, printed.output
-    assert "of honest tables it refuses" in printed.stdout
+    assert re.search(r"; it refuses \d+ of \d+ honest tables\.", printed.stdout)
     found = json.loads(gates.run_command(*arguments, "--format", "json").stdout)
     assert {row["planted"] for row in found["power"]} == set(KINDS)
     assert not [canary for canary in gates.CANARIES if canary in printed.output]
     [kept] = home.path.rglob("power.json")
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
-    assert "Of honest tables it refuses" in gates.run_command("check", folder).output
+    assert re.search(r"It refuses \d+ of \d+ honest tables", gates.run_command("check", folder).output)
     content = json.loads(kept.read_text())
     content["content"]["noticed"] = {kind: [None] for kind in KINDS}
     kept.write_text(json.dumps(content))
@@ -340,12 +341,13 @@ def test_the_sentence_of_the_first_page() -> None:
     )
     assert power_of(50.0, 50.0).summarize() == (
         "This gate cannot notice that 30 % of the people are copied: it refuses a table that repeats 50 % "
-        "(2 of 2 times); of honest tables it refuses 0 of 3."
+        "(2 of 2 times); it refuses 0 of 3 honest tables."
     )
     assert "repeats everybody only 1 of 2 times" in power_of(math.inf, 3.0).summarize()
     refusing = power_of(0.0, 0.0)
     assert (
-        refusing.summarize() == "This gate refuses honest tables (2 of 3), so what it notices cannot be told."
+        refusing.summarize()
+        == "This gate refuses honest tables (2 of 3), so its detection of copies cannot be measured."
     )
 
 
@@ -359,13 +361,13 @@ def test_a_gate_that_does_not_notice_a_third_is_blind(smallest: tuple[float, ...
 def test_every_kind_of_copy_has_a_sentence() -> None:
     found = power_of(2.0, 3.0, near=(math.inf, 30.0), diluted=(0.0, 7.0, 7.0))
     assert found.describe() == [
-        "Of honest tables it refuses 0 of 4 (with 95 % certainty 0 to 49 %).",
+        "It refuses 0 of 4 honest tables (95 % interval: 0 to 49 %).",
         "It refuses copies of 3 % of the people: 2 of 2 tries.",
         "It does not notice near copies reliably, whatever their share.",
         "It refuses copies among ten times as many records of 7 % of the people: 3 of 3 tries, and 1 of 3 "
         "without any.",
     ]
-    assert "nothing can be said" in power_of(0.0).describe()[1]
+    assert "Nothing can be said" in power_of(0.0).describe()[1]
     assert str(found).splitlines()[0] == found.summarize()
     assert "100 records" in str(found)
 
@@ -387,9 +389,7 @@ def test_the_picture_has_a_line_and_intervals_for_each_kind() -> None:
     found = power_of(2.0, 3.0, 3.0)
     chart = found.plot().to_dict()
     assert chart["title"]["text"] == title_power(found)
-    assert (
-        title_power(found) == "Copies of 3 % of the people are noticed; of honest tables 0 of 4 are refused"
-    )
+    assert title_power(found) == "Copies of 3 % of the people are noticed; 0 of 4 honest tables are refused"
     assert title_power(power_of(50.0)).startswith("Copies are not noticed reliably")
     assert title_power(power_of(0.0)).startswith("Copies are not noticed reliably")
     bars, lines, points = specify_power(found)["layer"]

@@ -195,7 +195,7 @@ def test_measure_tells_amounts_within_a_band(tables: Tables, engine: str) -> Non
     result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], within={"income": 0.05})
     told = float(result.bands["DiSCO_within"].item())
     shown = run_command(*command).stdout
-    assert "Amounts told to within their band" in shown and f"{told:.2f}" in shown
+    assert "Amounts disclosed to within their band" in shown and f"{told:.2f}" in shown
     figures = json.loads(run_command(*command, "--format", "json").stdout)["figures"]
     of_bands = {row["measure"]: row["value"] for row in figures if row["frame"] == "bands"}
     assert (of_bands["within"], of_bands["DiSCO_within"]) == ("5 %", told)

@@ -256,11 +256,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         *((exclude(target_levels={"work": levels}), ("'work'", "list")) for levels in ("none", 3, None)),
         *((exclude(missing_targets=columns), ("list of columns",)) for columns in ("work", 3, None)),
         *(
-            (exclude(count_over=limit), ("count_over", "whole number from 0 on"))
+            (exclude(count_over=limit), ("count_over", "whole number of at least 0"))
             for limit in (-1, 2.5, 2.0, True, "3", np.nan)
         ),
         *(
-            ({check: limits}, (check, "two numbers from 0 on"))
+            ({check: limits}, (check, "two numbers, 0 or more"))
             for check in ("one_way", "two_way")
             for limits in NO_LIMITS
         ),

@@ -150,8 +150,8 @@ def test_a_leak_shows_and_an_honest_synthesis_does_not() -> None:
     result = dp.disclosure(gt, leak, KEYS, TARGETS, holdout=holdout)
     shown = result.holdout.xs("DiSCO", level="measure")
     assert shown["difference_low"].min() > 2
-    assert "Beside a holdout of 1,200 records" in str(result)
-    assert "Beside a holdout of 1,200 records" in result._repr_html_()
+    assert "Compared with a holdout of 1,200 records" in str(result)
+    assert "Compared with a holdout of 1,200 records" in result._repr_html_()
     assert "holdout" not in str(dp.disclosure(gt, leak, KEYS, TARGETS))
 
 

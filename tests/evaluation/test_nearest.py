@@ -161,5 +161,5 @@ def test_what_cannot_be_asked_is_refused(wrong: dict[str, int]) -> None:
 
 def test_one_record_has_no_others() -> None:
     gt = frame([("a", 18, 0.5)])
-    with pytest.raises(dp.InputError, match="one record"):
+    with pytest.raises(dp.InputError, match="a single record"):
         dp.nearest(gt, gt)

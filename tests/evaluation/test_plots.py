@@ -234,7 +234,7 @@ def test_a_key_that_is_not_in_sd_is_apart_from_one_that_names_another_level() ->
     assert chart["title"]["text"] == "t is easier to guess from SD than from GT for 0.0 % of GT records"
     assert (
         chart["title"]["subtitle"][0]
-        == "Above the diagonal. Harder for 66.7 %, the key not in SD for 33.3 %."
+        == "Above the diagonal. Harder for 66.7 %; the key is not in SD for 33.3 %."
     )
 
 
@@ -248,7 +248,7 @@ def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     assert chart["title"]["text"].startswith("t stands out") or "DiSCO 90.0 %" in chart["title"]["text"]
     *subtitle, bars = chart["title"]["subtitle"]
     assert subtitle == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
-    assert bars == "Bars: where fresh samples of other people lie, but for chance"
+    assert bars == "Bars: the range of fresh samples of other people"
     [labels] = with_columns(chart, "flags")
     assert labels["flags"].tolist() == ["one-way: a; two-way: 91 pairs"]
 
@@ -286,7 +286,7 @@ def test_of_as_many_records_stands_beside_the_others() -> None:
     drawn = points[points["column"] == "DiSCO_at_n"].set_index("target")["percent"]
     beside = result.attribute["DiSCO_others"] + result.attribute["DiSCO_beyond"]
     assert drawn.to_dict() == pytest.approx(beside.droplevel("synthesis").to_dict())
-    assert chart["title"]["text"].startswith("SD tells no more about any target")
+    assert chart["title"]["text"].startswith("Beyond chance, SD tells no more about any target")
 
 
 def test_a_title_that_names_one_of_several_targets_is_corrected_for_their_number() -> None:
@@ -294,7 +294,7 @@ def test_a_title_that_names_one_of_several_targets_is_corrected_for_their_number
     result = dp.disclosure(people_of(200, 1), people_of(200, 2), ["key"])
     attribute = result.attribute.assign(DiSCO_others=40.0, DiSCO_beyond=[0.0, 2.3, 1.0], DiSCO_beyond_se=1.0)
     chart = replace(result, attribute=attribute).plot().to_dict()
-    assert chart["title"]["text"].startswith("SD tells no more about any target")
+    assert chart["title"]["text"].startswith("Beyond chance, SD tells no more about any target")
     [bars] = with_columns(chart, "low", "high")
     assert (bars["high"] - 40).tolist() == (40 - bars["low"]).tolist() == pytest.approx([2.43] * 3, abs=0.01)
     one = replace(result, attribute=attribute.xs("v", level="target", drop_level=False), targets=("v",))

@@ -23,7 +23,7 @@ from support.refusals import refusal
 from support.sampling import CI, examples, only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.learning.outcomes import out_of_fold, same_size
+from disclosure_pipeline.evaluation.learning.outcomes import draw_training_records, make_folds
 from disclosure_pipeline.measures import prediction as measures
 
 SECRET = 48151623.42
@@ -117,8 +117,8 @@ def codes(records: Sequence[Record], column: str) -> Any:
 
 def training_of_same_size(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[list[int], list[list[int]]]:
     """The SD records, and for each GT record the GT records, that `gain_over_GT` learns from."""
-    folds = out_of_fold(codes(gt, "t"), 1000, 0)
-    drawn = same_size([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
+    folds = make_folds(codes(gt, "t"), 1000, 0)
+    drawn = draw_training_records([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
     of_record: dict[int, list[int]] = {}
     for fold, thinned in zip(folds, drawn.folds, strict=True):
         used = fold if thinned is None else thinned
@@ -330,7 +330,7 @@ def test_every_record_is_predicted_once_and_never_by_its_unit(
 ) -> None:
     levels, unit = (np.array(column) for column in zip(*records, strict=True))
     whose = unit if with_units else np.arange(len(levels))
-    parts = out_of_fold(levels, folds, seed, unit if with_units else None)
+    parts = make_folds(levels, folds, seed, unit if with_units else None)
     assert sorted(np.concatenate([fold.held_out for fold in parts])) == list(range(len(levels)))
     assert len(parts) == min(folds, len(set(whose.tolist())))
     for fold in parts:
@@ -347,8 +347,8 @@ def test_every_record_is_predicted_once_and_never_by_its_unit(
 
 @given(gt=st.integers(2, 40), sd=st.integers(1, 60), folds=st.integers(2, 12), seed=st.integers(0, 3))
 def test_both_tables_are_learned_from_in_equal_numbers(gt: int, sd: int, folds: int, seed: int) -> None:
-    parts = out_of_fold(np.zeros(gt, dtype=np.int64), folds, seed)
-    drawn = same_size([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
+    parts = make_folds(np.zeros(gt, dtype=np.int64), folds, seed)
+    drawn = draw_training_records([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
     from_SD = sd if drawn.synthetic is None else len(set(drawn.synthetic.tolist()))
     for fold, thinned in zip(parts, drawn.folds, strict=True):
         used = fold if thinned is None else thinned
@@ -636,8 +636,8 @@ def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: 
     ("learner", "target", "message"),
     [
         ("the class alone", "t", "learner must be a scikit-learn estimator"),
-        ("regression", "t", "is for the other task"),
-        ("classification", "n", "is for the other task"),
+        ("regression", "t", "does not fit the target, which needs classification"),
+        ("classification", "n", "does not fit the target, which needs regression"),
     ],
 )
 def test_a_learner_of_another_task_is_refused(learner: str, target: str, message: str) -> None:

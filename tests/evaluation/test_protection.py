@@ -612,7 +612,7 @@ def test_it_prints_as_a_table_with_direction_and_unit() -> None:
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"bins": 10**9}, "bins must be a whole number"),
         ({"records": 0}, "records must be a whole number from 1 on, not 0"),
-        ({"seed": -1}, "seed must be a whole number from 0 on, not -1"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, not -1"),
         ({"seed": None}, "seed must be a whole number"),
         ({"confidence": 1}, "confidence must be a number between 0 and 1"),
         ({"confidence": math.nan}, "confidence must be a number between 0 and 1"),

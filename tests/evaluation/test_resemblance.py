@@ -13,7 +13,7 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.frames import frame_of, list_of
+from disclosure_pipeline.evaluation.frames import build_frame, build_unindexed_frame
 
 LEVEL = st.sampled_from(["a", "b", "c", None])
 ROWS = st.lists(st.tuples(LEVEL, LEVEL, st.booleans()), min_size=1, max_size=25)
@@ -114,7 +114,7 @@ def test_one_column_has_no_pairs() -> None:
     result = dp.resemblance(gt, gt)
     assert result.pairs.empty
     assert result.columns["S_pMSE"].tolist() == [2]
-    assert "columns least alike" in str(result)
+    assert "least similar columns" in str(result)
     assert result.plot().to_dict()["title"]["text"].startswith("Least alike: x")
 
 
@@ -133,20 +133,20 @@ INDEX = ["target", "synthesis"]
 
 def test_columns_keep_their_types_and_the_index_its_values() -> None:
     rows = {("a", 2): {"share": 0.5, "records": 3}, (("a", 1), 1): {"share": float("nan"), "records": 4}}
-    frame = frame_of(rows, INDEX, ["share", "records"])
+    frame = build_frame(rows, INDEX, ["share", "records"])
     assert frame.dtypes.tolist() == [np.float64, np.int64]
     assert list(frame.index) == [("a", 2), (("a", 1), 1)]
     assert frame.index.names == INDEX
-    shares = frame_of(rows, INDEX, ["share"])
+    shares = build_frame(rows, INDEX, ["share"])
     pd.testing.assert_frame_equal(shares, frame[["share"]], check_exact=True)
-    whole = frame_of({("a",): {"records": 3}}, ["target"], ["records"])
+    whole = build_frame({("a",): {"records": 3}}, ["target"], ["records"])
     assert whole["records"].dtype == np.int64  # also where every figure is a whole number
 
 
 def test_a_frame_like_another_has_its_labels_and_no_more() -> None:
     rows = {("a", 1): {"share": 0.5}}
-    frame = frame_of(rows, INDEX, ["share"])
-    other = frame_of(rows, INDEX, ["share"], frame)
+    frame = build_frame(rows, INDEX, ["share"])
+    other = build_frame(rows, INDEX, ["share"], frame)
     pd.testing.assert_frame_equal(frame, other, check_exact=True)
     other.index.names = ["t", "s"]
     other.loc[("a", 1), "share"] = 1.0
@@ -155,7 +155,7 @@ def test_a_frame_like_another_has_its_labels_and_no_more() -> None:
 
 
 def test_frames_without_rows_are_each_their_own() -> None:
-    for make in (partial(frame_of, {}, INDEX, ["share"]), partial(list_of, {"share": []})):
+    for make in (partial(build_frame, {}, INDEX, ["share"]), partial(build_unindexed_frame, {"share": []})):
         empty = make()
         assert empty.empty
         assert empty.dtypes.tolist() == [object]
@@ -164,7 +164,7 @@ def test_frames_without_rows_are_each_their_own() -> None:
         again = make()
         assert list(again.columns) == ["share"]
         assert list(again.index.names) == (INDEX if again.index.nlevels > 1 else [None])
-    assert frame_of({}, INDEX, ["share"]).index.names == INDEX
+    assert build_frame({}, INDEX, ["share"]).index.names == INDEX
 
 
 def test_a_frame_that_the_library_returns_prints_every_column() -> None:

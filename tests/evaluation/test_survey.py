@@ -46,7 +46,7 @@ def survey(records: int = 1500, seed: int = 5) -> tuple[pd.DataFrame, pd.DataFra
     return gt, sd.reset_index(drop=True)
 
 
-def row_of(result: Disclosure, target: str = "t", synthesis: int = 1) -> dict[str, float]:
+def to_row(result: Disclosure, target: str = "t", synthesis: int = 1) -> dict[str, float]:
     [of_keys] = result.population.loc[[synthesis]].to_dict("records")
     [of_target] = result.population_targets.loc[[(target, synthesis)]].to_dict("records")
     return {str(name): figure for name, figure in (of_keys | of_target).items()}
@@ -59,7 +59,7 @@ def test_the_frames_hold_the_figures_of_the_reference(
 ) -> None:
     weights = weigh(gt, quarters)
     actual = dp.disclosure(frame(gt).assign(w=weights), frame(sd), KEYS, "t", weights="w")
-    row = row_of(actual)
+    row = to_row(actual)
     expected = reference.figures(gt, weights, sd) | reference.weighted(gt, list(map(Fraction, weights)), sd)
     for name, figure in expected.items():
         assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
@@ -83,7 +83,7 @@ def test_exclusions_and_units(
     table = frame(gt).assign(w=weights, person=units)
     actual = dp.disclosure(table, frame(sd), KEYS, "t", weights="w", unit="person", exclude=exclude)
     expected = reference.figures(gt, weights, sd, kept)
-    row = row_of(actual)
+    row = to_row(actual)
     for name, figure in expected.items():
         assert row[name] == pytest.approx(figure, rel=1e-6, abs=2e-6), name
     places = range(len(gt))
@@ -115,7 +115,7 @@ def test_exclusions_and_units(
 @given(tables(), tables())
 def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record]) -> None:
     result = dp.disclosure(frame(gt).assign(w=7), frame(sd), KEYS, "t", weights="w")
-    row = row_of(result)
+    row = to_row(result)
     counted = pd.concat([result.identity.loc[1], result.attribute.loc["t", 1], result.cap.loc["t", 1]])
     compared = [name for name in row if name.endswith("_weighted")]
     assert len(compared) == 21
@@ -124,16 +124,16 @@ def test_equal_weights_are_shares_of_records(gt: list[Record], sd: list[Record])
     for name in ("iS", "DiSCO", "DCAP", "guessed"):
         assert row[f"{name}_beyond_weighted_se"] == pytest.approx(counted[f"{name}_beyond_se"], abs=1e-5)
     by_fraction = dp.disclosure(frame(gt), frame(sd), KEYS, "t", sampling_fraction=1 / 7)
-    for name, figure in row_of(by_fraction).items():
+    for name, figure in to_row(by_fraction).items():
         assert figure == pytest.approx(row[name], abs=1e-9), name
-    assert not [name for name in row_of(by_fraction) if "weighted" in name]
+    assert not [name for name in to_row(by_fraction) if "weighted" in name]
 
 
 def test_weights_of_many_people_add_up_to_all_of_them() -> None:
     """The integers that guesses are weighted by are rounded: the shares are of what they add up to."""
     gt = pd.DataFrame({"key": np.arange(300_000) % 1000, "t": np.arange(300_000) % 1000})
     result = dp.disclosure(gt.assign(w=1.5), gt, ["key"], "t", weights="w", within={"t": 0})
-    row = row_of(result)
+    row = to_row(result)
     assert row["guessed_others_weighted"] == pytest.approx(100, abs=1e-9)
     assert result.bands["guessed_within_weighted"].item() == pytest.approx(100, abs=1e-9)
 
@@ -244,7 +244,7 @@ def test_weighted_shares_are_those_of_the_population() -> None:
     for _ in range(40):
         drawn = rng.random(size) < fraction
         gt = people[drawn].drop(columns="rich").assign(weight=1 / fraction[drawn])
-        row = row_of(dp.disclosure(gt, sd, ["region"], "income", weights="weight"), "income")
+        row = to_row(dp.disclosure(gt, sd, ["region"], "income", weights="weight"), "income")
         off.append((row["DiSCO_weighted"] / 100 - told) / (row["DiSCO_weighted_se"] / 100))
         naive.append(row["iS_weighted"])
     assert abs(np.mean(off)) < 0.4

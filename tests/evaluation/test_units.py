@@ -181,7 +181,7 @@ def test_copies_count_units(gt: list[Record], sd: list[Record], units: list[int]
 def test_records_that_repeat_are_asked_whose_they_are(name: str) -> None:
     make, unit, _, _ = TABLES[name]
     gt, sd = make(1), make(2).drop(columns=unit)
-    with pytest.warns(UnitWarning, match="give the column that says whose each is"):
+    with pytest.warns(UnitWarning, match="pass the column that says whose each is"):
         dp.copies(gt.drop(columns=unit), sd)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UnitWarning)
@@ -234,7 +234,7 @@ def test_nearest_leaves_out_all_records_of_a_person() -> None:
     assert (dp.nearest(gt.drop(columns=unit), sd)["nearer"] < 5).all()
     with pytest.raises(InputError, match="missing values"):
         dp.nearest(gt.assign(**{unit: None}), sd, unit=unit)
-    with pytest.raises(InputError, match="one record"):
+    with pytest.raises(InputError, match="a single record"):
         dp.nearest(gt.assign(**{unit: 1}), sd, unit=unit)
 
 

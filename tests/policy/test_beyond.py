@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gates import judged
 
-from disclosure_pipeline.evaluation.figures import add_beyond_chance, bound_differences
+from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import validate
@@ -84,7 +84,7 @@ def test_what_goes_beyond_others_is_broken_only_beyond_chance(
         )
         for figure, frame in (("iS", alone.attribute), ("DCAP", alone.cap))
     )
-    attribute, cap = bound_differences(attribute, cap, 2)
+    attribute, cap = add_differences_beyond_chance(attribute, cap, 2)
     found = replace(alone, attribute=attribute, cap=cap)
     for measure in ("iS_beyond", "DCAP_beyond"):
         policy = {"repU": 100, "DiSCO": 100, measure: {"at_most": 3}}

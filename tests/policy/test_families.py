@@ -97,8 +97,8 @@ def test_what_is_off_is_not_computed(
     for where, name in (
         ("disclosure_pipeline.evaluation.figures", "cap_measures"),
         ("disclosure_pipeline.evaluation.figures", "chance"),
-        ("disclosure_pipeline.candidates.measuring", "protection_frame"),
-        ("disclosure_pipeline.candidates.measuring", "prediction_frame"),
+        ("disclosure_pipeline.candidates.measuring", "measure_protection"),
+        ("disclosure_pipeline.candidates.measuring", "measure_prediction"),
     ):
         monkeypatch.setattr(f"{where}.{name}", never)
     # The controls need the chance of permuted tables, whatever is told of the candidate.

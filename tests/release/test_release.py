@@ -25,7 +25,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import disclosure
-from disclosure_pipeline.evaluation.figures import figures
+from disclosure_pipeline.evaluation.figures import build_disclosure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release import readiness
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
@@ -120,13 +120,13 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     approved: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the measure to the release: what could not be computed is no approval."""
-    measure = figures
+    measure = build_disclosure
 
     def without_repU(*arguments: Any, **families: Any) -> dp.Disclosure:  # noqa: N802
         result = measure(*arguments, **families)
         return replace(result, identity=result.identity.assign(repU=math.nan))
 
-    monkeypatch.setattr(disclosure, "figures", without_repU)
+    monkeypatch.setattr(disclosure, "build_disclosure", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
     check = checks(ran)["identity_risk:bound_repU"]

@@ -176,7 +176,7 @@ def test_a_statement_says_both_figures() -> None:
     stated = releases.predicate().model_copy(update={"power": told})
     content = encode_statement(build_statement(releases.hashes(), stated))
     assert read_statement(content).predicate.power == told
-    assert str(told).endswith("repeats everybody only 1 of 20 times; of honest tables it refuses 1 of 100.")
+    assert str(told).endswith("repeats everybody only 1 of 20 times; it refuses 1 of 100 honest tables.")
 
 
 @pytest.mark.parametrize(

@@ -161,5 +161,5 @@ def test_the_library_measures_two_tables_as_one(tmp_path: Path) -> None:
     in_files: Any = {"ground_truth": paths[1], "synthetic": paths[3], **HOW}
     of_files = dp.copies(paths[0], paths[2], targets, unit="id", events=in_files)
     assert as_rows(of_files) == as_rows(found.iloc[len(of_files) :])
-    with pytest.raises(dp.InputError, match="a holdout has no events"):
+    with pytest.raises(dp.InputError, match="holdout and events cannot be combined"):
         dp.disclosure(persons, others, ["sex"], unit="id", events=given, holdout=others)

@@ -1,1 +1,1 @@
-"""Learners that an attacker may use, of the extra `prediction`, and the form that they are given keys in."""
+"""Learners that an attacker may use (extra `prediction`), and the encoding of keys for them."""

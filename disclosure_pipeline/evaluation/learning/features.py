@@ -1,7 +1,7 @@
 """Key combinations as rows of numbers: one-hot categories and scaled numbers, or numbered categories.
 
-Not by scikit-learn's scaler and pipelines, which add up records, so that the last digits of their figures
-depend on how a table is sorted: here sums are over levels and the records that have them.
+Scikit-learn's scaler and pipelines are not used, because they sum over records, so the last digits of their
+figures depend on the order of a table. Sums here run over levels and their numbers of records.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 
-# Wider than this, most entries are zeros, and a sparse matrix is smaller and faster.
+# In wider matrices most entries are 0, and a sparse matrix is smaller and faster.
 _WIDEST_DENSE = 128
 # The most levels that scikit-learn's boosted trees take as categories.
 _MOST_CATEGORIES = 255
 
 
-def numbers_of_levels(column: CodedColumn, special: Sequence[float] = ()) -> Floats:
-    """Return the number that each code stands for (shape: size): NaN for missing and special values.
+def convert_levels(column: CodedColumn, special: Sequence[float] = ()) -> Floats:
+    """Return the number of each code (shape: size): NaN for missing and special values.
 
-    Dates and durations count from the earliest one. InputError where a value is infinite or too large to
-    be squared.
+    Dates and durations count from the smallest one. InputError if a value is infinite or too large to be
+    squared.
     """
     numbers = np.full(column.size, np.nan)
     if column.kind is Kind.NUMBER:
         ordinary = ~np.isin(column.levels, list(special))
-        numbers[:-1][ordinary] = [_float(level) for level in column.levels[ordinary].tolist()]
+        numbers[:-1][ordinary] = [_to_float(level) for level in column.levels[ordinary].tolist()]
         if not (np.abs(numbers[:-1][ordinary]) < 1e150).all():  # noqa: PLR2004 (its square is a float)
             raise InputError(
-                f"Column {column.name!r} holds infinite values, or values beyond 1e150: they cannot be "
-                "predicted or compared. Make them special values, or missing."
+                f"Column {column.name!r} holds infinite values, or values beyond 1e150, which cannot be "
+                "predicted or compared. Declare them as special values, or make them missing."
             )
     elif len(column.levels):
         numbers[:-1] = (column.levels - column.levels[0]).astype(np.int64)
     return numbers
 
 
-def _float(level: Any) -> float:
+def _to_float(level: Any) -> float:
     try:
         return float(level)
     except OverflowError:
@@ -52,10 +52,10 @@ def _float(level: Any) -> float:
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A key, and which number and category each of its codes stands for.
+    """A key, and the number and category of each of its codes.
 
-    A code on a line has a number and no category (-1); a missing, special or unordered one has a category
-    and, if the key has numbers at all, NaN.
+    An ordered code has a number and no category (-1); a missing, special or unordered code has a category
+    and, if the key has numbers at all, the number NaN.
     """
 
     column: CodedColumn
@@ -64,22 +64,22 @@ class KeyColumn:
 
 
 def describe_key(column: CodedColumn, special: Sequence[float], *, unordered: bool) -> KeyColumn:
-    """Return a key's numbers and categories: numbers, dates and durations lie on a line unless `unordered`.
+    """Return a key's numbers and categories: numbers, dates and durations are ordered unless `unordered`.
 
-    InputError as `numbers_of_levels`.
+    InputError as in `convert_levels`.
     """
     if unordered or column.kind not in ORDERED_KINDS:
         return KeyColumn(column, None, np.arange(column.size))
-    numbers = numbers_of_levels(column, special)
+    numbers = convert_levels(column, special)
     return KeyColumn(column, numbers, np.where(np.isnan(numbers), np.arange(column.size), -1))
 
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """The key combinations of some tables as a learner is given them.
+    """The key combinations of some tables, encoded for a learner.
 
-    `features` has one row per combination (dense, or sparse where it is wide); `q[i]` holds the row of each
-    record of table i. `categorical` marks the features that are numbered categories.
+    `features` has a row per combination (dense, or sparse if it is wide); `q[i]` has the row of each record
+    of table i. `categorical` marks the features that are numbered categories.
     """
 
     features: Any
@@ -88,11 +88,11 @@ class FeatureSpace:
 
 
 def encode_one_hot(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureSpace:
-    """Every category that occurs in one of the tables becomes a column of 0 and 1, every number is scaled.
+    """Encode every category that occurs in one of the tables as a column of 0 and 1, and scale every number.
 
-    Scaled by mean and standard deviation of GT, the first table. A missing or special number lies at the
-    mean and has a column of 0 and 1 of its own. So two records that differ in one category, two random
-    numbers, and a number and a missing one are, on average, equally far from each other.
+    Numbers are scaled by mean and standard deviation of GT, the first table; a missing or special number is
+    set to the mean and marked by a column of 0 and 1. So two different categories, two random numbers, and a
+    number and a missing one are equally far from each other, on average.
     """
     q, codes = _combine_keys(keys, tables)
     columns, values = [], []
@@ -118,7 +118,7 @@ def encode_one_hot(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureS
 
 
 def encode_numbered(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureSpace:
-    """Return a column of numbers for each key that has them (else NaN), and one of numbered categories."""
+    """Encode each key as a column of numbers (or NaN), if it has any, and a column of numbered categories."""
     q, codes = _combine_keys(keys, tables)
     features, categorical = [], []
     for key, key_codes in zip(keys, codes, strict=True):
@@ -136,7 +136,7 @@ def encode_numbered(keys: Sequence[KeyColumn], tables: Sequence[int]) -> Feature
 def _combine_keys(
     keys: Sequence[KeyColumn], tables: Sequence[int]
 ) -> tuple[tuple[IntArray, ...], list[IntArray]]:
-    """Return the combination of each record, and of each key the code in each combination."""
+    """Return the combination of each record, and the codes of each key by combination."""
     combined = combine_keys(
         [[key.column.codes[i] for i in tables] for key in keys], [key.column.size for key in keys]
     )
@@ -151,15 +151,15 @@ def _mark_occurring(key: KeyColumn, tables: Sequence[int]) -> Mask:
 
 
 def _renumber(category: IntArray, occurs: Mask) -> tuple[IntArray, int]:
-    """Return the categories that occur as 0, 1, 2, …, and how many they are; -1 stays."""
+    """Renumber the categories that occur as 0, 1, 2, …, others as -1; also return their number."""
     used = occurs & (category >= 0)
     return np.where(used, np.cumsum(used) - 1, -1), int(used.sum())
 
 
 def _scale(numbers: Floats, codes_GT: IntArray, occurs: Mask) -> Floats:
-    """(x - mean) / standard deviation, both of GT; of all that occurs where GT has no two numbers."""
+    """Scale by mean and standard deviation of GT, or of all levels that occur if GT has a single number."""
     largest = np.nanmax(np.abs(numbers[occurs]), initial=0.0)
-    shrunk = numbers / (largest or 1.0)  # so that no square is lost
+    shrunk = numbers / (largest or 1.0)  # so that squares do not overflow
     counts = np.bincount(codes_GT, minlength=len(numbers))
     for weights in (counts, occurs.astype(np.int64)):
         weighted = ~np.isnan(shrunk) & (weights > 0)

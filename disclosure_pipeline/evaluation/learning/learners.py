@@ -1,10 +1,9 @@
 """Learners that predict a target from the keys: by name, or any scikit-learn estimator.
 
-Of the k nearest neighbours all that are equally near are included. With categories as keys many records are
-equally near, and to take three of them by their place in the table would make the figures depend on how it is
-sorted. Here all of them have a vote, which is also the default of knn in R's package class (use.all). Where
-three records or more share the keys of the one that is guessed, its confidence in a level is their share with
-that level, as in CAP.
+The nearest neighbours include all ties. With categorical keys many records are equally near, and picking
+three of them would make the figures depend on the order of the table. Instead all of them vote, which is also
+the default of knn in R's package class (use.all). If at least three records share the keys of the predicted
+one, the confidence in a level is the share of these records that have it, as in CAP.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ T = TypeVar("T")
 NEAREST_NEIGHBOURS = "nearest_neighbours"
 BOOSTED_TREES = "boosted_trees"
 
-# Confidences that a chunk of predictions may hold (40 MB).
+# Floats in a chunk of confidences, or of an intermediate matrix (40 MB).
 _CHUNK = 5_000_000
 _ROUNDED_UP = 1 + 1e-6
 
 
 class Estimator(Protocol):
-    """An estimator as scikit-learn has them."""
+    """The interface of scikit-learn's estimators."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Learn the targets from numbers, a row per record."""
@@ -51,12 +50,12 @@ class Estimator(Protocol):
         """Return a target for each row."""
 
     def get_params(self, deep: bool = True) -> Any:
-        """Return the parameters, from which a fresh copy is made."""
+        """Return the parameters from which a copy can be made."""
 
 
 @dataclass(frozen=True)
 class Learner:
-    """A learner, and how keys are encoded for it. `estimator` is None for the nearest neighbours."""
+    """A learner, and the encoding of its keys. `estimator` is None for the nearest neighbours."""
 
     name: str
     encode_keys: Callable[[Sequence[KeyColumn], Sequence[int]], FeatureSpace]
@@ -66,18 +65,17 @@ class Learner:
     def predict_levels(
         self, space: FeatureSpace, q: IntArray, t: IntArray, q_predicted: IntArray, true: IntArray
     ) -> tuple[IntArray, Floats]:
-        """Learn levels `t` from records with combinations `q`, and guess those of `q_predicted`.
+        """Learn levels `t` from records with combinations `q`, and predict those of `q_predicted`.
 
-        Also return the confidence in the `true` level, which the guess does not use (NaN where the learner
-        gives none).
+        Also return the confidence in the `true` level (NaN if the learner gives none).
         """
         learned_levels, y = np.unique(t, return_inverse=True)
         combinations, position = np.unique(q_predicted, return_inverse=True)
-        if len(learned_levels) == 1:  # nothing to learn, and many learners refuse it
+        if len(learned_levels) == 1:  # many learners refuse a single level
             level = learned_levels[0]
             return np.full(len(true), level), (true == level).astype(np.float64)
         predict = (
-            vote_of_neighbours(space.features, q, y, len(learned_levels))
+            fit_neighbours(space.features, q, y, len(learned_levels))
             if self.estimator is None
             else _fit_classifier(self, space, q, y, len(learned_levels))
         )
@@ -94,7 +92,7 @@ class Learner:
             guessed, confidences = predict(combinations[start:stop])
             guess[records] = learned_levels[guessed[row]]
             in_true = confidences[row, column[records]] if confidences is not None else np.nan
-            # A level that the learner never saw gets no confidence at all.
+            # The confidence in a level that the learner never saw is 0.
             confidence[records] = np.where((column[records] < 0) & (confidences is not None), 0.0, in_true)
         return guess, confidence
 
@@ -108,10 +106,10 @@ class Learner:
 
 
 def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
-    """Return a learner by its name, or from a scikit-learn estimator.
+    """Return a learner, given its name or a scikit-learn estimator.
 
-    InputError where it is neither, or for the other task. DisclosurePipelineError where scikit-learn is
-    not installed.
+    InputError if it is neither, or made for the other task. DisclosurePipelineError if scikit-learn is not
+    installed.
     """
     _require_scikit_learn()
     if learner is None or (isinstance(learner, str) and learner == NEAREST_NEIGHBOURS):
@@ -122,7 +120,7 @@ def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
                 f"learner must be {NEAREST_NEIGHBOURS!r}, {BOOSTED_TREES!r} or a scikit-learn estimator, "
                 f"not {learner!r}."
             )
-        return Learner(BOOSTED_TREES, encode_numbered, _boosted_trees(task, seed), seed)
+        return Learner(BOOSTED_TREES, encode_numbered, _make_boosted_trees(task, seed), seed)
     if isinstance(learner, type) or not all(
         callable(getattr(learner, method, None)) for method in ("fit", "predict", "get_params")
     ):
@@ -135,7 +133,7 @@ def choose_learner(learner: Any, task: Task, seed: int) -> Learner:
 
 
 def _describe_type(learner: Any) -> str:
-    """Return what was given instead of a learner; not what it holds, which may be a table."""
+    """Describe an invalid learner by its type only: its content may be a table."""
     return f"the class {learner.__name__}" if isinstance(learner, type) else type(learner).__name__
 
 
@@ -155,25 +153,25 @@ def _check_task(estimator: Any, task: Task) -> None:
 
     try:
         is_of_other_task = is_regressor(estimator) if task == "classification" else is_classifier(estimator)
-    except Exception:  # an estimator of another library that says nothing of itself
+    except Exception:  # estimators of other libraries may not say what they are
         is_of_other_task = False
     if is_of_other_task:
         raise InputError(
-            f"learner {type(estimator).__name__} is for the other task: the target is a matter of {task}. "
-            "Give a learner for it, or set task."
+            f"learner {type(estimator).__name__} does not fit the target, which needs {task}. Pass a learner "
+            "for this task, or set task."
         )
 
 
-def _boosted_trees(task: Task, seed: int) -> Any:
+def _make_boosted_trees(task: Task, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     kind = HistGradientBoostingClassifier if task == "classification" else HistGradientBoostingRegressor
-    # Early stopping would hold records out, and fails on a level with a single one.
+    # Early stopping would hold records out, and fails if a level has a single record.
     return kind(early_stopping=False, random_state=seed)
 
 
 def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]) -> Any:
-    """Return a fresh copy of the estimator, fitted on the records in an order that the seed decides."""
+    """Return a copy of the estimator, fitted on the records in a random order given by the seed."""
     from sklearn.base import clone
 
     order = np.random.default_rng(learner.seed).permutation(len(q))
@@ -196,7 +194,7 @@ def _fit(learner: Learner, space: FeatureSpace, q: IntArray, y: npt.NDArray[Any]
 def _fit_classifier(
     learner: Learner, space: FeatureSpace, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats | None]]:
-    """Return a function from combinations to levels, and to confidences where the learner gives them."""
+    """Return a function that predicts levels of combinations, and confidences if the learner gives them."""
     estimator = _fit(learner, space, q, y)
     gives_confidences = callable(getattr(estimator, "predict_proba", None))
 
@@ -204,7 +202,7 @@ def _fit_classifier(
         features = space.features[combinations]
         guess = _predict(learner, "level", lambda: estimator.predict(features), combinations.shape)
         if not np.isin(guess, np.arange(levels)).all():
-            raise InputError(f"learner {learner.name} predicted a level that it was not fitted on.")
+            raise InputError(f"learner {learner.name} predicted a level that is not in its training records.")
         if not gives_confidences:
             return guess.astype(np.int64), None
         confidences = _predict(
@@ -214,45 +212,44 @@ def _fit_classifier(
             (len(combinations), levels),
         )
         if not ((confidences >= 0) & (confidences <= _ROUNDED_UP)).all():
-            raise InputError(f"learner {learner.name} predicted confidences that are not from 0 to 1.")
+            raise InputError(f"learner {learner.name} predicted confidences that are not between 0 and 1.")
         return guess.astype(np.int64), confidences
 
     return predict
 
 
 def _predict(learner: Learner, quantity: str, predict: Callable[[], Any], shape: tuple[int, ...]) -> Floats:
-    """Return a learner's predictions as finite floats of the shape. InputError where they are not."""
+    """Return a learner's predictions. InputError unless they are finite numbers of this shape."""
     predictions = _call_learner(learner, "predict", lambda: np.asarray(predict()))
     is_numeric = predictions.dtype.kind in "biuf"
     if predictions.shape != shape or not is_numeric or not np.isfinite(predictions).all():
         raise InputError(
-            f"learner {learner.name} did not predict one finite {quantity} for each record: it cannot be "
-            "scored."
+            f"learner {learner.name} cannot be scored: it did not predict one finite {quantity} per record."
         )
     return predictions.astype(np.float64)
 
 
 def _call_learner(learner: Learner, action: str, call: Callable[[], T]) -> T:
-    """Return the result of a call into a learner; InputError, without the cause, where it fails.
+    """Call a learner; raise InputError, without the cause, if it fails.
 
-    Messages and warnings of other libraries can hold values of the ground truth, so neither gets out.
+    Messages and warnings of other libraries can contain values of the ground truth, so they are suppressed.
     """
     import joblib  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    # Older releases of joblib know the second name only.
+    # Older releases of joblib have only the second name.
     in_threads = getattr(joblib, "parallel_config", None) or joblib.parallel_backend
     try:
-        # Threads, because other processes would be handed GT through temporary files; and one of them for
-        # sums inside a learner, whose last digits would depend on the machine.
+        # Other processes would get GT through temporary files. A single thread keeps the last digits of sums
+        # inside a learner independent of the machine.
         with warnings.catch_warnings(), in_threads(backend="threading", n_jobs=1), threadpool_limits(1):
             warnings.simplefilter("ignore")
             return call()
     except Exception as error:
         failure = type(error).__name__
     raise InputError(
-        f"learner {learner.name} could not {action}: {failure}. Its own message is withheld, because it can "
-        "hold values of the ground truth. Try the learner on made-up numbers, keys as columns of floats."
+        f"learner {learner.name} could not {action}: {failure}. Its own message is withheld, because it may "
+        "contain values of the ground truth. Try the learner on made-up data, with keys as columns of floats."
     )
 
 
@@ -260,23 +257,21 @@ NEIGHBOURS = 3
 
 # More candidates than neighbours, because different key combinations are often equally near.
 _CANDIDATES = 16
-# Floats that a chunk of an intermediate matrix may hold (40 MB).
-
-# Pairs of records from which on several threads are faster than one.
+# The number of pairs of records above which several threads are faster than one.
 _WORTH_THREADS = 10_000_000
-# Distances are sums of a few squares: two that are equal differ by rounding in the 16th digit.
+# Equal distances, which are sums of a few squares, may differ by rounding in the 16th digit.
 _EQUAL = 1 + 1e-9
 
 
-def vote_of_neighbours(
+def fit_neighbours(
     features: Any, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats]]:
-    """Return a function from combinations to the level with most votes (or the first), and confidences."""
+    """Return a function that predicts the level with most votes (the first of several), and confidences."""
     from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
 
     combinations, position = np.unique(q, return_inverse=True)
     ones = np.ones(len(q), dtype=np.int64)
-    ballots = csr_matrix((ones, (position, y)), shape=(len(combinations), levels))  # adds up what coincides
+    ballots = csr_matrix((ones, (position, y)), shape=(len(combinations), levels))  # sums duplicates
     voters = _Voters(features, combinations, np.bincount(position))
 
     def predict(combinations_predicted: IntArray) -> tuple[IntArray, Floats]:
@@ -288,8 +283,8 @@ def vote_of_neighbours(
 
 
 def average_neighbours(features: Any, q: IntArray, y: Floats, combinations_predicted: IntArray) -> Floats:
-    """For each combination predicted the mean number of the nearest records."""
-    order = np.lexsort((y, q))  # a sum of floats depends on the order, so it is always the same
+    """Return the mean of the nearest records for each predicted combination."""
+    order = np.lexsort((y, q))  # sums of floats depend on the order
     combinations, first = np.unique(q[order], return_index=True)
     counts = run_lengths(first, len(q))
     sums = np.add.reduceat(y[order], first)
@@ -301,14 +296,14 @@ def average_neighbours(features: Any, q: IntArray, y: Floats, combinations_predi
 
 @dataclass(frozen=True)
 class _Voters:
-    """Key combinations of the records that are learned from, and how many records each of them has."""
+    """The key combinations of the training records, and the number of records of each."""
 
     features: Any
     combinations: IntArray
     counts: IntArray
 
     def sum_votes(self, predicted: IntArray, votes: Any) -> npt.NDArray[Any]:
-        """Return for each combination predicted the sum of the rows of `votes` that are near to it."""
+        """Return the sum of the rows of `votes` of the nearest neighbours of each predicted combination."""
         from sklearn.neighbors import NearestNeighbors
 
         train = self.features[self.combinations]
@@ -319,12 +314,11 @@ class _Voters:
         for start in range(0, len(predicted), step):
             query = self.features[predicted[start : start + step]]
             chunk_sums = sums[start : start + step]
-            # To start threads and to wait for them takes longer than a little work does.
-            few = len(chunk_sums) * len(self.counts) < _WORTH_THREADS
-            with _thread_pools().limit(limits=1 if few else None):
+            is_little = len(chunk_sums) * len(self.counts) < _WORTH_THREADS
+            with _find_thread_pools().limit(limits=1 if is_little else None):
                 near: npt.NDArray[Any] = search.kneighbors(query, return_distance=False)
-            # Computed anew, because those of the search are rounded too much to tell which are equal.
-            distance = _squared_norms(query[np.arange(len(near)).repeat(candidates)] - train[near.ravel()])
+            # Computed again, because the distances of the search are too imprecise to recognise ties.
+            distance = _square_norms(query[np.arange(len(near)).repeat(candidates)] - train[near.ravel()])
             distance = distance.reshape(near.shape)
             by_distance = np.argsort(distance, axis=1, kind="stable")
             near = np.take_along_axis(near, by_distance, axis=1)
@@ -333,20 +327,20 @@ class _Voters:
             last = np.where(enough.any(axis=1), enough.argmax(axis=1), candidates - 1)
             radius = distance[np.arange(len(near)), last] * _EQUAL
             inside = distance <= radius[:, None]
-            # Where every candidate is near enough there may be more of them.
-            more = inside[:, -1] & (candidates < len(self.combinations))
-            row, place = np.nonzero(inside & ~more[:, None])
+            # If all candidates are inside, others that were not searched may be, too.
+            is_crowded = inside[:, -1] & (candidates < len(self.combinations))
+            row, place = np.nonzero(inside & ~is_crowded[:, None])
             _add_rows(chunk_sums, row, near[row, place], votes)
-            crowded = np.flatnonzero(more)
+            crowded = np.flatnonzero(is_crowded)
             for chunk in np.array_split(crowded, -(-len(crowded) * len(self.counts) // _CHUNK) or 1):
-                point, close = _pairs_within(train, query[chunk], radius[chunk])
+                point, close = _find_pairs_within(train, query[chunk], radius[chunk])
                 _add_rows(chunk_sums, chunk[point], close, votes)
         return sums
 
 
 @cache
-def _thread_pools() -> Any:
-    """Return the pools of the libraries that scikit-learn searches with, which are loaded by now."""
+def _find_thread_pools() -> Any:
+    """Return the thread pools of the libraries that scikit-learn uses, which are loaded by now."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -361,19 +355,19 @@ def _add_rows(sums: npt.NDArray[Any], row: IntArray, voter: IntArray, votes: Any
     sums += product if isinstance(product, np.ndarray) else product.toarray()
 
 
-def _pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray]:
+def _find_pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray]:
     product = points @ train.T
     product = product if isinstance(product, np.ndarray) else product.toarray()
-    lengths = _squared_norms(points)[:, None] + _squared_norms(train)
-    # Rounded, so with a little too many; then exactly.
+    lengths = _square_norms(points)[:, None] + _square_norms(train)
+    # First roughly, with a few too many; then exactly.
     row, column = np.nonzero(lengths - 2 * product <= radius[:, None] + 1e-9 * (1 + lengths))
     pieces = np.array_split(np.arange(len(row)), -(-len(row) * train.shape[1] // _CHUNK) or 1)
-    inside = [_squared_norms(points[row[at]] - train[column[at]]) <= radius[row[at]] for at in pieces]
+    inside = [_square_norms(points[row[at]] - train[column[at]]) <= radius[row[at]] for at in pieces]
     exact = np.concatenate(inside)
     return row[exact], column[exact]
 
 
-def _squared_norms(matrix: Any) -> Floats:
+def _square_norms(matrix: Any) -> Floats:
     if isinstance(matrix, np.ndarray):
         return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
     return np.asarray(matrix.multiply(matrix).sum(axis=1), dtype=np.float64).ravel()

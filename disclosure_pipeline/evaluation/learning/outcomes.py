@@ -1,4 +1,4 @@
-"""A learner's predictions of levels and of numbers, and the outcome of each for its GT record."""
+"""A learner's predictions of levels and of numbers, and their outcomes for each GT record."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.frames import row_of
-from disclosure_pipeline.evaluation.learning.features import KeyColumn, numbers_of_levels
+from disclosure_pipeline.evaluation.frames import to_row
+from disclosure_pipeline.evaluation.learning.features import KeyColumn, convert_levels
 from disclosure_pipeline.evaluation.learning.learners import Learner
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.prediction import (
@@ -33,26 +33,24 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 @dataclass(frozen=True)
 class Fold:
-    """Positions of GT records: those that are predicted, and those that are learned from."""
+    """Positions of GT records: those to predict, and those to learn from."""
 
     held_out: IntArray
     training: IntArray
 
 
-def out_of_fold(strata: IntArray, folds: int, seed: int, unit: IntArray | None = None) -> list[Fold]:
-    """Folds in which every record is held out once, and learned from in all the others.
+def make_folds(strata: IntArray, folds: int, seed: int, unit: IntArray | None = None) -> list[Fold]:
+    """Return stratified random folds, each record being held out once.
 
-    Records are dealt out like cards, in random order within each stratum: the folds differ by no more than
-    one record, in all and in each stratum, and a stratum of a single record is no obstacle. Of people with
-    several records, whose `unit` is given, all records are in one fold: units are dealt out, then, by the
-    stratum of their first record.
+    Records are dealt like cards, in random order within each stratum: the sizes of the folds differ by at
+    most one record, in total and in each stratum, and a stratum may have a single record. With `unit`, all
+    records of a unit are in one fold: units are dealt by the stratum of their first record.
     """
     if unit is not None:
         _, first, number = np.unique(unit, return_index=True, return_inverse=True)
-        of_units = out_of_fold(strata[first], folds, seed)
         return [
             Fold(*(np.flatnonzero(np.isin(number, part)) for part in (fold.held_out, fold.training)))
-            for fold in of_units
+            for fold in make_folds(strata[first], folds, seed)
         ]
     order = np.random.default_rng(seed).permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
@@ -63,21 +61,21 @@ def out_of_fold(strata: IntArray, folds: int, seed: int, unit: IntArray | None =
 
 
 @dataclass(frozen=True)
-class SameSize:
-    """Records to learn from, of SD and of each fold of GT: as many, give or take one.
+class EqualSizes:
+    """Equal numbers (give or take one) of training records from SD and from each fold of GT.
 
-    `synthetic` is None where all SD records are learned from, a fold None where all its training records are.
+    None for `synthetic`, or for a fold, means all of its records.
     """
 
     synthetic: IntArray | None
     folds: tuple[Fold | None, ...]
 
 
-def same_size(columns: Sequence[IntArray], folds: Sequence[Fold], seed: int) -> SameSize:
-    """Draw from the larger table as many records as the smaller one has to learn from.
+def draw_training_records(columns: Sequence[IntArray], folds: Sequence[Fold], seed: int) -> EqualSizes:
+    """Draw as many training records from the larger table as the smaller one has.
 
-    `columns` are the codes of the SD records, by which these are sorted before some are drawn: their order
-    in the table makes no difference.
+    `columns` are the codes of the SD records, which are sorted by them, so that the order of the table makes
+    no difference.
     """
     size = min(len(columns[0]), *(len(fold.training) for fold in folds))
     synthetic = None
@@ -90,7 +88,7 @@ def same_size(columns: Sequence[IntArray], folds: Sequence[Fold], seed: int) -> 
         else None
         for fold in folds
     ]
-    return SameSize(synthetic, tuple(thinned))
+    return EqualSizes(synthetic, tuple(thinned))
 
 
 def _draw(records: int, size: int, seed: int) -> IntArray:
@@ -108,15 +106,15 @@ def classify(
     tau: float,
     unit: IntArray | None = None,
 ) -> list[LevelRisk]:
-    """Return each synthesis' figures, and each GT record's outcome (columns: see `PredictionRisk`)."""
+    """Return figures and the outcomes of GT records by synthesis (columns: see `PredictionRisk`)."""
     true = target.codes[0]
     space = learner.encode_keys(keys, [0])
     q = space.q[0]
-    parts = out_of_fold(true, folds, learner.seed, unit)
+    parts = make_folds(true, folds, learner.seed, unit)
     per_unit = 1.0 if unit is None else len(unit) / len(np.unique(unit))
 
     def predict_fold(fold: Fold) -> tuple[IntArray, Floats]:
-        """Return the levels and confidences of the records held out, from those to learn from."""
+        """Predict levels and confidences of the records held out."""
         return learner.predict_levels(
             space, q[fold.training], true[fold.training], q[fold.held_out], true[fold.held_out]
         )
@@ -132,7 +130,7 @@ def classify(
         q_GT, q_SD = shared_space.q
         guess, confidence_SD = learner.predict_levels(shared_space, q_SD, t_SD, q_GT, true)
         codes = [*(key.column.codes[synthesis] for key in keys), t_SD]
-        sizes = same_size(codes, parts, learner.seed)
+        sizes = draw_training_records(codes, parts, learner.seed)
         guess_same_size, correct_GT_same_size = guess, correct_GT.copy()
         if sizes.synthetic is not None:
             guess_same_size, _ = learner.predict_levels(
@@ -153,7 +151,7 @@ def classify(
         )
         at_risk = pd.array(above(outcomes.r_SD, tau), dtype="boolean")
         at_risk[np.isnan(outcomes.r_SD)] = pd.NA
-        columns: dict[str, Any] = row_of(outcomes)
+        columns: dict[str, Any] = to_row(outcomes)
         columns |= {"confidence_SD": confidence_SD, "confidence_GT": confidence_GT}
         columns |= {"normalised_SD": columns.pop("r_SD"), "normalised_GT": columns.pop("r_GT")}
         records = pd.DataFrame(columns | {"at_risk": at_risk})
@@ -177,20 +175,20 @@ def predict_numbers(
     table_names: Sequence[str],
     unit: IntArray | None = None,
 ) -> tuple[int, list[NumberRisk]]:
-    """Return the number of GT records scored, and figures, outcomes and records learned from by synthesis.
+    """Return the number of scored GT records; and by synthesis figures, outcomes and number of SD records.
 
-    Outcomes are a row per GT record (columns: see `PredictionRisk`), missing for those without a number.
-    InputError where a table has too few numbers.
+    Outcomes have a row per GT record (columns: see `PredictionRisk`), missing for those without a number.
+    InputError if a table has too few numbers.
     """
-    number_of_code = numbers_of_levels(target, special_values)
+    number_of_code = convert_levels(target, special_values)
     values = [number_of_code[codes] for codes in target.codes]
     with_number = [np.flatnonzero(~np.isnan(table_values)) for table_values in values]
     for table, (usable, name) in enumerate(zip(with_number, table_names, strict=True)):
         fewest = 1 if table else _FEWEST_IN_GT
         if len(usable) < fewest:
             raise InputError(
-                f"Column {target.name!r} has {len(usable)} numbers in {name} (missing and special values are "
-                f"none): at least {fewest} are needed."
+                f"Column {target.name!r} has {len(usable)} numbers in {name}, not counting missing and "
+                f"special values: at least {fewest} are needed."
             )
     scored = with_number[0]
     true = values[0][scored]
@@ -198,7 +196,7 @@ def predict_numbers(
     q = space.q[0][scored]
     from_GT = np.empty(len(true))
     owners = None if unit is None else unit[scored]
-    for fold in out_of_fold(np.zeros(len(true), dtype=np.int64), folds, learner.seed, owners):
+    for fold in make_folds(np.zeros(len(true), dtype=np.int64), folds, learner.seed, owners):
         from_GT[fold.held_out] = learner.predict_numbers(
             space, q[fold.training], true[fold.training], q[fold.held_out]
         )

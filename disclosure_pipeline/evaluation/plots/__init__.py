@@ -1,1 +1,1 @@
-"""Pictures of figures: one module a picture, and one style for all."""
+"""Pictures of figures, and their common style."""

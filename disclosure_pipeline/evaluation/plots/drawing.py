@@ -1,4 +1,4 @@
-"""The style of pictures, and their files: colours, text, headings that state the finding."""
+"""The style of pictures (colours, text, headings), converting them to SVG, and saving them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _SAVE = (
     "import json, sys, altair; options = json.loads(sys.argv[2]); "
     "altair.Chart.from_dict(json.load(sys.stdin)).save(sys.argv[1], **options)"
 )
-_PATIENCE = 300  # seconds
+_TIMEOUT = 300  # seconds
 
-_lost_its_thread = False
+# A fork does not copy the thread with which vl_convert draws, so a child process cannot use it.
+_has_lost_its_thread = False
 
 
 def _note_fork() -> None:
-    global _lost_its_thread  # noqa: PLW0603 (a fork concerns the whole process)
-    _lost_its_thread = _lost_its_thread or _MODULE in sys.modules
+    global _has_lost_its_thread  # noqa: PLW0603 (a fork concerns the whole process)
+    _has_lost_its_thread = _has_lost_its_thread or _MODULE in sys.modules
 
 
 if hasattr(os, "register_at_fork"):
@@ -44,12 +45,12 @@ _drawer = WorkerProcess(_MODULE, "vegalite_to_svg")
 
 
 def start_drawing() -> None:
-    """Start the process that draws, so that the first picture need not wait for it."""
+    """Start the drawing process in advance, so that the first picture does not wait for it."""
     _drawer.start()
 
 
 def convert(specification: Mapping[str, Any]) -> str:
-    """Return the SVG of a Vega-Lite specification. DrawingError where it cannot be drawn."""
+    """Return the SVG of a Vega-Lite specification. DrawingError if it cannot be drawn."""
     drawn = _drawer.ask(_escape_unseen(specification))
     if not isinstance(drawn, str):
         raise DrawingError("The chart could not be drawn.")
@@ -57,15 +58,22 @@ def convert(specification: Mapping[str, Any]) -> str:
 
 
 def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
-    """Return what `chart.save` does with these options."""
+    """Save a chart as `chart.save` does, also after a fork."""
     import altair as alt
 
     with alt.data_transformers.disable_max_rows():
         specification = _escape_unseen(chart.to_dict())
-    if not _lost_its_thread:
+    if not _has_lost_its_thread:
         alt.Chart.from_dict(specification).save(path, **options)
         return
-    _run_beside(_SAVE, specification, str(path), json.dumps(dict(options)))
+    subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", _SAVE, str(path), json.dumps(dict(options))],
+        input=json.dumps(specification),
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        timeout=_TIMEOUT,
+    )
 
 
 def _escape_unseen(part: Any) -> Any:
@@ -76,19 +84,7 @@ def _escape_unseen(part: Any) -> Any:
     return escape_unseen_in_lines(part) if isinstance(part, str) else part
 
 
-def _run_beside(code: str, specification: Mapping[str, Any], *arguments: str) -> str:
-    """Return what another process prints that reads the specification."""
-    return subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", code, *arguments],
-        input=json.dumps(specification),
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-        timeout=_PATIENCE,
-    ).stdout
-
-
-# Told apart by everybody who sees colours differently, but never used without a shape, a place or a label.
+# Distinguishable with any colour vision, but never used without a shape, a place or a label.
 BLUE, TURQUOISE, PLUM, ORANGE = "#12436D", "#28A197", "#801650", "#F46A25"
 PALE_BLUE = "#e8eef4"
 
@@ -98,7 +94,7 @@ LEGEND_GAP = 44
 
 
 def heading(finding: str, *explanation: str) -> alt.Title:
-    """Return the finding as the title, and what the picture shows under it, a line each."""
+    """Return a title that states the finding, with lines of explanation below."""
     import altair as alt  # only a plot needs it
 
     return alt.Title(
@@ -111,8 +107,8 @@ def heading(finding: str, *explanation: str) -> alt.Title:
     )
 
 
-def legible(chart: Any) -> Any:
-    """Return the chart with text that is large and dark enough to read, on white."""
+def style_legibly(chart: Any) -> Any:
+    """Return the chart on white, with text large and dark enough to read."""
     return (
         chart.configure(background="#ffffff", padding={"left": 36, "top": 5, "right": 40, "bottom": 5})
         .configure_axis(
@@ -130,15 +126,15 @@ def legible(chart: Any) -> Any:
     )
 
 
-def number_on(shade: str, threshold: float) -> Any:
-    """Return the colour of a number on a square: white where `shade` is above the threshold."""
+def choose_number_colour(shade: str, threshold: float) -> Any:
+    """Return the colour of a number on a square: white if the field `shade` exceeds the threshold."""
     import altair as alt
 
     return alt.condition(f"datum.{shade} > {threshold}", alt.value(TEXT_ON_DARK), alt.value(TEXT))
 
 
-def percent_range(percentages: Iterable[float]) -> str:
-    """Write a percentage, or the range of several that differ: "12.5 %", "12.5 to 14.0 %"."""
+def format_percent_range(percentages: Iterable[float]) -> str:
+    """Format percentages as "12.5 %", or as the range "12.5 to 14.0 %" if they differ."""
     ordered = sorted(percentages)
     low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
     return f"{low} %" if low == high else f"{low} to {high} %"
@@ -146,17 +142,17 @@ def percent_range(percentages: Iterable[float]) -> str:
 
 FORMATS = ("png", "svg", "html")
 
-# A menu of the page could send the picture's data to an editor on another host.
+# Vega's "open in editor" would send the picture's data to another host.
 _MENU = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}
 
 
 def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
-    """Write a picture as PNG, SVG or HTML, by the ending of `path`; what is there is replaced.
+    """Save a picture as PNG, SVG or HTML, by the suffix of `path`; an existing file is replaced.
 
-    The HTML holds the scripts that it needs: it works without a network, and asks no other host.
+    The HTML contains the scripts that it needs: it works offline and contacts no other host.
 
     Raises:
-        InputError: The path ends in something else.
+        InputError: The path has another suffix.
 
     Example:
         >>> import tempfile

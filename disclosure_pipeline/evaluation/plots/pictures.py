@@ -1,4 +1,4 @@
-"""The pictures of results: a disclosure, a resemblance, a prediction of numbers, the power of a policy."""
+"""Pictures of a disclosure, a resemblance, a prediction of numbers, and the power of a policy."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     RULE,
     TEXT,
     TURQUOISE,
+    choose_number_colour,
+    format_percent_range,
     heading,
-    legible,
-    number_on,
-    percent_range,
+    style_legibly,
 )
 from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED
 from disclosure_pipeline.measures.chance import errors_of_largest
@@ -41,7 +41,7 @@ _MARKS = {
     "DiSCO": (TURQUOISE, TURQUOISE, "diamond"),
     "DiSCO_others": (PLUM, "transparent", "M0,-1.2L0,1.2"),
 }
-# Where SD has more records than GT: that of as many records stands beside that of the others.
+# If SD has more records than GT, DiSCO at GT's size is the one to compare with the others'.
 _LARGER_MARKS = {
     "Dorig": _MARKS["Dorig"],
     "DiSCO": (ORANGE, "transparent", "square"),
@@ -54,11 +54,11 @@ _POWER_HEIGHT = 200
 
 
 def plot_disclosure(result: Disclosure) -> alt.LayerChart:
-    """Draw a row for each target, in percent of GT records from 0 on, with a point for each synthesis.
+    """Draw a row for each target, in percent of GT records, with a point for each synthesis.
 
-    A bar is where DiSCO of fresh samples lies: as many standard errors around that of the others as the
-    largest of so many targets is away by chance. The title is the finding; under it stand the keys and the
-    identity figures, beside each row the levels and pairs that the checks flag.
+    A bar shows where DiSCO of a fresh sample would lie: the others' figure, plus and minus as many standard
+    errors as the largest of all targets may deviate by chance. The title states the finding, followed by keys
+    and identity figures; beside each row stand the levels and pairs that the checks flag.
 
     Source of the picture: Raab, Nowok & Dibben 2024, figure 1; the others' mark is this project's own.
     """
@@ -98,15 +98,15 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
             tooltip=["target:N", "synthesis:Q", "measure:N", alt.Tooltip("percent:Q", format=".2f")],
         )
     )
-    flags = pd.DataFrame({"target": order, "flags": [_flags(row) for _, row in summary.iterrows()]})
+    flags = pd.DataFrame({"target": order, "flags": [_describe_flags(row) for _, row in summary.iterrows()]})
     labels = (
         alt.Chart(flags)
         .mark_text(align="left", dx=10, color=TEXT, fontSize=11, limit=300)
         .encode(x=alt.value(_WIDTH), y=y, text="flags:N")
     )
-    chart: alt.LayerChart = legible(
+    chart: alt.LayerChart = style_legibly(
         alt.layer(lines, bars, dots, labels).properties(
-            title=heading(_finding(result.attribute), *_explanation(result)),
+            title=heading(_state_finding(result.attribute), *_explain(result)),
             width=_WIDTH,
             height=_ROW * len(order),
         )
@@ -116,24 +116,24 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     return chart
 
 
-def _finding(attribute: pd.DataFrame) -> str:
+def _state_finding(attribute: pd.DataFrame) -> str:
     errors = attribute["DiSCO_beyond"] / attribute["DiSCO_beyond_se"]
     means = errors.groupby(level="target", sort=False).mean()
     target = means.idxmax()
     beyond = attribute["DiSCO_beyond"].xs(target, level="target").mean()
-    if not means.max() > _errors_of_targets(attribute):
-        return "SD tells no more about any target than other people's records would, but for chance"
+    if not means.max() > _count_errors_by_chance(attribute):
+        return "Beyond chance, SD tells no more about any target than other people's records would"
     return f"{target} stands out: SD tells {beyond:.1f} points more than other people's records would"
 
 
-def _errors_of_targets(attribute: pd.DataFrame) -> float:
+def _count_errors_by_chance(attribute: pd.DataFrame) -> float:
     return errors_of_largest(attribute.index.unique("target").size)
 
 
 def _find_bars(attribute: pd.DataFrame) -> pd.DataFrame:
-    """Return where the figure of fresh samples lies: target, low, high, in percent."""
+    """Return the range of DiSCO in fresh samples: target, low, high, in percent."""
     means = attribute[["DiSCO_others", "DiSCO_beyond_se"]].groupby(level="target", sort=False).mean()
-    reach = _errors_of_targets(attribute) * means["DiSCO_beyond_se"]
+    reach = _count_errors_by_chance(attribute) * means["DiSCO_beyond_se"]
     return pd.DataFrame(
         {
             "target": [str(target) for target in means.index],
@@ -143,18 +143,18 @@ def _find_bars(attribute: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _explanation(result: Disclosure) -> list[str]:
+def _explain(result: Disclosure) -> list[str]:
     identity = result.identity
-    of_all = " of all records; DiSCO of those not excluded" if result.excludes_records else ""
+    bases = " of all records; DiSCO of those not excluded" if result.excludes_records else ""
     return [
         f"Keys: {', '.join(map(str, result.keys))}",
-        f"repU {percent_range(identity['repU'])}, UiO {percent_range(identity['UiO'])}{of_all}",
-        "Bars: where fresh samples of other people lie, but for chance",
+        f"repU {format_percent_range(identity['repU'])}, UiO {format_percent_range(identity['UiO'])}{bases}",
+        "Bars: the range of fresh samples of other people",
     ]
 
 
-def _flags(row: pd.Series[Any]) -> str:
-    """Write what the checks flag, such as "one-way: NO; two-way: 3 pairs"; empty for nothing."""
+def _describe_flags(row: pd.Series[Any]) -> str:
+    """Describe the flags, such as "one-way: NO; two-way: 3 pairs"; empty without flags."""
     flags = [f"one-way: {row['one_way']}"] if row["one_way"] else []
     if row["two_way"]:
         flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == 1 else 's'}")
@@ -162,18 +162,18 @@ def _flags(row: pd.Series[Any]) -> str:
 
 
 _CELL = 46
-_HIGH = 10  # S_pMSE: synthpop advises to stay below, better below 3
+_HIGH = 10  # S_pMSE: synthpop advises to stay below this, or better below 3
 
 
-def heat_map(of_columns: pd.Series[float], of_pairs: pd.Series[float] | None) -> alt.LayerChart:
-    """S_pMSE of each column and pair, as colour and as number; the title names what is least alike."""
+def plot_resemblance(columns: pd.Series[float], pairs: pd.Series[float] | None) -> alt.LayerChart:
+    """Draw a heat map of the S_pMSE of each column and pair; the title names the least similar."""
     import altair as alt  # only a plot needs it
 
-    order = [str(name) for name in dict.fromkeys(of_columns.index.get_level_values("column"))]
-    diagonal = of_columns.index.get_level_values("column")
-    parts = [pd.DataFrame({"column_1": diagonal, "column_2": diagonal, "S_pMSE": of_columns.to_numpy()})]
-    if of_pairs is not None:
-        parts.append(of_pairs.reset_index()[["column_1", "column_2", "S_pMSE"]])
+    diagonal = columns.index.get_level_values("column")
+    order = [str(name) for name in dict.fromkeys(diagonal)]
+    parts = [pd.DataFrame({"column_1": diagonal, "column_2": diagonal, "S_pMSE": columns.to_numpy()})]
+    if pairs is not None:
+        parts.append(pairs.reset_index()[["column_1", "column_2", "S_pMSE"]])
     frame = pd.concat(parts, ignore_index=True).astype({"column_1": str, "column_2": str})
     frame = frame.groupby(["column_1", "column_2"], as_index=False, sort=False)["S_pMSE"].max()
     worst = frame.loc[frame["S_pMSE"].idxmax()]
@@ -189,19 +189,21 @@ def heat_map(of_columns: pd.Series[float], of_pairs: pd.Series[float] | None) ->
     squares = base.mark_rect(stroke="#ffffff").encode(
         color=alt.Color(
             "shade:Q",
-            title=f"S_pMSE, {_HIGH} and more dark",
+            title=f"S_pMSE ({_HIGH} and more: darkest)",
             scale=alt.Scale(domain=[0, _HIGH], range=[PALE_BLUE, BLUE]),
         )
     )
     numbers = base.mark_text(fontSize=11).encode(
-        text=alt.Text("S_pMSE:Q", format=".1f"), color=number_on("shade", 0.55 * _HIGH)
+        text=alt.Text("S_pMSE:Q", format=".1f"), color=choose_number_colour("shade", 0.55 * _HIGH)
     )
     title = heading(
-        f"Least alike: {where}, S_pMSE {worst['S_pMSE']:.1f}",
+        f"Least similar: {where}, S_pMSE {worst['S_pMSE']:.1f}",
         "GT and SD by columns (diagonal) and pairs; 1 to 2 is as good as a fresh sample",
     )
     side = _CELL * len(order)
-    chart: alt.LayerChart = legible((squares + numbers).properties(title=title, width=side, height=side))
+    chart: alt.LayerChart = style_legibly(
+        (squares + numbers).properties(title=title, width=side, height=side)
+    )
     return chart
 
 
@@ -215,10 +217,10 @@ _NAMES = (
 
 
 def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
-    """Draw the GT records scored, by the relative error of the guess from other GT records and from SD.
+    """Draw the scored GT records by the relative errors of the guesses from other GT records and from SD.
 
-    A panel for each synthesis. Below the framed diagonal SD guesses a record better than other GT records.
-    InputError where levels were predicted, which have no relative error.
+    There is a panel for each synthesis. Below the framed diagonal, SD guesses better than other GT records.
+    InputError if levels were predicted, which have no relative error.
 
     Source: Hu, "Statistical Data Privacy", methods for risk evaluation part 3.
     """
@@ -228,31 +230,31 @@ def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
     if (fits["task"] != "regression").any():
         raise InputError(
             f"{target} was predicted as levels, which have no relative errors: "
-            "plot() is for a target of numbers (task='regression')."
+            "plot() needs a numeric target (task='regression')."
         )
     counts = [_count_errors(records[synthesis]) for synthesis in fits.index]
-    largest = max(1, *(int(of_panel["records"].max()) for of_panel in counts))  # one scale for all panels
+    largest = max(1, *(int(panel["records"].max()) for panel in counts))  # one scale for all panels
     panels = [
-        _panel(of_panel, largest).properties(
+        _draw_panel(panel, largest).properties(
             title=alt.Title(f"Synthesis {i}" if len(counts) > 1 else "", anchor="start", fontSize=12)
         )
-        for i, of_panel in enumerate(counts, start=1)
+        for i, panel in enumerate(counts, start=1)
     ]
-    worse = percent_range(risk.figures["worse_from_SD"].xs(target, level="target"))
+    worse = format_percent_range(risk.figures["worse_from_SD"].xs(target, level="target"))
     title = heading(
         f"{target}: the guess from SD is worse than from other GT records for {worse}",
-        "About half is what other people's records tell; much less is copying.",
-        f"Numbers of GT records, of the {fits['N_scored'].iloc[0]:,} scored, by relative error in percent.",
+        "About half is normal for other people's records; much less indicates copying.",
+        f"Numbers of the {fits['N_scored'].iloc[0]:,} scored GT records by relative error in percent.",
     )
-    chart: alt.ConcatChart = legible(alt.concat(*panels, columns=2, title=title))
+    chart: alt.ConcatChart = style_legibly(alt.concat(*panels, columns=2, title=title))
     return chart
 
 
 def _count_errors(records: pd.DataFrame) -> pd.DataFrame:
-    """Return GT records of each pair of bins that occurs, and every pair of equal bins."""
+    """Count the GT records in each pair of bins; return pairs that occur and pairs of equal bins."""
     scored = records.dropna(subset=["relative_error_GT", "relative_error_SD"])
     size = len(_NAMES)
-    from_GT, from_SD = (_bin_of(scored[f"relative_error_{table}"]) for table in ("GT", "SD"))
+    from_GT, from_SD = (_find_bins(scored[f"relative_error_{table}"]) for table in ("GT", "SD"))
     counts = np.bincount(from_GT * size + from_SD, minlength=size**2)
     equal = np.arange(size) * (size + 1)
     pair = np.union1d(np.flatnonzero(counts), equal)
@@ -266,16 +268,16 @@ def _count_errors(records: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _bin_of(errors: Sequence[float]) -> np.ndarray:
+def _find_bins(errors: Sequence[float]) -> np.ndarray:
     return np.searchsorted(_EDGES, np.asarray(errors, dtype=np.float64), side="right")
 
 
-def _panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
+def _draw_panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
     import altair as alt
 
     base = alt.Chart(counts).encode(
-        x=alt.X("from_GT:N", title="error from other GT records (%)", sort=_NAMES, axis=_axis()),
-        y=alt.Y("from_SD:N", title="error from SD (%)", sort=_NAMES[::-1], axis=_axis(0)),
+        x=alt.X("from_GT:N", title="error from other GT records (%)", sort=_NAMES, axis=_make_axis()),
+        y=alt.Y("from_SD:N", title="error from SD (%)", sort=_NAMES[::-1], axis=_make_axis(0)),
         tooltip=["from_GT:N", "from_SD:N", alt.Tooltip("records:Q", format=",")],
     )
     squares = base.mark_rect().encode(
@@ -285,47 +287,47 @@ def _panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
     )
     frames = base.transform_filter("datum.equal").mark_rect(filled=False, stroke=RULE, strokeWidth=2)
     numbers = base.mark_text(fontSize=10).encode(
-        text=alt.Text("records:Q", format=","), color=number_on("records", 0.55 * largest)
+        text=alt.Text("records:Q", format=","), color=choose_number_colour("records", 0.55 * largest)
     )
     side = _CELL * len(_NAMES)
     return alt.layer(squares, frames, numbers).properties(width=side, height=side)
 
 
-def _axis(angle: float = -45) -> alt.Axis:
+def _make_axis(angle: float = -45) -> alt.Axis:
     import altair as alt
 
     return alt.Axis(labelAngle=angle, ticks=False, domain=False)
 
 
-# A kind of copy is told by its colour, shape and dashes, in the order of the kinds.
+# Colour, shape and dashes of each kind of copy, in the order of the kinds.
 _LINES = ((BLUE, "circle", [1, 0]), (TURQUOISE, "diamond", [6, 3]), (PLUM, "square", [2, 2]))
 
 
 def plot_power(power: GatePower) -> alt.LayerChart:
-    """Draw percent of the tries refused by percent of the people copied, with Wilson's intervals."""
+    """Draw the percentage of tries refused by the percentage of people copied, with Wilson intervals."""
     import altair as alt  # only a plot needs it
 
-    halves = f"Halves of the ground truth of {power.records:,} records; bars: Wilson's interval of 95 %"
+    halves = f"Halves of the ground truth of {power.records:,} records; bars: 95 % Wilson intervals"
     title = heading(title_power(power), halves)
-    chart: alt.LayerChart = legible(
+    chart: alt.LayerChart = style_legibly(
         alt.LayerChart.from_dict({**specify_power(power), "title": title.to_dict()})
     )
     return chart.configure_legend(orient="bottom", labelColor=TEXT, labelLimit=300, columnPadding=LEGEND_GAP)
 
 
 def title_power(power: GatePower) -> str:
-    """Return the finding of the picture."""
-    limit, honest = power.detection_limit(), power.false_refusals
-    found = (
+    """Return the title of the picture, which states the finding."""
+    limit = power.detection_limit()
+    finding = (
         "Copies are not noticed reliably"
         if limit == 0 or limit > LARGEST_UNNOTICED
         else f"Copies of {limit:g} % of the people are noticed"
     )
-    return f"{found}; of honest tables {honest} are refused"
+    return f"{finding}; {power.false_refusals} honest tables are refused"
 
 
 def specify_power(power: GatePower) -> dict[str, Any]:
-    """Return the picture of a policy's power as Vega-Lite, without a title: a line for each kind of copy."""
+    """Return the picture as a Vega-Lite specification without a title, with a line for each kind of copy."""
     frame = power.to_frame()
     kinds = list(dict.fromkeys(frame["planted"]))
 

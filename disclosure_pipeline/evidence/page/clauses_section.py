@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from disclosure_pipeline.evaluation.catalogue_entry import STRICTLY, Question
+from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX, Question
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evidence.page.charts import (
@@ -230,7 +230,7 @@ def find_baselines(
 
 def base_measure(measure: str) -> str:
     """Return the minuend of a difference, such as DiSCO for DiSCO_beyond."""
-    for ending in (STRICTLY, "_beyond_both", "_beyond", "_excess", "_after_exclusions"):
+    for ending in (STRICT_SUFFIX, "_beyond_both", "_beyond", "_excess", "_after_exclusions"):
         measure = measure.removesuffix(ending)
     return measure
 
