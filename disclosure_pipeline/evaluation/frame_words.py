@@ -65,7 +65,7 @@ SUMMARY: dict[str, Words] = {
 
 COPIES_APART: dict[str, Words] = {
     "unique_copies_apart": Words.neutral(
-        "copies of one person by columns drawn apart",
+        "copies of one person if columns are drawn independently",
         "This many records would equal one person's record if every column were drawn independently.",
         denominator="records drawn column by column",
         beside=BY_INDEPENDENT_COLUMNS,
@@ -82,8 +82,8 @@ def reword_beyond_chance(words: Words) -> Words:
 
 BEYOND_BOTH = Words(
     "DiSCO beyond other people's records and beyond chance",
-    "This many more people can be told their target than from other people's records or by chance: the "
-    "smaller of the two differences.",
+    "People whose target is disclosed, in excess of what other people's records disclose and of chance: "
+    "the smaller of the two differences.",
     POINTS,
     finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
     "records or by chance",
@@ -222,9 +222,7 @@ _WHEN = {
     "new": "only once the candidate is published, too",
 }
 RELEASES: dict[str, Words] = {
-    f"{name}_{when}": Words(
-        f"disclosed {by}, {what}", f"This many people can be told their target {what}: {by}."
-    )
+    f"{name}_{when}": Words(f"disclosed {by}, {what}", f"People whose target is disclosed {by}, {what}.")
     for name, by in _OVER.items()
     for when, what in _WHEN.items()
 }

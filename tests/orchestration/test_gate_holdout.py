@@ -76,7 +76,7 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
         assert beside[target] == shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
     assert shown["nearer"] == MISSING
     page = home.record(HONEST, "dossier.html").read_text(encoding="utf-8")
-    assert "Of the people who took no part in the synthesis" in page
+    assert "of the people who took no part in the synthesis" in page
     public = make_publishable(content)["figures"]["holdout"]
     people = content["smallest_count"] / content["figures"]["N_holdout"] * 100
     for row in public:

@@ -347,8 +347,8 @@ def describe_found(content: Content) -> str:
 # A sentence for each row of the frames that not every dossier has.
 _SENTENCES = {
     "holdout": (
-        "Of the people who took no part in the synthesis, {holdout} can be told their {target}; of those who "
-        "did, {ground_truth} (table {synthesis})."
+        "Table {synthesis} discloses the {target} of {holdout} of the people who took no part in the "
+        "synthesis, and of {ground_truth} of those who did."
     ),
     "membership": (
         "Whole records of table {synthesis} show who took part with an advantage of {advantage_records}; the "

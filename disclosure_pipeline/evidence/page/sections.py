@@ -184,16 +184,16 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
     target = shown[0]["target"]
     groups = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
     return draw_frame(
-        f"Most exposed are people with {shown[0]['group']}: {shown[0]['DiSCO']:.1f} % can be told their "
-        f"{target}",
+        f"Most exposed are people with {shown[0]['group']}: {target} is disclosed for "
+        f"{shown[0]['DiSCO']:.1f} %",
         shown,
         "group",
         _MARKS,
         "subgroups",
         "% of the group",
-        "For each group of people, how many can be told their target.",
+        "The share of each group of people whose target is disclosed.",
         tabulate(
-            f"{groups}, by how many of each can be told their {target}",
+            f"{groups}, by the share of each whose {target} is disclosed",
             shown,
             ["group", "records", "DiSCO", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "lift"],
             "subgroups",
