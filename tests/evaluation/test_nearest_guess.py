@@ -90,7 +90,7 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
     ("wrong", "words"),
     [
         ({"numeric": "age"}, "must be a list of column names"),
-        ({"numeric": ["ill"]}, "no key"),
+        ({"numeric": ["ill"]}, "which is not a key"),
         ({"numeric": ["sex"]}, "cannot be in numeric"),
         ({"numeric": ["age"], "groups": {"age": 3}}, "is grouped"),
         ({"targets": "sex"}, "key and a target at once"),
