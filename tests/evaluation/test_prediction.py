@@ -593,7 +593,7 @@ GT = wrong()["ground_truth"]
         (wrong(ground_truth=GT.iloc[:1]), "single record"),
         (wrong(synthetic=[]), "sequence of synthetic tables is empty"),
         (wrong(synthetic=GT.assign(t=1)), "They share no level"),
-        (wrong(synthetic=GT.assign(t=None), ground_truth=GT.assign(t=None)), "nothing but missing values"),
+        (wrong(synthetic=GT.assign(t=None), ground_truth=GT.assign(t=None)), "only missing values"),
         (wrong(targets=GT["n"]), "targets must be column names, not Series"),
         (wrong(task="clustering"), "task must be"),
         (wrong(task=GT), "task must be .* not DataFrame"),

@@ -288,7 +288,7 @@ PROBE = pd.DataFrame({"k": [15, 14], "t": ["a", "b"]})
 MANY = pd.DataFrame({f"t{i}": [0, 1] for i in range(64)} | {"k": ["a", "b"]})
 NO_INFINITE, NO_VALUES = (
     "'k' of the {} holds infinite values",
-    "'k' of the {} holds nothing but missing values",
+    "'k' of the {} holds only missing values",
 )
 CONTINUOUS = {"continuous": ["k"]}
 
@@ -611,7 +611,7 @@ def test_it_prints_as_a_table_with_direction_and_unit() -> None:
         ({"bins": True}, "bins must be a whole number"),
         ({"bins": 2.5}, "bins must be a whole number"),
         ({"bins": 10**9}, "bins must be a whole number"),
-        ({"records": 0}, "records must be a whole number from 1 on, not 0"),
+        ({"records": 0}, "records must be a whole number of at least 1, not 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, not -1"),
         ({"seed": None}, "seed must be a whole number"),
         ({"confidence": 1}, "confidence must be a number between 0 and 1"),

@@ -201,11 +201,11 @@ def test_the_example_data_before_and_after() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ([], "one at least"),
+        ([], "at least one remedy"),
         ("top_code", "must be a list"),
-        ([dp.Remedy.top_code], "must hold remedies"),
-        (["top_code"], "must hold remedies"),
-        ([dp.Remedy.top_code("k", at=3)], "only numbers"),
+        ([dp.Remedy.top_code], "must contain remedies"),
+        (["top_code"], "must contain remedies"),
+        ([dp.Remedy.top_code("k", at=3)], "this remedy needs numbers"),
         ([dp.Remedy.top_code("number", at=float("nan"))], "finite number"),
         ([dp.Remedy.top_code("x", at=3)], "of a remedy is not in"),
         ([dp.Remedy.round_numbers("number", to=0)], "above 0"),

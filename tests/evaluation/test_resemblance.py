@@ -115,12 +115,12 @@ def test_one_column_has_no_pairs() -> None:
     assert result.pairs.empty
     assert result.columns["S_pMSE"].tolist() == [2]
     assert "least similar columns" in str(result)
-    assert result.plot().to_dict()["title"]["text"].startswith("Least alike: x")
+    assert result.plot().to_dict()["title"]["text"].startswith("Least similar: x")
 
 
 def test_the_heat_map_names_what_is_least_alike() -> None:
     chart = of_example().plot().to_dict()
-    assert chart["title"]["text"] == "Least alike: sex and depress, S_pMSE 3.5"
+    assert chart["title"]["text"] == "Least similar: sex and depress, S_pMSE 3.5"
     [rows] = chart["datasets"].values()
     assert len(rows) == 9 + 36
 

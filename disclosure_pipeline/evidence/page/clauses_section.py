@@ -371,7 +371,7 @@ def _tabulate_remedies(
     for remedy in tried:
         value = reason and remedy.values.get(reason["name"])
         rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
-    return PageTable("Effect of each remedy", (*headings, "Least alike column, off by"), tuple(rows))
+    return PageTable("Effect of each remedy", (*headings, "Least similar column, off by"), tuple(rows))
 
 
 def _write_cost(remedy: TriedRemedy) -> str:
