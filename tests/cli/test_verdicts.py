@@ -81,7 +81,7 @@ def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:
 UNDECIDED: dict[str, tuple[Callable[[], pd.DataFrame | bytes], int, str]] = {
     "another level": (lambda: gates.honest().assign(sex="x"), 1, "is not among the declared levels"),
     "a column too few": (lambda: gates.honest().drop(columns="work"), 1, "the column is not in the table"),
-    "semicolons": (lambda: gates.honest().to_csv(index=False, sep=";").encode(), 1, "separator is another"),
+    "semicolons": (lambda: gates.honest().to_csv(index=False, sep=";").encode(), 1, "expected separator"),
     "a header alone": (lambda: gates.honest().head(0), 1, "the table has no records"),
     "an empty file": (lambda: b"", 3, "cannot be read: it is empty"),
     "UTF-16": (lambda: gates.honest().to_csv(index=False).encode("utf-16"), 3, "of another encoding"),

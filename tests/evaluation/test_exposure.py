@@ -173,7 +173,7 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         ({"support": 0}, "support must be"),
         ({"minutes": 0}, "minutes must be"),
         ({"minutes": float("nan")}, "minutes must be"),
-        ({"keys": ["t"]}, "nothing but targets"),
+        ({"keys": ["t"]}, "only targets"),
         ({"keys": "a"}, "must be a list"),
         ({"keys": ["a", "x"]}, "is not in"),
         ({"targets": None}, "targets is None"),

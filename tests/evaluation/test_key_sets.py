@@ -226,7 +226,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ([["age"]], ["t0", "t0"], "targets names 't0' more than once"),
     ([["age"], ["age", "sex"]], ["t0", "age"], "Target 'age' is in every key set"),
     ([["age"], ["sex"]], pd.Series(["t0"]), "targets must be a list of column names, not Series"),
-    ([["age", "sex"], ["t1"]], ["age", "sex"], "Key set 1, age, sex, holds every target"),
+    ([["age", "sex"], ["t1"]], ["age", "sex"], "Key set 1, age, sex, contains every target"),
     ([["age"]], ["t0", ["t1"]], "targets must hold column names, not list"),
 ]
 
@@ -245,5 +245,5 @@ def test_what_is_refused_before_work_starts(
 
 def test_tables_without_a_target_are_refused() -> None:
     frame = survey(20, 1)[["sex"]]
-    with pytest.raises(dp.InputError, match="holds every target"):
+    with pytest.raises(dp.InputError, match="contains every target"):
         dp.disclosure_of_key_sets(frame, frame, [["sex"]])

@@ -215,7 +215,7 @@ def test_tables_that_share_nothing_but_gaps_share_nothing() -> None:
     [
         (GT.assign(sex=GT["sex"].str.upper()), "sex", "upper and lower case"),
         (GT.assign(sex=GT["sex"] + " "), "sex", "outer blanks"),
-        (GT.assign(city=GT["city"].str.normalize("NFD")), "city", "form of Unicode"),
+        (GT.assign(city=GT["city"].str.normalize("NFD")), "city", "Unicode form"),
         (GT.assign(work=GT["work"].str.upper()), "work", "upper and lower case"),
         (GT.assign(age=GT["age"] + 1e-6), "age", ""),
         (GT.assign(city=GT["city"].where(GT.index > 20, GT["city"].str.upper())), "city", "case"),
