@@ -4,7 +4,7 @@ import re
 import zlib
 
 _OBJECT = re.compile(rb"(\d+) 0 obj\b(.*?)\bendobj", re.S)
-_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\nendstream", re.S)
+_STREAM = re.compile(rb"/Length (\d+)\b.*?\bstream\r?\n", re.S)
 _SHOWN = re.compile(rb"/(\w+) [\d.-]+ Tf|<([0-9A-Fa-f]+)> Tj|\[([^\]]*)\] TJ")
 
 
@@ -38,7 +38,9 @@ def _resolve(body: bytes, name: bytes, objects: dict[int, bytes]) -> bytes:
 
 
 def _inflate(body: bytes) -> bytes:
-    [stream] = _STREAM.findall(body)
+    head = _STREAM.search(body)
+    assert head, "no stream of a stated length"
+    stream = body[head.end() : head.end() + int(head[1])]  # its last byte may look like the end of a line
     return zlib.decompress(stream) if b"/FlateDecode" in body else stream
 
 
