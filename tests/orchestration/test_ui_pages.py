@@ -66,7 +66,7 @@ def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
 
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_risk")["bound_repU"]
-    assert "people" in description
+    assert "People" in description
     pages.show("/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; the limit is 8"])
 
 
