@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support import distributions
 from support.paths import ROOT
-from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, SEED
+from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, PART_IN_CI, SEED
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -112,8 +112,8 @@ def validate_here() -> Iterator[None]:
 
 
 def pytest_report_header() -> str:
-    """Print how many cases of long lists are tried, and the seed that draws them."""
-    return "every case is tried" if CI else f"one in {PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
+    """Print what part of long lists is tried, and the seed that draws it."""
+    return f"one in {PART_IN_CI if CI else PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

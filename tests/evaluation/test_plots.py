@@ -50,7 +50,7 @@ def with_columns(spec: dict[str, Any], *columns: str) -> list[pd.DataFrame]:
     ]
 
 
-@examples(5, 25)
+@examples(5, 12)
 @given(tables(), tables())
 def test_every_record_stands_at_its_own_cap(gt: list[Record], sd: list[Record]) -> None:
     """Exactly 0 and exactly 1 have places of their own."""

@@ -166,7 +166,7 @@ def other(clause: Clause, random: Random) -> Clause:
 
 
 # An example takes 0.2 s, whatever is validated, so many clauses share one; to shrink one takes long.
-@settings(examples(4, 120), phases=set(Phase) - {Phase.shrink})
+@settings(examples(4, 40), phases=set(Phase) - {Phase.shrink})
 @given(damages=st.lists(DAMAGE, max_size=8), seed=st.integers(0, 2**32), missing=st.integers(-1, 3))
 def test_they_agree_on_any_figures(
     three: tuple[Gate, dp.Disclosure],
