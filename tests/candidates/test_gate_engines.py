@@ -403,7 +403,7 @@ def test_what_cannot_be_done_in_parts_is_refused_when_the_gate_is_defined(what: 
         assert gate.memory_only_features == named
     with pytest.raises(ValueError, match="use memory or auto") as caught:
         gates.gate(engine="partitioned", **changes)
-    assert f"engine partitioned cannot do {named}: use memory or auto" in str(caught.value)
+    assert f"engine partitioned does not support {named}: use memory or auto" in str(caught.value)
     with pytest.raises(Exception, match="does not support"):
         gates.resolve(gates.definition(engine="partitioned", **changes))
 

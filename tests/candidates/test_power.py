@@ -336,8 +336,8 @@ def test_honest_tables_are_those_of_both_kinds_without_a_copy() -> None:
 
 def test_the_sentence_of_the_first_page() -> None:
     assert power_of(*(3.0,) * 19, 30.0, near=(50.0,) * 80).summarize() == (
-        "This gate would have refused a table that repeats 3 % of the people (19 of 20 times); of honest "
-        "tables it refuses 0 of 100."
+        "This gate would have refused a table that repeats 3 % of the people (19 of 20 times); it refuses "
+        "0 of 100 honest tables."
     )
     assert power_of(50.0, 50.0).summarize() == (
         "This gate cannot notice that 30 % of the people are copied: it refuses a table that repeats 50 % "
@@ -407,4 +407,4 @@ def test_the_picture_can_be_saved(tmp_path: Any) -> None:
 
 def test_limits_are_told_as_they_are() -> None:
     told = summarize_power(1, Refusals(2, 2), Refusals(1, 200))
-    assert "repeats 1 % of the people" in told and told.endswith("it refuses 1 of 200.")
+    assert "repeats 1 % of the people" in told and told.endswith("it refuses 1 of 200 honest tables.")
