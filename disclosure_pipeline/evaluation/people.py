@@ -213,8 +213,8 @@ def describe_people_doubts(
         if _is_beyond(figures):
             expected = figures["people_copied_expected"]
             yield (
-                f"{figures['people_copied']:.0f} % of {people_are}, each with a record that nobody else has, "
-                f"are in {name}; a fresh table would hold {expected:.1f} %: it copies them."
+                f"{figures['people_copied']:.0f} % of {people_are} are in {name}, each with a record that "
+                f"nobody else has; a fresh table would hold {expected:.1f} %: it copies them."
             )
 
 

@@ -252,7 +252,7 @@ def test_a_table_that_tells_no_one_apart() -> None:
 
 
 def test_each_synthetic_table_is_named() -> None:
-    with pytest.warns(ComparabilityWarning, match="in synthetic table 2;"):
+    with pytest.warns(ComparabilityWarning, match="in synthetic table 2,"):
         result = dp.disclosure(PEOPLE, [population(2_000, 7), PEOPLE], KEYS, TARGETS)
     assert len(result.comparability_doubts) == 1
 
