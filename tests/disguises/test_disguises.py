@@ -148,7 +148,8 @@ def test_no_honest_table_is_refused(case: Case, run: Callable[[Case], Ran]) -> N
     assert decide(judgements) == "approved", broken
 
 
-@pytest.mark.parametrize("case", RUN[:1], ids=str)
+# Runs of disguises may end before a dossier.
+@pytest.mark.parametrize("case", [case for case in RUN if case in HONEST_JUDGED][:1], ids=str)
 def test_a_run_files_what_is_judged_without_one(case: Case, run: Callable[[Case], Ran]) -> None:
     def outcomes(judgements: tuple[Judgement, ...]) -> set[tuple[str, str]]:
         return {(judgement.clause.name, judgement.outcome) for judgement in judgements}
