@@ -345,11 +345,11 @@ UNSIGNED: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], object], str]] = 
     "no salt": (lambda _, patch: patch.delenv(SALT), f"{SALT} is not set"),
     "a key that the gate does not trust": (
         lambda home, patch: patch.setenv(SIGNING_KEY, str(keygen(home.path / "another").signing_key)),
-        "none of those that were given",
+        "not with a given one",
     ),
     "a trusted key is replaced": (
         lambda home, _: trust_another_key(home.path),
-        "none of those that were given",
+        "not with a given one",
     ),
     "no trusted key": (lambda home, _: (home.path / "keys" / "public-key.pem").unlink(), "cannot be read"),
     "a trusted key that expired": (expired, "outside the period of the key"),
