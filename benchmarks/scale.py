@@ -94,14 +94,13 @@ def measure_gate(small: Sequence[Path], paths: Sequence[Path], keys: Sequence[st
 
 
 def _cost(work: Callable[[], tuple[str, Figures | None]]) -> Cost:
-    cpu_before, held = _of_children()
+    held = _peak_of_children()
     with _watched_disk() as disk:
         measurement = run(work)
-    cpu, peak = _of_children()
     return Cost(
         measurement.seconds,
-        measurement.cpu + cpu - cpu_before,
-        (measurement.peak + max(0, peak - held)) / 1e9,
+        measurement.cpu,
+        (measurement.peak + max(0, _peak_of_children() - held)) / 1e9,
         max(disk) / 1e9,
         *measurement.result,
     )
@@ -126,17 +125,15 @@ def _watched_disk() -> Iterator[list[int]]:
         watcher.join()
 
 
-def _of_children() -> tuple[float, int]:
-    """CPU seconds and the most resident memory of the processes that this one started: Spark's is one."""
+def _peak_of_children() -> int:
+    """The most resident memory of the processes that this one started: Spark's is one."""
     import psutil
 
-    cpu, peak = 0.0, 0
+    peak = 0
     for child in psutil.Process().children(recursive=True):
-        times = child.cpu_times()
-        cpu += times.user + times.system + times.children_user + times.children_system
         status = Path(f"/proc/{child.pid}/status").read_text().splitlines()
         peak += sum(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    return cpu, peak
+    return peak
 
 
 def in_fresh_process(work: Callable[..., Any], *arguments: Any, minutes: float = MINUTES) -> Any:
