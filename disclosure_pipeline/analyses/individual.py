@@ -29,7 +29,13 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 )
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import combine_cells, individual, share_of_key
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent, percent_of_quotients
+from disclosure_pipeline.measures.exact import (
+    Floats,
+    IntArray,
+    percent,
+    percent_of_quotients,
+    sum_by_position,
+)
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
@@ -330,8 +336,7 @@ def _draw_panel(bins: pd.DataFrame, largest: Mapping[str, int], size: int) -> al
 def _bin_jointly(f: FrequencyTable) -> pd.DataFrame:
     """Count the GT records in each pair of bins of CAP under GT and under SD that occurs."""
     under_GT, under_SD = _find_bins(f.d, f.d_q), _find_bins(f.s, f.s_q)
-    records = np.zeros(BINS**2, dtype=np.int64)
-    np.add.at(records, under_GT * BINS + under_SD, f.d)
+    records = sum_by_position(under_GT * BINS + under_SD, f.d, BINS**2)
     pair = np.flatnonzero(records)
     under_GT, under_SD = np.divmod(pair, BINS)
     frame = pd.DataFrame({"records": records[pair]})
@@ -343,8 +348,7 @@ def _bin_jointly(f: FrequencyTable) -> pd.DataFrame:
 
 def _bin_records(f: FrequencyTable, synthesis: int) -> pd.DataFrame:
     """Count the GT records in each bin of CAP under SD, with percentages and the averages in percent."""
-    records = np.zeros(BINS, dtype=np.int64)
-    np.add.at(records, _find_bins(f.s, f.s_q), f.d)
+    records = sum_by_position(_find_bins(f.s, f.s_q), f.d, BINS)
     bins = np.arange(BINS)
     low, high = _place_bins(bins)
     average = percent_of_quotients(f.s * f.d, f.s_q, f.N_d)

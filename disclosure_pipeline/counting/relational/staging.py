@@ -29,7 +29,7 @@ from disclosure_pipeline.counting.relational.transfer import (
     upload_temporarily,
 )
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import IntArray, total
+from disclosure_pipeline.measures.exact import IntArray, sum_by_position, total
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
@@ -219,8 +219,8 @@ def check_unchanged(
     for k, (column, shift) in enumerate(zip(columns, shifts, strict=True)):
         for i, (expected, name) in enumerate(zip(column.counts, names, strict=True)):
             selected = (rows["column"] == k) & (rows["i"] == i)
-            counts = np.zeros(column.size + 1, dtype=np.int64)
-            np.add.at(counts, rows["code"][selected] >> shift, rows["n"][selected])
+            codes, records = rows["code"][selected] >> shift, rows["n"][selected]
+            counts = sum_by_position(codes, records, column.size + 1)
             if counts[-1] or not np.array_equal(counts[:-1], expected):
                 raise InputError(
                     f"Column {column.name!r} of {name} no longer holds the values that were read from it: "
