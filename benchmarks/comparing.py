@@ -41,7 +41,6 @@ def measure(records: int, folder: Path) -> Results:
     runs = [(case, size) for size in gate_run.SIZES if size <= records for case in gate_run.RUN_CASES]
     costs = [gate_run.cost(case, size, folder) for case, size in runs]
     small = gate_run.small_cost(folder) if costs else None
-    (folder / "home").mkdir()
     starts = list(measure_starts(folder / "home")) if costs else []
     return Results(today(), machine(), cases, protected, costs, small, starts)
 

@@ -65,8 +65,8 @@ def _prepare(folder: Path) -> Mapping[str, str]:
     make_data(folder / "demo", RECORDS, seed=0)
     load_keys(folder / "demo" / "keys")
     (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    written_anew = ("PYTHONDONTWRITEBYTECODE",)  # as in images of containers: every import would compile
-    kept = {name: value for name, value in os.environ.items() if name not in written_anew}
+    # Images of containers set it: every import would compile.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "DAGSTER_HOME": str(folder), "VIRTUAL_ENV": str(_BIN.parent)}
 
 

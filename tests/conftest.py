@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import dagster as dg
     from support import gates
 
+    from disclosure_pipeline.runtime.worker_process import WorkerProcess
+
 # Container images often tell Python to write nothing. Each program would then compile all that it imports,
 # which takes longer than most of them run.
 if sys.dont_write_bytecode:
@@ -91,24 +93,27 @@ class InThisProcess:
 
     @contextmanager
     def asking(self, question: object) -> Iterator[Callable[[], object]]:
-        yield lambda: self.ask(question)
+        def answer() -> object:
+            try:
+                return json.loads(json.dumps(self.function(json.loads(json.dumps(question)))))
+            except Exception:
+                return None
 
-    def ask(self, question: object) -> object:
-        question = json.loads(json.dumps(question))
-        try:
-            return json.loads(json.dumps(self.function(question)))
-        except Exception:
-            return None
+        yield answer
 
 
 @pytest.fixture(scope="session", autouse=True)
-def validate_here() -> Iterator[None]:
-    """Import Great Expectations once: forks of this process have it, and need no process of their own."""
+def validator() -> Iterator[WorkerProcess]:
+    """Import Great Expectations once: forks of this process have it, and need no process of their own.
+
+    The worker process of the package, which does the same elsewhere.
+    """
     from disclosure_pipeline.evidence import validation
 
+    worker = validation._validator
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(validation, "_validator", InThisProcess(validation._answer))
-        yield
+        yield worker
 
 
 def pytest_report_header() -> str:

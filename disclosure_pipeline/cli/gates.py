@@ -94,7 +94,8 @@ def draft_policy(
         with show_step("Measuring what the bounds would detect"):
             power = measure_gate_power(drafted, sampled, seconds).describe()
     if shown_as == "yaml":
-        click.echo(write_power(power) if seconds else "", nl=False)
+        if power:
+            click.echo(write_power(power), nl=False)
         return
     headings = {
         "measure": LABELS["measure"].heading,

@@ -452,11 +452,10 @@ def test_nothing_of_a_candidate_is_left_for_the_next(three: tuple[Gate, dp.Discl
 
 
 def test_a_process_of_its_own_says_the_same(
-    three: tuple[Gate, dp.Disclosure], monkeypatch: pytest.MonkeyPatch
+    three: tuple[Gate, dp.Disclosure], validator: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, result = three
-    worker = WorkerProcess(validation.__name__, "_answer", "great_expectations")
-    monkeypatch.setattr(validation, "_validator", worker)
+    monkeypatch.setattr(validation, "_validator", validator)
     validation.start_validation()
     with validation.validating(gate.clauses(), stored(result)) as wait_for_validation:
         expected = validate(gate.clauses(), stored(result))
@@ -466,7 +465,7 @@ def test_a_process_of_its_own_says_the_same(
         pytest.raises(UndeterminedError, match="gave no results"),
     ):
         wait_for_validation()
-    worker.stop()
+    validator.stop()
 
 
 def test_several_at_once(three: tuple[Gate, dp.Disclosure]) -> None:
