@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import share_key
-from support.sampling import some_of
+from support.sampling import one_day_in, some_of
 from support.surveys import gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
@@ -94,7 +94,7 @@ def in_memory(arrived: Arrived) -> dict[str, Any]:
     return {name: arrived.find("memory", name) for name in ("fresh", "copied")}
 
 
-@pytest.mark.parametrize("engine", ENGINES[1:])
+@pytest.mark.parametrize("engine", some_of(ENGINES[1:], 2, part_in_ci=1))
 def test_every_engine_decides_the_same(engine: str, arrived: Arrived, in_memory: dict[str, Any]) -> None:
     for candidate, expected in in_memory.items():
         assert arrived.find(engine, candidate) == expected
@@ -242,7 +242,7 @@ def test_a_sampling_fraction_is_enough() -> None:
     assert not [name for name in result.population if "weighted" in str(name)]
 
 
-@pytest.mark.parametrize("engine", ENGINES[:2])
+@pytest.mark.parametrize("engine", some_of(ENGINES[:2], 2, part_in_ci=1))
 def test_halves_are_of_the_people_and_measured_without_weights(engine: str, tmp_path: Path) -> None:
     write(tmp_path / "gt.parquet", weighted())
     drafted = measure_baselines(gate_at(tmp_path, engine, **WEIGHTS))
@@ -256,6 +256,7 @@ def test_halves_are_of_the_people_and_measured_without_weights(engine: str, tmp_
     assert measure_gate_power(gate, silc(1), 0.001).records > 0
 
 
+@one_day_in(3)
 def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +304,7 @@ def find_outcomes(gate: GateFolders, candidate: str) -> dict[str, str]:
     return {row["name"].split("[")[0]: row["outcome"] for row in rows if f"[{YEAR}]" in row["name"]}
 
 
+@one_day_in(3)
 @pytest.mark.parametrize("engine", some_of(ENGINES))
 def test_people_of_last_year_count_by_units(engine: str, tmp_path: Path) -> None:
     """Every record stands twice there, so that by records nobody is alone and no copy is found."""

@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from support import gates
 from support.gates import run_command
 from support.processes import fork
-from support.sampling import only_in_ci
+from support.sampling import one_day_in, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
@@ -75,8 +76,10 @@ def in_parts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("in_parts")
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
-@pytest.mark.parametrize("targets", [(), ("--target", "income")])
+@pytest.mark.parametrize(
+    ("suffix", "targets"),
+    some_of(product([".csv", ".parquet", ".arrow"], [(), ("--target", "income")]), 3, part_in_ci=1),
+)
 def test_measure_finds_the_same_with_every_engine(
     tables: Tables, suffix: str, targets: tuple[str, ...]
 ) -> None:
@@ -327,6 +330,7 @@ def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
     assert [path.name for path in folder.parent.iterdir()] == [HONEST]
 
 
+@one_day_in(3)
 def test_the_demo_says_when_a_run_ends_before_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a message; and no verdict of an earlier run is taken for the new one."""
     monkeypatch.setenv("DAGSTER_HOME", "restored after the test")

@@ -54,7 +54,7 @@ ENGINES = list(ENGINES_AND_WAYS)
 EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}
 # Each is counted by itself, and all of them stacked: databases need seconds for what memory does at once.
 MOST_SYNTHESES = {"memory": 4, "toy": 4}
-EXAMPLES_IN_CI = {"memory": 100, "toy": 10, "partitioned": 30, "files": 30, "duckdb": 20, "postgres": 8}
+EXAMPLES_IN_CI = {"memory": 50, "toy": 5, "partitioned": 15, "files": 15, "duckdb": 10, "postgres": 4}
 
 
 # Random tables: every figure.
@@ -80,7 +80,7 @@ def assert_same_outcome(actual: dp.Disclosure | str, expected: dp.Disclosure | s
 def test_random_tables(engine: str, databases: Databases) -> None:
     """In files values are what their text means: those are compared with the same files in memory."""
 
-    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 3))
+    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 2))
     @given(
         cases(most_syntheses=MOST_SYNTHESES.get(engine, 2)), st.sampled_from(list(ENGINES_AND_WAYS[engine]))
     )
@@ -106,7 +106,10 @@ def test_random_tables(engine: str, databases: Databases) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "unit"), [*((name, "person") for name in ENGINES), ("partitioned", None), ("duckdb", None)]
+    ("engine", "unit"),
+    some_of(
+        [*((name, "person") for name in ENGINES), ("partitioned", None), ("duckdb", None)], 3, part_in_ci=2
+    ),
 )
 def test_a_survey_beside_a_holdout(
     engine: str, unit: str | None, databases: Databases, monkeypatch: pytest.MonkeyPatch
@@ -150,12 +153,13 @@ def chosen_tables(case: str) -> tuple[Chosen, list[DisclosureCounts], list[Discl
 
 # Databases take seconds for what others do at once.
 QUICK = [way for way in WAYS if way[0] not in DATABASES]
+SLOW = [way for way in WAYS if way[0] in DATABASES]
 
 
 @pytest.mark.parametrize(
     ("engine", "way", "case"),
     [
-        *((*way, case) for way in WAYS if way not in QUICK for case in CASES),
+        *((*way, case) for way, case in some_of(product(SLOW, CASES), part=4, part_in_ci=2)),
         *((*way, case) for way, case in some_of(product(QUICK, [*CASES, *SIZES]), part=16)),
     ],
 )
@@ -170,7 +174,7 @@ def test_chosen_tables(engine: str, way: str, case: str, databases: Databases) -
 
 
 @only_in_ci("Spark takes seconds for each query")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", some_of(CASES))
 def test_executors_without_this_package(
     case: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,8 +222,9 @@ MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["files", "duckdb", "postgres"])
-@pytest.mark.parametrize("mismatch", MISMATCHES)
+@pytest.mark.parametrize(
+    ("engine", "mismatch"), some_of(product(["files", "duckdb", "postgres"], MISMATCHES), 4, part_in_ci=1)
+)
 def test_mismatches(engine: str, mismatch: str, databases: Databases) -> None:
     """Refused, measured or warned of in the very same words; but files are read by what their text means."""
     gt, sd = (

@@ -79,7 +79,7 @@ def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], database
 
 @pytest.mark.parametrize("engine", OTHERS)
 def test_guards_of_random_tables(engine: str, databases: Databases) -> None:
-    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 2))
+    @examples(EXAMPLES.get(engine, 1), EXAMPLES_IN_CI.get(engine, 1))
     @given(st.integers(0, 10**6), RECORDS, st.lists(RECORDS, min_size=1, max_size=3))
     def check(seed: int, records: int, of_syntheses: list[int]) -> None:
         truth = people(records, seed)

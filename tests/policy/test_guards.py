@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support import gates
 from support.gates import definition
-from support.sampling import examples
+from support.sampling import examples, one_day_in, some_of
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -156,6 +157,7 @@ def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
     }
 
 
+@one_day_in(3)
 def test_many_small_files_are_judged_as_one_table() -> None:
     """In none of ten files more records are copied than chance allows; in all together there are."""
     truth = population(2_000)
@@ -272,6 +274,7 @@ def counted_in_loops(gt: list[Any], sd: list[Any], column: int, level: Any) -> t
     return counts, Sizes(d.total(), s.total())
 
 
+@one_day_in(3)
 @examples(60)
 @given(ROWS, ROWS, st.booleans())
 def test_the_worst_group_is_that_of_a_count_in_loops(gt: list[Any], sd: list[Any], in_parts: bool) -> None:
@@ -367,8 +370,7 @@ def test_repeats_are_those_of_a_count_in_loops(gt: list[Any], sd: list[Any]) -> 
     assert figures["repeats"] == pytest.approx(figures["repeated"] - figures["repeats_expected"])
 
 
-@pytest.mark.parametrize("times", [1, 3, 20])
-@pytest.mark.parametrize("ages", [80, 3])
+@pytest.mark.parametrize(("times", "ages"), some_of(product([1, 3, 20], [80, 3]), 3, part_in_ci=1))
 def test_fresh_tables_repeat_no_more_than_is_expected(times: int, ages: int) -> None:
     """Of people who are nearly all different, and of people who are often the same."""
     for seed in range(10):

@@ -35,7 +35,7 @@ from support.homes import (
     watch,
 )
 from support.processes import fork
-from support.sampling import CI, SEED, only_in_ci
+from support.sampling import CI, SEED, one_day_in, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.release.standing import prune
@@ -176,6 +176,7 @@ def the_publication(moments: Sequence[Moment]) -> int:
     return max(number for number, moment in enumerate(moments) if moment.kind == "os.rename")
 
 
+@one_day_in(3)
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     """At one boundary of its steps after the other: what each kill leaves is no trap for the next run."""
@@ -198,24 +199,27 @@ def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) 
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
+@one_day_in(3)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
-    """Before every change of a file and after every event; every day, around the one that counts."""
+    """Around the moment that counts; in CI, also before half of all changes of files and after half the events."""
     moments = undisturbed.moments[HONEST]
     last = the_publication(moments)
-    chosen = undisturbed.that_differ(HONEST, publishing(moments) if CI else (last, last + 1))
+    half = publishing(moments)[SEED % 2 :: 2] if CI else ()
+    chosen = undisturbed.that_differ(HONEST, sorted({last, last + 1, *half}))
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
+@one_day_in(3)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
-    """Before every file is given its name, and in between; every day, before one of them."""
+    """Before a file is given its name; in CI, before half of all files and in between."""
     moments = undisturbed.moments[HONEST]
     first = publishing(moments)[0]
     named = [number for number in range(first) if moments[number].kind == "os.rename"]
-    numbers = [*named, *range(SEED % 16, first, 16)] if CI else [named[-4]]
+    numbers = [*named[SEED % 2 :: 2], *range(SEED % 16, first, 16)] if CI else [named[-4]]
     chosen = undisturbed.that_differ(HONEST, numbers)
     if CI:  # these are another test's
         at_boundaries = undisturbed.that_differ(HONEST, boundaries(moments))
@@ -223,6 +227,7 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
+@one_day_in(3)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
@@ -278,6 +283,7 @@ def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
     return sorted({digests.index(of_home) for of_home in digests})
 
 
+@one_day_in(3)
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
     """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""

@@ -1,13 +1,13 @@
-"""Everyday runs try a tenth of long lists of cases, and CI half of them: others each day.
+"""Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
-Set SAMPLE_SEED to try the cases of another day. Tests that take long and have smaller ones beside them run in
-CI only.
+Set SAMPLE_SEED to try the cases of another day. Tests that take seconds run on one day in three; those that take
+longer and have smaller ones beside them, in CI only.
 """
 
 import math
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ CI = bool(os.environ.get("CI"))
 # The date on which the run began, kept in the environment for the processes that it starts.
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
 # One case in this many is tried: every day, and in CI.
-PART, PART_IN_CI = 10, 2
+PART, PART_IN_CI = 10, 4
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 50, 100
 
@@ -26,6 +26,7 @@ EXAMPLES, EXAMPLES_IN_CI = 50, 100
 DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
 
 Case = TypeVar("Case")
+Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def some_of(cases: Iterable[Case], part: int = PART, part_in_ci: int = PART_IN_CI) -> list[Case]:
@@ -48,3 +49,14 @@ def examples(every_day: int, in_ci: int | None = None) -> settings:
 def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
     """Skip a test outside CI, saying what takes long; smaller tests cover its parts."""
     return pytest.mark.skipif(not CI, reason=f"{what_takes_long}: in CI only")
+
+
+def one_day_in(days: int) -> Callable[[Test], Test]:
+    """Skip a test that takes seconds on all days but one in `days`, drawn by its name; CI always runs it."""
+
+    def decorate(test: Test) -> Test:
+        name = f"{SEED} {test.__module__} {test.__qualname__}"
+        not_today = not CI and random.Random(name).randrange(days) > 0
+        return pytest.mark.skipif(not_today, reason=f"takes seconds: on one day in {days}, and in CI")(test)
+
+    return decorate
