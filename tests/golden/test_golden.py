@@ -18,6 +18,7 @@ import yaml
 from support import gates
 from support.figures import FRAMES
 from support.paths import PACKAGE
+from support.sampling import DATABASES, some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
@@ -87,6 +88,7 @@ def test_the_figures_are_the_same_here(engine: str, expected: dict[str, Any]) ->
     assert_figures(list_figures(measure(demo_tables(), engine)), expected)
 
 
+@pytest.mark.parametrize("database", some_of(DATABASES, 2, part_in_ci=1), indirect=True)
 def test_the_figures_are_the_same_in_a_database(
     database: Any, expected: dict[str, Any], tmp_path: Path
 ) -> None:
