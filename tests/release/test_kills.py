@@ -203,7 +203,7 @@ def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
-    """Around the moment that counts; in CI, also before half the changes of files and after half the events."""
+    """Around the moment that counts; in CI, also before half the changes of files and half the events."""
     moments = undisturbed.moments[HONEST]
     last = the_publication(moments)
     half = publishing(moments)[SEED % 2 :: 2] if CI else ()

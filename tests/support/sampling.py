@@ -1,7 +1,7 @@
 """Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
-Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in CI
-only. Set SAMPLE_SEED to try what another day would.
+Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in
+CI only. Set SAMPLE_SEED to try what another day would.
 """
 
 import math
