@@ -333,6 +333,7 @@ def main() -> None:
         del ROOMS[room]
 
     os.environ.pop("CI", None)
+    os.environ["LONG_TESTS"] = "1"
     os.environ["SAMPLE_SEED"] = str(options.seed)
     with copy_of_the_project() as copy:
         os.chdir(copy)

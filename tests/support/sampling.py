@@ -1,7 +1,7 @@
 """Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
 Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in
-CI only. Set SAMPLE_SEED to try what another day would.
+CI only. Set SAMPLE_SEED to try what another day would, and LONG_TESTS to run all that take seconds.
 """
 
 import math
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 CI = bool(os.environ.get("CI"))
+LONG_TESTS = CI or bool(os.environ.get("LONG_TESTS"))
 # The date on which the run began, kept in the environment for the processes that it starts.
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
 # One case in this many is tried: every day, and in CI.
@@ -56,7 +57,8 @@ def one_day_in(days: int) -> Callable[[Test], Test]:
 
     def decorate(test: Test) -> Test:
         name = f"{SEED} {test.__module__} {test.__qualname__}"
-        not_today = not CI and random.Random(name).randrange(days) > 0
-        return pytest.mark.skipif(not_today, reason=f"takes seconds: on one day in {days}, and in CI")(test)
+        not_today = not LONG_TESTS and random.Random(name).randrange(days) > 0
+        reason = f"takes seconds: on one day in {days}, in CI, and with LONG_TESTS=1"
+        return pytest.mark.skipif(not_today, reason=reason)(test)
 
     return decorate
