@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.processes import PATIENCE, run_program
-from support.sampling import one_day_in, only_in_ci
+from support.sampling import on_some_days, only_in_ci
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -160,7 +160,7 @@ def test_a_work_that_ends_otherwise_is_told(end: Callable[[], object], message: 
     assert len(actual["other"].runs) == measuring.OFTEN
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_run_of_the_gate_measures_what_a_measurement_does(
     paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

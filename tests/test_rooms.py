@@ -11,7 +11,7 @@ from pathlib import Path
 import house
 import pytest
 from support.processes import run_program
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.counting.engines import ENGINES
 
@@ -359,7 +359,7 @@ def test_a_stranger_can_follow_a_disclosure_to_its_integer() -> None:
     assert len(walk.modules) <= 24, walk.modules
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_stranger_can_follow_a_candidate_to_its_end() -> None:
     """Through as many modules as docs/architecture.md says, to a release and to a refusal."""
     released, refused = house.walk_a_gate()

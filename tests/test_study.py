@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from support.paths import DOCS, ROOT
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 from synthesizers import candidates, findings, generate, page, public_tables, results, study
 from synthesizers.judging import write_gate
 
@@ -69,7 +69,7 @@ def test_the_gate_is_the_one_that_init_writes(name: str, tmp_path: Path) -> None
     assert Gate.model_validate(known).policy_digest() == write_gate(of, whole).policy_digest()
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_part_is_made_again_from_an_empty_folder(
     table: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_part_is_made_again_from_an_empty_folder(
     assert rows == {path: path.stat().st_mtime_ns for path in rows}
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_synthesizer_of_ones_own_stands_beside_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,7 +117,7 @@ def test_a_synthesizer_of_ones_own_stands_beside_the_others(
     assert results.TABLE.read_bytes() == before
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_synthesizer_that_fails_ends_nothing_and_runs_again_once_it_is_mended(tmp_path: Path) -> None:
     own = tmp_path / "broken.py"
     arguments = ["--tables", SMALLEST, "--own", str(own)]

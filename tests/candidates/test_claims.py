@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from support import gates
 from support.gate_steps import deliver, folders, steps, write
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 from support.surveys import LOOSE, gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.store import (
@@ -80,7 +80,7 @@ def test_a_fresh_table_keeps_what_it_claims(arrived: Path) -> None:
         assert json.loads(found["dossier"])["decision"] == "approved"
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_claim_is_part_of_what_was_measured(arrived: Path) -> None:
     """The same tables with another claim are another candidate."""
     hashes = []
@@ -145,7 +145,7 @@ def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
     assert {found[name] for name in bounds} == {"exceeded"}
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_run_publishes_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with gates.home_in_memory(tmp_path, gates.load(definition("others.csv")), monkeypatch) as home:
         home.write_ground_truth(people(1))

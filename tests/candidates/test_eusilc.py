@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.processes import run_program
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 from support.services import absent
 from support.surveys import LOOSE
 
@@ -47,7 +47,7 @@ def broken(of_gate: Gate, gt: pd.DataFrame, sd: pd.DataFrame) -> set[str]:
     return {str(found.clause.measure) for found in judged if found.outcome != "kept"}
 
 
-@one_day_in(3)
+@on_some_days
 def test_other_households_are_approved_and_copied_people_refused(people: pd.DataFrame) -> None:
     numbers = np.random.default_rng(1).permutation(people[UNIT].unique())
     is_ground_truth = people[UNIT].isin(numbers[: len(numbers) // 2])

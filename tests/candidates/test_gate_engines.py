@@ -24,7 +24,7 @@ from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
 from support.gates import COPY, GATE, HONEST, Home, home_in_memory, spoil
 from support.homes import ran, state
-from support.sampling import examples, one_day_in, only_in_ci, some_of
+from support.sampling import examples, on_some_days, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
@@ -111,7 +111,7 @@ ORDERED = gates.definition(
 )
 
 
-@one_day_in(3)
+@on_some_days
 def test_columns_that_number_the_records(tmp_path: Path) -> None:
     """Neither key nor target, with the numbers of GT in some of the syntheses only: refused all the same."""
     write(tmp_path / "gt.csv", numbered(gates.ground_truth()))
@@ -320,7 +320,7 @@ def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
     return {str(engine.value) for [engine] in engines.values() if isinstance(engine, dg.TextMetadataValue)}
 
 
-@one_day_in(3)
+@on_some_days
 def test_runs_end_in_the_same_files_and_checks(
     definitions: Mapping[str, dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support import gates
 from support.gate_steps import folders, steps, write
 from support.hospital import PEOPLE, hospital, hospital_gate, with_histories
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.arrival import deliver, record_ground_truth
 from disclosure_pipeline.candidates.reading import read_staged
@@ -260,7 +260,7 @@ def decision(gate: GateFolders, candidate: str) -> tuple[str, set[str]]:
     return dossier["decision"], {row["name"] for row in dossier["clauses"] if row["outcome"] != "kept"}
 
 
-@one_day_in(3)
+@on_some_days
 def test_copied_histories_of_fresh_people_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,7 +290,7 @@ def test_copied_histories_of_fresh_people_are_refused(
     assert decision(alone, "alone") == ("approved", set())
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_run_publishes_both_tables_and_tells_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

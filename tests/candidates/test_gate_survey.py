@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import share_key
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 from support.surveys import gate_of, leaked, silc
 
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
@@ -256,7 +256,7 @@ def test_halves_are_of_the_people_and_measured_without_weights(engine: str, tmp_
     assert measure_gate_power(gate, silc(1), 0.001).records > 0
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,7 +304,7 @@ def find_outcomes(gate: GateFolders, candidate: str) -> dict[str, str]:
     return {row["name"].split("[")[0]: row["outcome"] for row in rows if f"[{YEAR}]" in row["name"]}
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("engine", some_of(ENGINES))
 def test_people_of_last_year_count_by_units(engine: str, tmp_path: Path) -> None:
     """Every record stands twice there, so that by records nobody is alone and no copy is found."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gate_steps, gates
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates.evaluation_records import (
     count_recorded_evaluations,
@@ -131,7 +131,7 @@ def test_a_column_that_no_measure_of_the_keys_reads(tmp_path: Path) -> None:
     assert "of 'first'" in refusal(gate, "second")
 
 
-@one_day_in(3)
+@on_some_days
 def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
     """Again, under another name, in another order and format, and twice in one candidate."""
     gate = folders(tmp_path)

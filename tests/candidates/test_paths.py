@@ -21,7 +21,7 @@ from support import gates
 from support.gates import CANARIES, GATE, HONEST, MARKER, Home
 from support.homes import refused
 from support.processes import fork
-from support.sampling import CI, one_day_in, some_of
+from support.sampling import CI, on_some_days, some_of
 
 STEPS = ("synthetic", "bins", "identity_risk", "dossier", "release")
 CANDIDATE = "third"
@@ -151,7 +151,7 @@ def tick(home: Home) -> list[str | None]:
     return requested
 
 
-@one_day_in(3)
+@on_some_days
 def test_names_that_differ_in_case_or_end_in_a_dot_are_names_of_their_own(home: Home) -> None:
     assert home.run_ground_truth().success
     names = [HONEST, HONEST.upper(), f"{HONEST}."]

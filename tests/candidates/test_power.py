@@ -14,7 +14,7 @@ import pytest
 import yaml
 from support import gates
 from support.gate_steps import folders, write
-from support.sampling import one_day_in, only_in_ci
+from support.sampling import on_some_days, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import power
@@ -49,7 +49,7 @@ def gate_of(root: Path, records: int, **changes: Any) -> GateFolders:
     return folders(root, gates.definition(policy=POLICY, **changes), "memory", "gt.csv")
 
 
-@one_day_in(3)
+@on_some_days
 def test_large_shares_of_copies_are_noticed_and_honest_tables_are_not_refused(tmp_path: Path) -> None:
     shown: list[tuple[str, int, int]] = []
     with listen(lambda *step: shown.append(step)):
@@ -173,7 +173,7 @@ def test_it_ends_in_the_time_given_and_time_goes_to_all_kinds(
     assert measured.false_refusals.percent == 100
 
 
-@one_day_in(3)
+@on_some_days
 def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
     """They are not among the halves: their clauses could be kept by no table."""
     write(tmp_path / "last.csv", gates.last_year(300))
@@ -183,7 +183,7 @@ def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
     assert measure_power(with_it, A_MOMENT) == measure_power(without, A_MOMENT)
 
 
-@one_day_in(3)
+@on_some_days
 def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) -> None:
     of_gate = gate_of(tmp_path, 400)
     gates.write_definition(tmp_path, gates.definition(policy=POLICY))
@@ -196,7 +196,7 @@ def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) ->
         dp.power(gates.ground_truth(400), tmp_path / "nowhere.yaml")
 
 
-@one_day_in(3)
+@on_some_days
 def test_from_a_table_and_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
     table = gates.ground_truth(600)
     found = dp.power(table, POLICY, ["sex", "age"], ["work"], seconds=A_MOMENT, progress=True)
@@ -231,7 +231,7 @@ def test_arguments_that_contradict_each_other(arguments: dict[str, Any], message
         dp.power(**given | arguments)
 
 
-@one_day_in(3)
+@on_some_days
 def test_the_command_tells_no_value(home: gates.Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     folder = gates.write_definition(home.path / "definition", gates.definition(policy=POLICY))

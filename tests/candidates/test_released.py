@@ -11,7 +11,7 @@ import pytest
 from reference import releases as records
 from support import gate_steps, gates
 from support.gate_steps import NOW
-from support.sampling import one_day_in, only_in_ci
+from support.sampling import on_some_days, only_in_ci
 
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.released import (
@@ -80,7 +80,7 @@ def test_what_is_published_counts(tmp_path: Path, engine: str) -> None:
     assert frame["shared_with_releases_beyond"].tolist()[2] == pytest.approx(beyond)
 
 
-@one_day_in(3)
+@on_some_days
 def test_what_comes_first_and_later(tmp_path: Path) -> None:
     """The first of a gate has nothing earlier; of what is published itself, what was out before it counts."""
     gate = folders(tmp_path)

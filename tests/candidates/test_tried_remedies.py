@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gate_steps import NOW, deliver, folders, steps, write
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 from support.surveys import gate_of, leaked, silc
 
 from disclosure_pipeline.candidates import evaluation
@@ -130,7 +130,7 @@ def test_a_waiver_does_not_hold_for_changed_content(tmp_path: Path) -> None:
     assert [broken in remedy.broken for remedy in found] == [False, True, False, True]
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("weights", [{}, {"weight": "weight", "people": "weighted"}])
 def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, Any]) -> None:
     write(tmp_path / "gt.parquet", silc(1).assign(weight=20.5) if weights else silc(1))

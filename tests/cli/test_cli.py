@@ -13,7 +13,7 @@ import pytest
 from support import gates
 from support.gates import run_command
 from support.processes import fork
-from support.sampling import one_day_in, only_in_ci, some_of
+from support.sampling import on_some_days, only_in_ci, some_of
 from support.small_batches import tiny_batches
 
 import disclosure_pipeline as dp
@@ -330,7 +330,7 @@ def test_the_demo_can_be_run_twice(demo: tuple[Path, str]) -> None:
     assert [path.name for path in folder.parent.iterdir()] == [HONEST]
 
 
-@one_day_in(3)
+@on_some_days
 def test_the_demo_says_when_a_run_ends_before_its_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a message; and no verdict of an earlier run is taken for the new one."""
     monkeypatch.setenv("DAGSTER_HOME", "restored after the test")

@@ -15,7 +15,7 @@ import yaml
 from click.testing import Result
 from support import gates
 from support.gates import GATE, Home
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
@@ -128,7 +128,7 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
     assert beyond is not None and beyond <= 15
 
 
-@one_day_in(3)
+@on_some_days
 def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> None:
     text = run(gate, "--seconds", "0.1").stdout
     noticed = text.split("# What this policy would detect:\n")[1].splitlines()

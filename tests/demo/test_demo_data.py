@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.paths import ROOT
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, REGION, WORK, population
 from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, load_keys, make_data
@@ -251,7 +251,7 @@ def test_only_the_leak_is_beyond_what_a_policy_would_allow(
 DEFINITION = ROOT / "disclosure_pipeline" / "defs" / SALARIES / "defs.yaml"
 
 
-@one_day_in(3)
+@on_some_days
 def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     make_data(tmp_path / "demo", records=100, seed=0)

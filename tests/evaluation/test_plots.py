@@ -13,7 +13,7 @@ from hypothesis import given
 from reference.cap import Record
 from support.browser import browser_tab, visit
 from support.processes import fork
-from support.sampling import examples, one_day_in, some_of
+from support.sampling import examples, on_some_days, some_of
 from support.small_tables import KEYS, frame, from_counts, tables
 
 import disclosure_pipeline as dp
@@ -147,7 +147,7 @@ def charts() -> dict[str, Any]:
     }
 
 
-@one_day_in(3)
+@on_some_days
 def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     charts: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -164,7 +164,7 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     assert '"editor": false' in page  # which would send the data to another host
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
     """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
     chart = individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
@@ -182,7 +182,7 @@ def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
         assert here == there if ending == "png" else abs(len(here) - len(there)) < 100, ending
 
 
-@one_day_in(3)
+@on_some_days
 def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     with browser_tab() as tab:

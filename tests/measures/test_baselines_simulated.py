@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
@@ -112,7 +112,7 @@ def beside_holdouts(make: Callable[[int, int], pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("make", [population, mixture])
 def test_a_holdout_differs_from_gt_in_nothing_on_average(make: Callable[[int, int], pd.DataFrame]) -> None:
     """Neither took part in making SD. Figures that depend on the number of records do not differ either."""

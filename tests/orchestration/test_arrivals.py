@@ -18,7 +18,7 @@ from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, MARKER, Home, failures
 from support.homes import Ran, opened, ran
 from support.processes import together
-from support.sampling import CI, one_day_in
+from support.sampling import CI, on_some_days
 
 from disclosure_pipeline.candidates.store import CLAIMS, is_safe_name
 from disclosure_pipeline.errors import InputError
@@ -165,7 +165,7 @@ def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, ch
     assert set(Daemon(finished_home).candidates()) == expected
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_candidate_that_claims_something_is_judged_once(finished_home: Home) -> None:
     folder = finished_home.deliver("claims", {"synthetic.csv": gates.honest(3)})
     (folder / CLAIMS).write_text("claims: {epsilon: 1}")
@@ -240,7 +240,7 @@ def changed(on_disk: Home) -> Home:
     return on_disk
 
 
-@one_day_in(3)
+@on_some_days
 def test_the_schedule_evaluates_again_what_was_measured_with_another_ground_truth(changed: Home) -> None:
     changed.deliver("third", {"synthetic.csv": gates.honest(3)})  # left to the sensor
     assert set(scheduled(changed)) == {HONEST, COPY}
@@ -379,7 +379,7 @@ def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ra
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 
 
-@one_day_in(3)
+@on_some_days
 def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
     with homes.new_home() as path, opened(path, small_gate) as home:
         home.prepare()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses
@@ -90,7 +90,7 @@ def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
     assert gates.CANARY_AMOUNT not in gates.everything_logged(home.instance)
 
 
-@one_day_in(3)
+@on_some_days
 def test_another_table_is_measured_anew(home: Home) -> None:
     """What was recorded of another table is not believed, and a release asks for the same figures."""
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
@@ -111,7 +111,7 @@ def standing() -> str:
     return str(known)
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_changed_table_is_noticed(home: Home) -> None:
     """By the sensor, `status` and the schedule; judged again, what is published would be refused today."""
 

@@ -13,7 +13,7 @@ import pytest
 from support import gates
 from support.gate_steps import REGISTERS, Registers
 from support.gates import COPY, HONEST, Home
-from support.sampling import CI, one_day_in, only_in_ci, some_of
+from support.sampling import CI, on_some_days, only_in_ci, some_of
 from support.services import PASSWORD
 
 NAME = "last_year"
@@ -148,7 +148,7 @@ DISGUISES = {
 }
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize(
     ("recorded", "disguise"),
     # Every engine finds the same guards (test_guards_of_engines.py): of Spark one refusal is enough.

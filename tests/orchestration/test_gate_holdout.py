@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gates import HONEST, Home
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         yield home
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("files", [1, 2])
 def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
     tables = [gates.honest()[part::files] for part in range(files)]
@@ -89,7 +89,7 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     assert not gates.files_with(home.path, [gates.CANARY_AMOUNT], ["others.csv"])
 
 
-@one_day_in(3)
+@on_some_days
 def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
     """The figures of a holdout are of each table: they do not stand beside those of all tables stacked."""
     home.deliver(HONEST, {"a.csv": gates.honest()[::2], "b.csv": gates.honest()[1::2]})
@@ -124,7 +124,7 @@ def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch
     assert measured == 2
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success

@@ -27,7 +27,7 @@ from support import gates
 from support.first_calls import at_first_calls, broken_at_first_calls
 from support.gates import Home
 from support.paths import ROOT
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 from support.small_batches import small_batches
 
 import disclosure_pipeline
@@ -373,7 +373,7 @@ def crashes(chosen: Sequence[FunctionType], ready: Any, capfd: pytest.CaptureFix
 PARTS = 2
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_crash_tells_a_value(
     part: int, called: list[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]
@@ -425,7 +425,7 @@ def open_files() -> Iterator[tuple[str, bytes]]:
             continue
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("tiny_batches")
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
 def test_what_is_spilled_holds_no_value_while_it_is_there(

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gates import Home
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.released import RELEASED
 
@@ -60,7 +60,7 @@ def run(home: Home, candidate: str, of: pd.DataFrame) -> dict[str, str]:
     return broken
 
 
-@one_day_in(3)
+@on_some_days
 def test_copies_add_up_over_releases(home: Home) -> None:
     """Each table copies fewer people than the guards allow: two the same ones, or two many together.
 

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings
@@ -27,7 +27,7 @@ def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
     return recorded.tags.get(VERDICT)
 
 
-@one_day_in(3)
+@on_some_days
 def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
 
@@ -185,7 +185,7 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brought
         yield Brought(home, synthesizer)
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_candidate_goes_from_its_synthesizer_to_the_release(brought: Brought) -> None:
     """The recorded ground truth asks for the synthesizer, that for the gate, which publishes."""
     home = brought.home

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support import gates
 from support.gates import definition
-from support.sampling import examples, one_day_in, some_of
+from support.sampling import examples, on_some_days, some_of
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -157,7 +157,7 @@ def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
     }
 
 
-@one_day_in(3)
+@on_some_days
 def test_many_small_files_are_judged_as_one_table() -> None:
     """In none of ten files more records are copied than chance allows; in all together there are."""
     truth = population(2_000)
@@ -274,7 +274,7 @@ def counted_in_loops(gt: list[Any], sd: list[Any], column: int, level: Any) -> t
     return counts, Sizes(d.total(), s.total())
 
 
-@one_day_in(3)
+@on_some_days
 @examples(60)
 @given(ROWS, ROWS, st.booleans())
 def test_the_worst_group_is_that_of_a_count_in_loops(gt: list[Any], sd: list[Any], in_parts: bool) -> None:

@@ -17,7 +17,7 @@ from support.gates import COPY, GATE, HONEST, Home
 from support.homes import Moment, Ran, copied, opened, run_gate, watch
 from support.paths import ROOT
 from support.processes import fork, together
-from support.sampling import CI, one_day_in
+from support.sampling import CI, on_some_days
 
 from disclosure_pipeline.policy.registry import round_records
 
@@ -63,7 +63,7 @@ def whole(path: Path, *candidates: str) -> None:
     assert not [actual for actual in path.rglob(".partial-*") if GATE in actual.parts]
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
     """Of two that hinder each other, at least the one that is later goes through."""
@@ -82,7 +82,7 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
             whole(path, candidate)
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     """Ten in CI. Two of them have the same content, which the store holds once."""

@@ -17,7 +17,7 @@ from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import opened, ran, refused
 from support.processes import wait_until
-from support.sampling import CI, one_day_in, only_in_ci
+from support.sampling import CI, on_some_days, only_in_ci
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
@@ -177,7 +177,7 @@ def test_what_is_reported_belongs_to_no_run(served: Served, forge: Forge) -> Non
     assert len(served.home.instance.all_logs(run_id)) == events
 
 
-@one_day_in(3)
+@on_some_days
 def test_what_refused_can_be_deleted_but_not_undone(served: Served) -> None:
     """Runs and materialisations can be deleted through the web server: what passed before is not believed."""
     candidate = "deleted"
@@ -258,7 +258,7 @@ def forge_failures(served: Served, candidate: str) -> None:
         assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", body) == 200
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("candidate", UNHINDERED)
 def test_forged_failures_hold_up_no_release(served: Served, candidate: str) -> None:
     served.home.deliver(candidate, {"synthetic.csv": gates.honest(UNHINDERED.index(candidate) + 5)})

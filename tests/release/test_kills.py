@@ -35,7 +35,7 @@ from support.homes import (
     watch,
 )
 from support.processes import fork
-from support.sampling import CI, SEED, one_day_in, only_in_ci
+from support.sampling import CI, SEED, on_some_days, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.release.standing import prune
@@ -176,7 +176,7 @@ def the_publication(moments: Sequence[Moment]) -> int:
     return max(number for number, moment in enumerate(moments) if moment.kind == "os.rename")
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     """At one boundary of its steps after the other: what each kill leaves is no trap for the next run."""
@@ -199,7 +199,7 @@ def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) 
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
@@ -211,7 +211,7 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
@@ -227,7 +227,7 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
     kill_and_run_again(undisturbed, HONEST, chosen[part::PARTS])
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
@@ -283,7 +283,7 @@ def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
     return sorted({digests.index(of_home) for of_home in digests})
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
     """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""

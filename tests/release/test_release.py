@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from support import gate_steps, gates
 from support.gates import COPY, GATE, HONEST, Home, checks, edit_json, failures, read_json
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 from support.surveys import TABLES, gate_of
 
 import disclosure_pipeline as dp
@@ -366,7 +366,7 @@ def test_nothing_is_published_without_a_signature_that_is_believed(
     assert message in refused_to_release(approved, HONEST)
 
 
-@one_day_in(3)
+@on_some_days
 def test_a_release_under_an_old_key_is_still_verified(
     finished_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

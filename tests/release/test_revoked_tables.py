@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
-from support.sampling import one_day_in
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.store import locate_revocations
 from disclosure_pipeline.orchestration.gate_file import folders_of
@@ -95,7 +95,7 @@ def refuse_again(home: Home, candidate: str) -> str:
     return failures(ran)[f"{gates.GATE}__release"]
 
 
-@one_day_in(3)
+@on_some_days
 def test_it_is_not_published_again(revoked_home: Home) -> None:
     """Nor is it a success where it stands, published."""
     assert REASON in refuse_again(revoked_home, HONEST)

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, failures
-from support.sampling import one_day_in, some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.reading import StagedTables
@@ -140,7 +140,7 @@ def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
     assert ready.published(candidate).is_dir() == is_published
 
 
-@one_day_in(3)
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     ready: Home, monkeypatch: pytest.MonkeyPatch

@@ -22,7 +22,7 @@ from securesystemslib.signer import CryptoSigner
 from support import releases
 from support.gates import HONEST, Home, run_command
 from support.processes import Finished, run_program
-from support.sampling import CI, examples, one_day_in
+from support.sampling import CI, examples, on_some_days
 
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.release.keys import to_pem
@@ -763,7 +763,7 @@ main()
 """
 
 
-@one_day_in(3)
+@on_some_days
 def test_nothing_is_needed_but_the_folder_and_the_key(release: Release, key: Path, tmp_path: Path) -> None:
     """Neither Dagster, nor a home, a store or any variable of the environment."""
     alone = tmp_path / "alone"

@@ -20,6 +20,8 @@ LONG_TESTS = CI or bool(os.environ.get("LONG_TESTS"))
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
 # One case in this many is tried: every day, and in CI.
 PART, PART_IN_CI = 10, 4
+# A test that takes seconds runs on one day in this many.
+DAYS = 3
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 50, 100
 
@@ -52,13 +54,9 @@ def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not CI, reason=f"{what_takes_long}: in CI only")
 
 
-def one_day_in(days: int) -> Callable[[Test], Test]:
-    """Skip a test that takes seconds on all days but one in `days`, drawn by its name; CI always runs it."""
-
-    def decorate(test: Test) -> Test:
-        name = f"{SEED} {test.__module__} {test.__qualname__}"
-        not_today = not LONG_TESTS and random.Random(name).randrange(days) > 0
-        reason = f"takes seconds: on one day in {days}, in CI, and with LONG_TESTS=1"
-        return pytest.mark.skipif(not_today, reason=reason)(test)
-
-    return decorate
+def on_some_days(test: Test) -> Test:
+    """Skip a test that takes seconds on all days but one in DAYS, drawn by its name; CI always runs it."""
+    name = f"{SEED} {test.__module__} {test.__qualname__}"
+    not_today = not LONG_TESTS and random.Random(name).randrange(DAYS) > 0
+    reason = f"takes seconds: on one day in {DAYS}, in CI, and with LONG_TESTS=1"
+    return pytest.mark.skipif(not_today, reason=reason)(test)
