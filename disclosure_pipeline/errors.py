@@ -37,7 +37,7 @@ class RefusedError(DisclosurePipelineError):
 
 
 class UndeterminedError(DisclosurePipelineError):
-    """Whether the candidate may be released could not be determined; the message lists the reasons."""
+    """Nothing could be determined about the candidate; the message lists the reasons."""
 
 
 def describe_unexpected(error: BaseException) -> str:

@@ -30,9 +30,10 @@ def count_lines(folder: Path) -> dict[Path, int]:
 
 
 def find_modules_of_one_caller() -> list[Path]:
-    """List the modules with one public function or class that one module imports."""
+    """List the modules with one public function or class that one module imports and has room for."""
     importers = defaultdict(set)
     public = {}
+    lines = count_lines(PACKAGE)
     for file in PACKAGE.rglob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         if file.name != "__init__.py":
@@ -42,11 +43,12 @@ def find_modules_of_one_caller() -> list[Path]:
                 importers[node.module].add(file)
                 for alias in node.names:
                     importers[f"{node.module}.{alias.name}"].add(file)
-    return [
-        file.relative_to(ROOT)
+    single = [
+        (file.relative_to(ROOT), next(iter(importers[_module(file)])).relative_to(ROOT))
         for file, names in sorted(public.items())
         if len(names) == 1 and len(importers[_module(file)]) == 1
     ]
+    return [file for file, caller in single if lines[file] + lines.get(caller, 0) <= MOST_LINES]
 
 
 def _definitions(tree: ast.Module) -> Iterator[str]:
