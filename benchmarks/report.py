@@ -47,7 +47,7 @@ def in_readme(readme: str, results: Results) -> str:
 def summary(results: Results) -> str:
     """The largest tables in a few lines, of the cases over which the gate ran."""
     records = results.largest[0].records
-    runs = {run.case: run for run in results.gate_runs if run.records == records}
+    runs = {run.case: run for run in results.gate_runs if run.records == records and run.case in KEY_SETS}
     cases = [of for of in results.largest if of.case in KEY_SETS]
     columns = [(of, unit) for of in cases for unit in (_seconds, _peak)]
     rows = [[name, *(unit(of.works[name]) for of, unit in columns)] for name in (READ, OURS, *PEERS)]
@@ -88,7 +88,7 @@ and CAP disclosure; before anything is timed, all results are compared with ours
 
 Each contestant runs in its own process. The first run gives the peak of memory beyond the tables; then all
 take turns, {often} times ({few} where a run takes over {long} s), and are stopped after {most} s. Figures
-are medians and ranges; CPU seconds add up all threads."""
+are medians; CPU seconds add up all threads."""
 
 _SDMETRICS = """\
 SDMetrics measures CAP protection of one target, here with 4 keys and {records:,} records;
