@@ -136,14 +136,13 @@ def _list_rules(column: Column, levels: Levels) -> dict[str, Mask]:
 
 
 def _positions_of_levels(columns: Sequence[str], read: Mapping[str, RawColumn]) -> pd.DataFrame:
-    """Return the frame for pandera to check: positions in the columns' lists of levels."""
-    entries = max(len(column.encoded.codes) for column in read.values())
-    positions: dict[str, Any] = dict.fromkeys(columns, np.zeros(entries, dtype=np.int8))
-    for name, column in read.items():
-        codes, levels = column.encoded.codes, pd.RangeIndex(len(column.encoded.levels))
-        if len(codes) < entries:  # filled up with missing, their last entry
-            codes = np.append(codes, np.full(entries - len(codes), -1, dtype=codes.dtype))
-        positions[name] = pd.Categorical.from_codes(codes, categories=levels)
+    """Return the frame for pandera to check: each position in a column's list of levels, then missing."""
+    levels = {name: len(column.encoded.levels) for name, column in read.items()}
+    entries = np.arange(max(levels.values()) + 1)
+    positions: dict[str, Any] = dict.fromkeys(columns, np.zeros(len(entries), dtype=np.int8))
+    for name, number in levels.items():
+        codes = np.where(entries < number, entries, -1)
+        positions[name] = pd.Categorical.from_codes(codes, categories=pd.RangeIndex(number))
     return pd.DataFrame(positions, copy=False)
 
 

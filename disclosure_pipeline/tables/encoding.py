@@ -273,13 +273,11 @@ class RawColumn:
         return cls(Encoded(codes, levels), read_levels(column, levels), counts)
 
     def count_records(self, codes: IntArray) -> IntArray:
-        """Count the records with each level, and last with missing, from the codes that pandera checks."""
-        if self.counts is None:
-            known = np.may_share_memory(codes, self.encoded.codes)
-            return (self.encoded if known else Encoded(codes, self.encoded.levels)).counts
-        occurs = np.zeros(len(self.counts), dtype=bool)
-        occurs[codes] = True  # the last entry is for missing, -1
-        return np.where(occurs, self.counts, 0)
+        """Count the records with each of the levels at `codes`, and last with missing, -1; others count 0."""
+        counts = self.encoded.counts if self.counts is None else self.counts
+        occurs = np.zeros(len(counts), dtype=bool)
+        occurs[codes] = True
+        return np.where(occurs, counts, 0)
 
 
 def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColumn]:

@@ -220,10 +220,11 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
         above = codes // number(weight)
         entries = int(np.count_nonzero(new)) * weight
         cell = packed.choose_type(len(codes), entries)
+        # The digits below the weight, after the number of their combination above.
         cells = np.cumsum(new, dtype=cell)
-        cells -= cell(1)
+        cells -= above.astype(cell) + cell(1)
         cells *= cell(weight)
-        cells += (codes - above * number(weight)).astype(cell)
+        cells += codes.astype(cell)
         d, s, single_here = packed.add_up(cells, numbers, entries)
         counts.append(copy_counts(d, s, (N_d - int(d.sum()), single + single_here)))
     return counts
