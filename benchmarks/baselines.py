@@ -1,7 +1,7 @@
-"""What the baselines add to `disclosure()`: its CPU seconds with them, and with nothing counted for them.
+"""The cost of the baselines in `disclosure()`: CPU seconds with them, and with nothing counted for them.
 
-Run with `python benchmarks/baselines.py` (records can be named). Each measurement has a process of its own on
-two cores; with and without take turns, and the smallest of each is told.
+Run with `python benchmarks/baselines.py [RECORDS]`. Each measurement has a process of its own on two cores;
+with and without take turns, and the smallest of each is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every peer has to compute, and how far two of them may differ: not at all in counts."""
+"""The figures that every peer has to compute, and how far two may differ: not at all in counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of the gate costs: seconds for a small table, and CPU seconds in those of one measurement.
+"""The cost of a run of the gate: seconds for a small table, and CPU seconds in those of one measurement.
 
 Run with `python benchmarks/gate_run.py`; `--records 4000000 --case "4 keys" --repeats 1` is one of its rows.
 A run is the job of a gate in this process, from the files that arrived to the published release. Every work

@@ -25,7 +25,7 @@ TARGET = "work"
 
 
 def neighbours(ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> Any:
-    """What `prediction_risk` does without GT's own folds, by scikit-learn, record by record."""
+    """Find what `prediction_risk` finds without GT's own folds, by scikit-learn, record by record."""
     both = pd.get_dummies(pd.concat([synthetic[KEYS], ground_truth[KEYS]]).astype("string"))
     known, unknown = both.iloc[: len(synthetic)], both.iloc[len(synthetic) :]
     model = KNeighborsClassifier(3, n_jobs=1).fit(known, synthetic[TARGET].astype(str))

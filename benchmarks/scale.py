@@ -137,7 +137,7 @@ def _peak_of_children() -> int:
 
 
 def in_fresh_process(work: Callable[..., Any], *arguments: Any, minutes: float = MINUTES) -> Any:
-    """What a function of a module returns in a new process; an error where that was stopped or killed."""
+    """Call a function of a module in a new process; raise an error if that is stopped or killed."""
     import psutil
 
     receiver, sender = get_context("spawn").Pipe(duplex=False)

@@ -1,4 +1,4 @@
-"""What starting costs: CPU seconds of commands over a small gate, and seconds of a run that a shell launches.
+"""The cost of starting: CPU seconds of commands over a small gate, and seconds of a launched run.
 
 Run with `python benchmarks/starting.py`.
 """

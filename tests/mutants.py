@@ -120,7 +120,7 @@ def copy_of_the_project() -> Iterator[Path]:
 
 
 def operators() -> list[tuple[str, Any]]:
-    """What Cosmic Ray can do to a piece of code, by its name."""
+    """List the changes that Cosmic Ray can make to a piece of code, by name."""
     from cosmic_ray.plugins import get_operator, operator_names
 
     actual = []
@@ -304,7 +304,7 @@ def reach_of_tests(files: Sequence[str]) -> dict[str, Any]:
 
 
 def run_tests(tests: Sequence[str]) -> bool:
-    """Whether the tests pass, each in turn until one fails."""
+    """Run the tests in turn until one fails; return True if all pass."""
     prepare_tests()
     return pytest.main([*PYTEST.split(), "-x", *tests]) == pytest.ExitCode.OK
 

@@ -216,7 +216,7 @@ def test_every_program_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def _results() -> Results:
-    """Of a read that takes 1 s and of others that take 5; one did not finish."""
+    """Build the results of a read that takes 1 s and of others that take 5; one did not finish."""
     works = {name: _measured(1 if name == READ else 5) for name in (READ, OURS, GATE, *PEERS)}
     works["pandas by hand"] = Measured(failed="over 300 s")
     cases = [Comparison(case, 10, works) for case in CASES]

@@ -1,4 +1,4 @@
-"""What is published can be made again, and a forge checks it as CI does."""
+"""The published distribution can be built again, and a forge checks it as CI does."""
 
 import os
 from pathlib import Path

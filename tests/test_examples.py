@@ -17,7 +17,7 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
 def examples() -> Iterator[doctest.DocTest]:
-    """Of every public name that has one."""
+    """Yield the examples of the public names that have one."""
     finder = doctest.DocTestFinder(recurse=False)
     for name in PUBLIC_NAMES:
         yield from (test for test in finder.find(getattr(dp, name), name) if test.examples)

@@ -49,7 +49,7 @@ def test_arguments_stand_in_one_order(name: str) -> None:
 
 
 def annotations_of(value: Any) -> dict[str, str]:
-    """What a public name says of its arguments, fields and results: those of its methods, too."""
+    """Return the annotations of a public name and of its methods."""
     if inspect.isfunction(value):
         signature = inspect.signature(value)
         found = {name: str(p.annotation) for name, p in signature.parameters.items() if name != "self"}

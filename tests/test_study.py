@@ -27,7 +27,7 @@ def table() -> pd.DataFrame:
 
 
 def make_study(folder: Path, *arguments: str) -> pd.DataFrame:
-    """What `make study` writes into an empty folder, or one that it has begun."""
+    """Run `make study` in an empty folder, or in one that it has begun; return the table that it writes."""
     with pytest.MonkeyPatch.context() as patch:
         output = folder / "results.tsv"
         patch.setattr(sys, "argv", ["study", "--work", str(folder), "--output", str(output), *arguments])

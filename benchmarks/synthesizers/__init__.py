@@ -1,1 +1,1 @@
-"""What a gate makes of common synthesizers, over public tables: `make study`."""
+"""Gates over public tables and common synthesizers: `make study`."""

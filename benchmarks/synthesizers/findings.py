@@ -1,4 +1,4 @@
-"""What the table of the study says, as small tables."""
+"""The findings of the study as small tables."""
 
 from __future__ import annotations
 

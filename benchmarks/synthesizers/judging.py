@@ -1,4 +1,4 @@
-"""What the gate that `init` writes decides on a candidate, in memory, and every figure that it decides by."""
+"""Judge a candidate by the gate that `init` writes, in memory, with every figure that it decides by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/synthesizers.md shows of the study's table; `python -m synthesizers.page` draws its pictures."""
+"""Draw the pictures of docs/synthesizers.md from the study's table: `python -m synthesizers.page`."""
 
 from __future__ import annotations
 

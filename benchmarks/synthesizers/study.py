@@ -48,7 +48,7 @@ class Case:
 
     @property
     def environment(self) -> str | None:
-        """Where it is made; None for what needs no synthesizer."""
+        """Return the environment in which it is made; None if no synthesizer is needed."""
         if self.own is not None:
             return HERE
         return None if self.candidate in CONTROLS else SYNTHESIZERS[self.candidate].environment
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything lies that is made on the way."""
+    """The folders of everything that is made on the way."""
 
     work: Path
     environments: Path = WORK / "environments"

@@ -33,7 +33,7 @@ DATABASE = "duckdb://"
 
 
 def compared(actual: dict[str, Any]) -> dict[str, Any]:
-    """What the steps found, but for the hash and the controls, which are of other tables in a database."""
+    """Leave out the hash and the controls, whose tables differ in a database."""
     dossier = json.loads(actual.pop("dossier"))
     actual["frames"] = {name: text for name, text in actual["frames"].items() if "control" not in name}
     actual["ground truth"] = replace(actual["ground truth"], sha256="")
@@ -164,7 +164,7 @@ def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_tables_of_the_controls_are_invented(tmp_path: Path) -> None:
-    """Of the values that each column has, as often as it has them; the same ones again."""
+    """Each column keeps its values as often as it has them; a second time gives the same tables."""
     write(tmp_path / "gt.parquet", gates.ground_truth(3000))
     definition = gate_of(tmp_path, DATABASE).gate
     engine = DatabaseEngine(definition.engine)

@@ -131,7 +131,7 @@ def test_columns_that_number_the_records(tmp_path: Path) -> None:
 
 
 def test_a_column_that_the_ground_truth_lacks(tmp_path: Path) -> None:
-    """Where it would be published nothing is compared; where it has no role nobody reads it."""
+    """If it would be published, nothing is compared; without a role, it is not read."""
     write(tmp_path / "gt.csv", gates.ground_truth())
     deliver(tmp_path, "c", numbered(gates.honest(1)))
     actual = same_with_both(tmp_path, WITH_NUMBER)
@@ -182,7 +182,7 @@ def test_groups(edges: Any, tmp_path: Path) -> None:
 
 @only_in_ci("two gates, each with both engines")
 def test_controls_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of large tables some records are controlled: the same ones, although they are never all there."""
+    """Some records of large tables are controlled: the same ones with an engine that never holds them all."""
     monkeypatch.setattr(measuring, "SAMPLE", 100)
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest(1), gates.honest(2), suffix=".parquet")
@@ -324,7 +324,7 @@ def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
 def test_runs_end_in_the_same_files_and_checks(
     definitions: Mapping[str, dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is of a run (times, ids, signatures) left aside; the engine stands in no file."""
+    """Leave out what belongs to a run (times, ids, signatures); no file names the engine."""
     actual = {}
     gates.with_keys(tmp_path / "keys-of-both", monkeypatch)
     for engine in HERE:

@@ -83,7 +83,7 @@ LINKS = {
         "is not in the table",
     ),
 }
-"""What is wrong between two tables, of GT and of SD: the table, and the rule."""
+"""Errors in two tables, GT and SD: the table, and the broken rule."""
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -157,7 +157,7 @@ def test_files_that_do_not_belong_together_are_refused(
 
 
 def published(gate: GateFolders, candidate: str, folder: Path) -> tuple[dict[str, bytes], list[str]]:
-    """What a release holds, and the hashes of what it was written from."""
+    """Return the files of a release, and the hashes of the tables that it was written from."""
     folder.mkdir()
     snapshot = gates.take(gate.incoming / candidate, gate.store.root)
     with stage_snapshot(snapshot, gate.store, gate.staging) as stage, ExitStack() as stack:

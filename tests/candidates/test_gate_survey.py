@@ -119,7 +119,7 @@ def test_clauses_and_groups_are_of_records_and_of_people(in_memory: dict[str, An
 
 @pytest.mark.parametrize("unit", [None, "household"])
 def test_people_copied_are_weighted(unit: str | None) -> None:
-    """Of equal weights as they are counted; the more those copied weigh, the more of the country they are."""
+    """Equal weights count like none; the more copied people weigh, the larger is their share."""
     gt = silc(1)
     copied = pd.concat([fresh().iloc[200:], gt.drop(columns="household").head(200)])
     gate = weighted_gate(**({} if unit is None else {"unit": unit}))

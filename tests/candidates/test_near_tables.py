@@ -162,7 +162,7 @@ def test_ten_records_are_enough(tmp_path: Path) -> None:
 
 
 def test_another_reading_of_the_same_bytes(tmp_path: Path) -> None:
-    """Who mends the data dictionary may measure all candidates again."""
+    """After a change of the data dictionary all candidates may be measured again."""
     base = gates.honest().astype({"sex": object})
     base.loc[0, "sex"] = "female"
     columns = gates.definition()["columns"]
@@ -442,7 +442,7 @@ def test_a_table_beside_new_ones(tmp_path: Path) -> None:
 
 
 def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
-    """Who synthesises the targets alone keeps the keys in every table: in these they differ in no record."""
+    """If only the targets are synthesised, all tables have the same keys: no record differs in these."""
     gate = folders(tmp_path)
     for name, seed in (("first", 2), ("second", 3)):
         targets = gates.honest(seed)[["work", "income"]]
@@ -503,7 +503,7 @@ def test_the_parts_of_a_gate() -> None:
     ("values", "records"), [(2, 2_000), (3, 300), (6, 300), (12, 300), (40, 60), (200, 10)]
 )
 def test_the_bound_on_chance(values: int, records: int) -> None:
-    """Of tables drawn anew hardly one is held to be made of another, however many are near to it."""
+    """Hardly any fresh table is taken for a copy of another, however many are near to it."""
     random = np.random.default_rng(values)
     shares = random.dirichlet(np.ones(values))
     pairs = [random.multinomial(records, shares, 2) for _ in range(500)]

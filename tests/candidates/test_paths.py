@@ -348,7 +348,7 @@ def test_a_table_that_is_swapped_before_it_is_read_is_refused(
 def test_a_folder_that_is_swapped_while_it_is_read_is_not_followed(
     delivered: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was opened is read to its end: the candidate as it was, and none of the ground truth."""
+    """An opened table is read to its end: the candidate as it was, and none of the ground truth."""
     opens, folder = os.open, delivered.path / "incoming" / CANDIDATE
 
     def swapping(path: Any, *arguments: Any, **settings: Any) -> int:

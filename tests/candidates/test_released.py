@@ -1,4 +1,4 @@
-"""What is published counts for a candidate, or nothing is determined; without Dagster, by every engine."""
+"""Earlier releases count for a candidate, or nothing is determined; without Dagster, by every engine."""
 
 from collections.abc import Callable
 from dataclasses import replace

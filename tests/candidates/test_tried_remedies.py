@@ -1,4 +1,4 @@
-"""What remedies would do for a refused candidate, tried on its own tables."""
+"""Remedies for a refused candidate, tried on its own tables."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -139,7 +139,7 @@ def test_measure_warns_and_refuses_alike(
 
 @pytest.mark.parametrize("shown_as", ["json", "csv"])
 def test_measure_writes_every_figure(tables: Tables, shown_as: str) -> None:
-    """Of several syntheses also what at least one of them gives away, which is in no mean over them."""
+    """For several syntheses that includes what at least one discloses, which is in no mean."""
     paths = tables(gates.honest(1), gates.honest(2))
     shown = run_command("measure", *paths, *OPTIONS, "--format", shown_as)
     assert shown.exit_code == 0

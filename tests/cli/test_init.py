@@ -154,7 +154,7 @@ def test_an_identifier_is_no_key(tables: Path) -> None:
 
 
 def test_a_few_invented_records_are_enough() -> None:
-    """Of so few all may differ by chance, in a key as in a target."""
+    """All of so few may differ by chance, in a key as in a target."""
     invented = pd.DataFrame(
         {"sex": ["f", "m", "f"], "age": ["30", "40", "50"], "illness": ["flu", "cold", "gout"]}
     )

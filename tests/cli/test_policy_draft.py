@@ -119,7 +119,7 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
 
 
 def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
-    """Of a case and a control with the same keys other people's records tell the wrong level."""
+    """A case and a control share their keys, so other people's records indicate the wrong level."""
     pairs = gates.ground_truth(150)
     people = pd.concat([pairs.assign(work="office"), pairs.assign(work="field")], ignore_index=True)
     home.write_ground_truth(people)

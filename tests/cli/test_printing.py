@@ -1,4 +1,4 @@
-"""What commands print: tables that fit, JSON and CSV with all digits, and a page without requests."""
+"""Printed results: tables that fit, JSON and CSV with all digits, and a page without requests."""
 
 import contextlib
 import csv
@@ -126,7 +126,7 @@ cells = st.one_of(st.none(), st.booleans(), st.integers(-9, 9), st.floats(), st.
 @given(st.lists(st.fixed_dictionaries({"clause": st.text(max_size=5), "value": cells}), max_size=4))
 @example([{"clause": "", "value": "\r0"}])
 def test_json_and_csv_hold_every_row(rows: list[dict[str, Any]]) -> None:
-    """What is not finite is null, and empty in CSV; all else is what it was, to the last digit."""
+    """A number that is not finite is null, and empty in CSV; every other one keeps all its digits."""
     report = table(*rows)
     read = json.loads(to_json(report), parse_constant=pytest.fail)
     assert read["gate"] == "small" and read["ready"] is True

@@ -1,7 +1,7 @@
-"""What every engine must do: one body for all, and for an engine of a test that is found by its name.
+"""Every engine returns the same: one body for all, and for an engine of a test that is found by its name.
 
-They are held against memory that sorts all records in one go, which test_against_reference.py holds against
-the papers' formulas.
+The other engines are compared with memory that sorts all records at once, which test_against_reference.py
+compares with the papers' formulas.
 """
 
 import re

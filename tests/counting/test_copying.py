@@ -1,4 +1,4 @@
-"""What COPY brings to PostgreSQL is what was sent, value by value."""
+"""COPY brings to PostgreSQL what was sent, value by value."""
 
 import datetime
 import math

@@ -1,4 +1,4 @@
-"""What only the partitioned engine does: one pass over files and frames, and what it spills to disk."""
+"""The partitioned engine alone: one pass over files and frames, and what it spills to disk."""
 
 import errno
 import os
@@ -63,7 +63,7 @@ def grouped(raw: dict[str, CodedColumn]) -> dict[str, CodedColumn]:
 
 @pytest.fixture(scope="module")
 def requests(raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]) -> list[CountRequest]:
-    """What a gate asks for (the measures, with groups and an exclusion; copies), and other keys beside it."""
+    """List the requests of a gate (measures with groups and an exclusion; copies), and other keys."""
     targets = [
         Target(grouped["work"], CodedExclusions(), 2),
         Target(grouped["income"], CodedExclusions((1,)), 1),
@@ -305,7 +305,7 @@ def test_a_disk_without_room_is_refused_before_work(
 
 @pytest.mark.parametrize("written", [-1, 3])
 def test_a_disk_that_fills_up(written: int, paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it says so or takes only some of the bytes."""
+    """The disk reports that it is full, or takes only some of the bytes."""
 
     def full(*_: Any) -> int:
         if written < 0:
@@ -346,7 +346,7 @@ def test_nothing_is_left_behind(paths: list[Path], tmp_path: Path, monkeypatch: 
 def test_a_file_is_read_once(
     paths: list[Path], surveys: list[pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What becomes of it afterwards makes no difference: every figure is of what was read."""
+    """Later changes make no difference: every figure is of what was read."""
     expected = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="memory")
 
     def change_first(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What only databases do: connections, what they refuse, what they leave behind, and queries for others."""
+"""Databases alone: connections, refusals, what they leave behind, and queries for other dialects."""
 
 import re
 import sys
@@ -409,7 +409,7 @@ def people(seed: int) -> pd.DataFrame:
 
 
 def look_at_all_columns(opened: DatabaseTables) -> None:
-    """What the guards ask, one after the other."""
+    """Ask what the guards ask, one after the other."""
     columns = opened.code(["a", "b"], grouping_of())
     for tables in (opened, opened.stack_syntheses()):
         columns = tables.code(["a", "b"], grouping_of())

@@ -46,7 +46,7 @@ def one(make: Callable[[], pd.DataFrame]) -> Callable[[], Tables]:
 
 
 def verbatim(records: int, seed: int = 2) -> pd.DataFrame:
-    """So many GT records and nothing else."""
+    """Return this number of GT records and nothing else."""
     return survey().sample(records, random_state=seed).reset_index(drop=True)
 
 
@@ -155,7 +155,7 @@ def among_bad_records(share: float) -> pd.DataFrame:
 
 
 ENOUGH = 31
-"""Of fewer people it is not seen, for all of ten may be found by chance where nothing is known of them."""
+"""Fewer people go unnoticed: all of ten may be found by chance if nothing is known of them."""
 
 
 def one_region_copied(seed: int = 3) -> pd.DataFrame:

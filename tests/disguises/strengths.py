@@ -41,7 +41,7 @@ def nearly_copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
 
 
 def beside(times: int, make: Callable[[pd.DataFrame], pd.DataFrame]) -> Disguise:
-    """What is made of GT, a share of it beside so many times as many fresh people."""
+    """Put a share of an altered GT beside `times` as many fresh people."""
 
     def disguise(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
         fresh = population(times * len(ground_truth), 7)
@@ -131,7 +131,7 @@ CELLS = [
 
 
 def is_caught(disguise: str, records: int, percent: int) -> bool:
-    """Whether a guard is broken by a disguise of so many records and such a strength."""
+    """Return whether a disguise of this strength, with this number of records, breaks a guard."""
     gate = Gate.model_validate(definition("survey"))
     ground_truth = population(records)
     made = DISGUISED[disguise](ground_truth, percent / 100)

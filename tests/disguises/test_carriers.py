@@ -1,4 +1,4 @@
-"""What a file can carry beside its values: nothing of it is published, through real runs of the gate."""
+"""A file can carry more than its values: nothing of that is published, through real runs of the gate."""
 
 import csv
 import dataclasses

@@ -161,7 +161,7 @@ def test_a_run_files_what_is_judged_without_one(case: Case, run: Callable[[Case]
 
 
 def measured() -> dict[tuple[str, int], str]:
-    """What `python -m disguises.strengths` has written."""
+    """Read the table that `python -m disguises.strengths` has written."""
     rows = pd.read_csv(strengths.RESULT, sep="\t")
     assert list(rows) == strengths.COLUMNS
     return {(disguise, records): strength for disguise, records, strength in rows.to_numpy().tolist()}

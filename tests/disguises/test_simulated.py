@@ -30,7 +30,7 @@ CASES = [
 
 
 def recorded() -> pd.DataFrame:
-    """What `python -m disguises.simulated` has written."""
+    """Read the table that `python -m disguises.simulated` has written."""
     return pd.read_csv(RESULT, sep="\t", keep_default_na=False).set_index(COLUMNS[:3])
 
 

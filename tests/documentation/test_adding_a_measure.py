@@ -1,4 +1,4 @@
-"""What has to be edited to add a figure: as many files as the architecture says, and no more."""
+"""Adding a figure touches as many files as the architecture says, and no more."""
 
 import re
 from pathlib import Path

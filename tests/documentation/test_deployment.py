@@ -75,7 +75,7 @@ def test_the_image_runs_what_the_unit_runs() -> None:
 
 @dataclass
 class Machine:
-    """Where the folders of the units lie instead."""
+    """Folders that stand for those of the units."""
 
     root: Path
     port: int

@@ -1,4 +1,4 @@
-"""What `disclosure()` refuses.
+"""Input that `disclosure()` refuses.
 
 A refusal comes before any work starts, is an InputError that says table and column, and holds no value of
 either table: neither in its text, nor in its arguments, nor in an error behind it.

@@ -107,7 +107,7 @@ def test_weighted_shares_are_those_of_the_reference(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
-    """Where nearly all of them fit into one band, or all but one or two do."""
+    """Nearly all records of a key fit into one band, or all but one or two do."""
     rng = np.random.default_rng(seed)
     tables = []
     for number in (17, 16 + seed % 2):

@@ -10,7 +10,7 @@ import disclosure_pipeline as dp
 
 
 def table(cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
-    """So many records with each key and job."""
+    """Build a table with this number of records of each key and job."""
     records = [(key, job) for key, job, count in cells for _ in range(count)]
     return pd.DataFrame(records, columns=["key", "job"])
 
@@ -28,7 +28,7 @@ def table(cells: Iterable[tuple[str, str, int]]) -> pd.DataFrame:
     ],
 )
 def test_ties_are_no_flags(check: str, most: int, others: int, flagged: bool) -> None:
-    """Of the disclosed records of a level, and of the records with a level of a key."""
+    """The rule holds for the disclosed records of a level, and for the records with a level of a key."""
     elsewhere = "b" if check == "one_way" else "a"
     ground_truth = table([("a", "COOK", most), (elsewhere, "NURSE", others), ("c", "NURSE", 1)])
     synthetic = table([("a", "COOK", 1), ("b", "NURSE", 1), ("d", "NURSE", 1)])

@@ -211,7 +211,7 @@ def test_an_engine_that_is_broken_determines_nothing(
 def test_baselines_that_are_wrong_are_missed_by_the_halves(
     gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a person's own record as if it were another's: everything would look as if others told it."""
+    """Counting a person's own record as another's would attribute every disclosure to other people."""
 
     def of_itself(counts: BaselineCounts, sizes: Sizes) -> float:
         return float(counts.by_other_levels.sums[counts.by_other_levels.groups == 0].sum())

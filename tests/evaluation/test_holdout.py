@@ -50,7 +50,7 @@ def levelled(records: Sequence[Record]) -> list[Leveled]:
 def expected_figures(
     case: Case, people: Sequence[Leveled], sd: Sequence[Leveled], target: str
 ) -> dict[str, object]:
-    """What SD tells of some people, who are not GT's perhaps."""
+    """Measure what SD discloses about some people, who need not be GT's."""
     untouched = reference.tables(
         reference.count_cells(people, case.keys, target), reference.count_cells(sd, case.keys, target)
     )

@@ -135,7 +135,7 @@ def larger_frames() -> list[pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def larger_disclosure(larger_frames: list[pd.DataFrame]) -> Callable[[tuple[Any, ...]], dp.Disclosure]:
-    """What the larger tables disclose by the keys of one set, measured once for all paths."""
+    """Measure the larger tables by the keys of one set, once for all paths."""
 
     @cache
     def of_set(keys: tuple[Any, ...]) -> dp.Disclosure:

@@ -1,4 +1,4 @@
-"""Who took part, told with a holdout: planted copies, fresh tables, and every engine."""
+"""Membership measured with a holdout: planted copies, fresh tables, and every engine."""
 
 import math
 from typing import Any

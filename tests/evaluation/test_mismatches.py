@@ -41,7 +41,7 @@ def deliver(folders: GateFolders, candidate: str, write: Write) -> arrival.Arriv
 
 
 def evaluate(folders: GateFolders, candidate: str, write: Write) -> Evaluation:
-    """What becomes of a candidate until its dossier. InputError where it is refused before that."""
+    """Evaluate a candidate up to its dossier. InputError if it is refused before that."""
     received = deliver(folders, candidate, write)
     if received.violations:
         raise InputError("; ".join(map(str, received.violations)))

@@ -62,7 +62,7 @@ def test_the_share_is_that_of_the_reference(gt: list[Row], sd: list[Row]) -> Non
 def test_a_fresh_sample_is_nearer_to_half(
     monkeypatch: pytest.MonkeyPatch, records: int, all_pairs: bool
 ) -> None:
-    """Of fewer, of as many and of more records; compared with all, or with those of a block."""
+    """Tables of fewer, as many and more records are compared with all records, or with those of a block."""
     if not all_pairs:
         monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     rng = np.random.default_rng(records)

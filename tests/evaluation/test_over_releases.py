@@ -1,4 +1,4 @@
-"""What several tables disclose together, and what a candidate adds: against records, and the example data."""
+"""Several tables together, and what a candidate adds: against records, and the example data."""
 
 import math
 

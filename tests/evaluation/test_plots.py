@@ -166,7 +166,7 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
 
 @on_some_days
 def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
-    """What draws has a thread, which no forked process has: asked there, it would wait for ever."""
+    """A fork does not inherit the thread that asks the drawing process: the child must not wait for it."""
     chart = individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
     endings = ("svg", "png", "html")
 
@@ -216,7 +216,7 @@ def test_colours_are_those_of_the_palette_and_texts_can_be_read(charts: dict[str
 
 
 def contrast(one: str, other: str) -> float:
-    """Of WCAG 2.2."""
+    """Return the contrast of two colours as WCAG 2.2 defines it."""
     light, dark = sorted((luminance(one), luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
@@ -278,7 +278,7 @@ def people_of(records: int, seed: int) -> pd.DataFrame:
 
 
 def test_of_as_many_records_stands_beside_the_others() -> None:
-    """Where SD is larger; that of all its records has a mark of its own."""
+    """If SD is larger, the figure of all its records has a mark of its own."""
     gt, sd = people_of(200, 1), people_of(600, 2)
     result = dp.disclosure(gt, sd, ["key"])
     chart = result.plot().to_dict()

@@ -1,6 +1,6 @@
-"""What changes no figure of any tables, to the last bit: how they are stored, in what order, and names.
+"""Changes of tables that change no figure, to the last bit: how they are stored, their order, and names.
 
-What the figures are, and so how they relate, test_against_reference.py holds.
+test_against_reference.py tests the figures themselves.
 """
 
 import copy
@@ -149,7 +149,7 @@ def test_neither_storage_nor_order_nor_other_syntheses_matter(case: Case, data: 
 @examples(5, 50)
 @given(cases(with_groups=False), st.data())
 def test_other_names_of_levels_change_no_number(case: Case, data: DataObject) -> None:
-    """Of both tables alike; a tie may flag another level. Groups of numbers do not allow it."""
+    """Levels are renamed in both tables; a tie may flag another level. Groups of numbers do not allow it."""
     new_names: dict[str, dict[Level, Level]] = {}
     other = case
     for column in case.columns:

@@ -83,7 +83,7 @@ def test_people_with_several_records_count_once(engine: str) -> None:
 
 
 def test_honest_releases_stay_within_chance() -> None:
-    """Of 12 gates with four fresh samples each none goes beyond; they stay below it on average."""
+    """None of 12 gates with four fresh samples each goes beyond; on average they stay below."""
     beyond = []
     for seed in range(12):
         gt, *tables = (population(300, seed=1000 + 5 * seed + k) for k in range(5))

@@ -1,4 +1,4 @@
-"""What means the same gives the same figures: dtypes, missing values, names and size do not matter."""
+"""Figures do not depend on dtypes, the form of missing values, names or size."""
 
 import datetime
 from collections.abc import Callable

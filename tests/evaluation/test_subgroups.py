@@ -17,7 +17,7 @@ from disclosure_pipeline.measures.subgroups import merged_groups
 
 @given(tables(), tables(most=20))
 def test_the_figures_are_those_of_the_reference(gt: list[Record], sd: list[Record]) -> None:
-    """Of tables of any sizes; a level that no GT record has is no guess."""
+    """The tables have any sizes; a level that no GT record has is no guess."""
     members = ["odd" if i % 3 else "even" for i in range(len(gt))]
     result = dp.subgroups(frame(gt).assign(g=members), frame(sd), KEYS, "t", by="g", smallest_count=1).loc[
         "t"

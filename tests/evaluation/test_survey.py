@@ -76,7 +76,7 @@ def test_the_frames_hold_the_figures_of_the_reference(
 def test_exclusions_and_units(
     gt: list[Record], sd: list[Record], quarters: list[int], units: list[int]
 ) -> None:
-    """What is excluded adds nothing; other people are those of other units."""
+    """An excluded record adds nothing; other people are those of other units."""
     weights, units = weigh(gt, quarters), units[: len(gt)]
     exclude = dp.Exclusions(target_levels={"t": ["a"]}) if any(t == "a" for _, t in [*gt, *sd]) else None
     kept = [exclude is None or t != "a" for _, t in gt]

@@ -1,4 +1,4 @@
-"""What m syntheses disclose as one release: against the records one by one, and the example data."""
+"""Disclosure by m syntheses as one release: against the records one by one, and the example data."""
 
 import math
 from statistics import NormalDist

@@ -239,7 +239,7 @@ def test_nearest_leaves_out_all_records_of_a_person() -> None:
 
 
 def test_repeats_of_large_tables_are_found_by_columns_of_many_levels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What changes from year to year has the most levels: it is left out first."""
+    """A column that changes from year to year has the most levels, and is left out first."""
     table = TABLES["panel"][0](1).drop(columns="person")
     opened = FramesInMemory((table, table), "memory")
     columns = opened.code(list(table), grouping_of(), ignore_progress)

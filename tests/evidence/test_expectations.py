@@ -192,7 +192,7 @@ def test_rows_without_a_target(ours: ModuleType) -> None:
 
 @pytest.mark.parametrize("name", MET)
 def test_an_exception_fails(ours: ModuleType, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says is not told: it could be a value."""
+    """Its message is withheld: it could be a value."""
 
     def broken(*_: Any) -> None:
         raise ArithmeticError(gates.CANARIES[0])
@@ -346,7 +346,7 @@ def test_no_value_is_told(
 def test_a_copy_in_disguise_does_not_look_safe(
     ours: ModuleType, disguise: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> None:
-    """Where the tables share no key every risk reads 0, and that must not pass."""
+    """If the tables share no key, every risk reads 0, and that must not pass."""
     SD = disguise(gates.ground_truth())
     actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
     assert actual.identity["repU"].tolist() == [0.0]

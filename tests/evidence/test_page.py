@@ -399,7 +399,7 @@ HOSTILE = "</td><script>alert('$x')</script><img src=x onerror=alert(1)>{{ 7 * 7
 
 
 def test_names_are_no_markup() -> None:
-    """Of a candidate, of a column, of a waiver: they are shown as they are."""
+    """The names of a candidate, a column and a waiver are shown as they are."""
     columns = gates.definition()["columns"]
     columns[HOSTILE] = columns.pop("work")
     gate = gates.gate(columns=columns, targets=[HOSTILE, "income"])
@@ -429,7 +429,7 @@ def test_no_level_is_named_in_the_edition_for_publication(refused: dict[str, Any
 
 
 def test_only_groups_that_the_definition_declares_are_published(refused: dict[str, Any]) -> None:
-    """Of sex the levels stand in the gate's file; the groups of age and of income follow from the tables."""
+    """The gate's file declares the levels of sex; the groups of age and of income follow from the tables."""
     columns = {row["column"] for row in refused["figures"]["subgroups"]}
     assert {"sex", "age"} < columns
     internal = render_page(refused)

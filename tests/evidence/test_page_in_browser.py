@@ -86,7 +86,7 @@ def test_it_asks_for_nothing_and_says_nothing(page: str, paths: Mapping[str, Pat
 def test_the_policy_of_a_page_forbids_what_does_not_belong_there(
     paths: Mapping[str, Path], tab: Page, tmp_path: Path
 ) -> None:
-    """What somebody adds to a page is neither loaded nor run; and the tests above could fail."""
+    """Additions to a page are neither loaded nor run; and the tests above could fail."""
     added = (
         '<img src="http://example.org/a.png"><script src="http://example.org/b.js"></script>'
         '<script>document.body.innerText = "approved"</script><p onclick="x()" style="color: red">hello</p>'

@@ -210,7 +210,7 @@ def test_a_doubled_row_is_never_kept(three: tuple[Gate, dp.Disclosure]) -> None:
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_frame_that_is_missing_is_not_kept(three: tuple[Gate, dp.Disclosure], frame: str) -> None:
-    """What is not there was not measured: no flags are not 0 flags."""
+    """A missing figure was not measured: no flags are not 0 flags."""
     gate, result = three
     without = stored(result)
     del without[frame]

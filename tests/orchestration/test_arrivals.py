@@ -43,7 +43,7 @@ def schedule_of(home: Home) -> dg.ScheduleDefinition:
 
 
 class Daemon:
-    """What Dagster's daemon does with the sensor: keeps the cursor, adds partitions, skips known run keys."""
+    """Call the sensor as Dagster's daemon does: keep the cursor, add partitions, skip known run keys."""
 
     def __init__(self, home: Home) -> None:
         self.home = home

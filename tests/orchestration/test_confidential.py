@@ -92,7 +92,7 @@ def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
 
 @on_some_days
 def test_another_table_is_measured_anew(home: Home) -> None:
-    """What was recorded of another table is not believed, and a release asks for the same figures."""
+    """Records about another table are not believed, and a release asks for the same figures."""
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
@@ -104,7 +104,7 @@ def test_another_table_is_measured_anew(home: Home) -> None:
 
 
 def standing() -> str:
-    """Of the one candidate that is published."""
+    """Return the standing of the one candidate that is published."""
     gate = gates.gate(policy=LOOSE, confidential={NAME: "last_year.csv"})
     [known] = list_standings(folders_of(gate))
     assert known.candidate == HONEST

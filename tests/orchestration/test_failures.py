@@ -1,4 +1,4 @@
-"""What a failed run was, told from its events; and that each is told of once, whatever it ended in.
+"""Notices of failed runs, read from their events: one for each, whatever it ended in.
 
 One test drives Dagster's own daemon, by names that are not its public interface; they are used nowhere else.
 """
@@ -51,7 +51,7 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Posted]:
 
 
 class Daemon:
-    """What Dagster's daemon does with the sensor: keeps the cursor, also where the sensor failed."""
+    """Call the sensor as Dagster's daemon does: keep the cursor, also after a failure."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -144,7 +144,7 @@ def a_crash_of_the_ground_truth(home: Home, patch: pytest.MonkeyPatch) -> None:
 
 
 def an_error_that_nobody_catches(home: Home, patch: pytest.MonkeyPatch) -> None:
-    """Of Dagster's own code, or of an asset that somebody added: its words are in the run's events."""
+    """Dagster's own code, or an added asset, may raise it: its words are in the run's events."""
 
     def ends(*_: Any, **__: Any) -> NoReturn:
         raise SystemExit(CANARIES[0])

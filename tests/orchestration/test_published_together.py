@@ -1,4 +1,4 @@
-"""What a gate has published counts for the next candidate: through real runs."""
+"""Earlier releases of a gate count for the next candidate: through real runs."""
 
 from collections.abc import Iterator
 from pathlib import Path

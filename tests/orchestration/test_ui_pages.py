@@ -1,4 +1,4 @@
-"""What people see of a refused and an approved candidate in Dagster's user interface, at 1,440 pixels."""
+"""Dagster's pages of a refused and an approved candidate, as people see them at 1,440 pixels."""
 
 import re
 import shutil

@@ -292,7 +292,7 @@ def test_a_definition_is_the_same_with_a_template_and_without(monkeypatch: pytes
 
 
 def test_the_policy_is_no_template(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What decides is in the file: an environment cannot change it."""
+    """The policy is in the file: an environment cannot change it."""
     monkeypatch.setenv("BOUND", "99")
     with pytest.raises(ValidationError, match="repU"):
         gates.resolve(definition(policy={"repU": "{{ env.BOUND }}", "DiSCO": 5}))

@@ -76,7 +76,7 @@ def test_it_is_broken_only_beyond_chance(
 def test_what_goes_beyond_others_is_broken_only_beyond_chance(
     result: Disclosure, error: float, outcome: str
 ) -> None:
-    """Of finding people, and of guesses in proportion, too."""
+    """The rule holds for finding people, and for proportional guesses."""
     alone = replace(result, N_s=result.N_s[:1], stacked=None)
     attribute, cap = (
         frame.xs(1, level="synthesis", drop_level=False).assign(

@@ -101,7 +101,7 @@ def test_a_loosened_one_says_so() -> None:
 
 @pytest.mark.parametrize("measures", [{}, {"attribution": False, "chance": False}])
 def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any]) -> None:
-    """Of each target, in each file and in all of them together."""
+    """The bound covers each target, in each file and in all of them together."""
     of = Gate.model_validate(definition(policy=LOOSE, measures=measures))
     truth = gates.ground_truth()
     halves = [truth.iloc[start::2].reset_index(drop=True) for start in range(2)]
@@ -147,7 +147,7 @@ def test_a_near_copy_that_is_repeated_is_one() -> None:
 
 @pytest.mark.parametrize("copies", [4, 20])
 def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
-    """What chance adds in small tables lets no table of verbatim records pass."""
+    """The allowance for chance in small tables lets no table of verbatim records pass."""
     truth = population(2_000)
     of = Gate.model_validate(disguises.definition("survey"))
     result = gates.measured(of, truth, [truth.tail(copies).reset_index(drop=True)])
@@ -372,7 +372,7 @@ def test_repeats_are_those_of_a_count_in_loops(gt: list[Any], sd: list[Any]) -> 
 
 @pytest.mark.parametrize(("times", "ages"), some_of(product([1, 3, 20], [80, 3]), 3, part_in_ci=1))
 def test_fresh_tables_repeat_no_more_than_is_expected(times: int, ages: int) -> None:
-    """Of people who are nearly all different, and of people who are often the same."""
+    """People are nearly all different, or often the same."""
     for seed in range(10):
         random = np.random.default_rng([seed, times, ages])
         people, table = (

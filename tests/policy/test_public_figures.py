@@ -1,4 +1,4 @@
-"""What those read who may not see exact figures: nothing finer than so many records."""
+"""Figures for readers who may not see exact ones: never finer than a given number of records."""
 
 import math
 from dataclasses import replace
@@ -47,7 +47,7 @@ def test_the_outcome_stays(value: float, step: float, limits: list[float], at_le
 def test_every_figure_told_has_so_many_records_behind_it(
     records: int, few: int, limit: int, at_least: bool
 ) -> None:
-    """Of the figures that are possible, at least so many are told alike, or the limit itself parts them."""
+    """At least this many possible figures look alike, unless the limit itself separates them."""
     assume(limit <= records and few <= records)
     message: dict[float, list[int]] = {}
     for number in range(records + 1):

@@ -33,7 +33,7 @@ def band(
 
 
 def fits(values: Sequence[Amount], lies: Lies, size: Fraction) -> bool:
-    """Whether the band of some number holds all values: if any does, one does that has a value at its edge.
+    """Return whether some number's band holds all values: if any does, one with a value at its edge does.
 
     That number need not occur: it may be one that would be special if it did.
     """
@@ -79,14 +79,14 @@ def thinned(holds: Callable[[Table], Fraction], table: Table, drawn: Fraction) -
 
 
 def certain(person: Record, table: Table, lies: Lies, c: Fraction) -> Fraction:
-    """Whether the share c of the values with the person's key lies in the band around the person's own."""
+    """Return 1 if the share c of the values with the person's key lies in the band around their own."""
     values = [x for x in with_key(person, table) if x is not None]
     near = sum(lies(x, person[1]) for x in values)
     return Fraction(near > 0 and near >= c * len(values))
 
 
 def certainly_claimed(person: Record, table: Table, lies: Lies, size: Fraction, c: Fraction) -> bool:
-    """Whether some number's band holds the share c of the values with the person's key."""
+    """Return whether some number's band holds the share c of the values with the person's key."""
     values = [x for x in with_key(person, table) if x is not None]
     return any(
         fits(some, lies, size)

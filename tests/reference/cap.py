@@ -34,7 +34,7 @@ def cap(record: Record, table: Sequence[Record]) -> Fraction:
 
 
 def one_level(table: Sequence[Record], q: Key) -> bool:
-    """Whether a table has a key, with a single target level."""
+    """Return whether a table has the key, with a single target level."""
     return len({t for _, t in with_key(table, q)}) == 1
 
 

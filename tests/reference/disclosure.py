@@ -269,7 +269,7 @@ def tables(d: Table, s: Table) -> dict[str, Table]:
 
 
 def applies_to(columns: bool | Sequence[str], column: str) -> bool:
-    """Whether a choice of all, no or some columns includes this one."""
+    """Return whether a choice of all, no or some columns includes this one."""
     if isinstance(columns, bool):
         return columns
     return column in columns

@@ -8,7 +8,7 @@ Row = tuple[Any, ...]
 
 
 def exposes(person: Row, table: Sequence[Row], keys: Sequence[int], target: int, support: int) -> bool:
-    """Whether enough records agree with the person in the keys, and all of them have the person's target."""
+    """Return whether enough records share the person's keys, and all of them have the person's target."""
     agreeing = [row for row in table if all(row[k] == person[k] for k in keys)]
     return len(agreeing) >= support and all(row[target] == person[target] for row in agreeing)
 

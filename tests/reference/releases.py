@@ -30,7 +30,7 @@ def in_releases(gt: Sequence[Row], releases: Sequence[Sequence[Sequence[Row]]]) 
 
 
 def shared(releases: Sequence[Sequence[Sequence[Row]]]) -> list[tuple[float, float]]:
-    """What each table of the last release shares with each earlier one, and with all of them."""
+    """Return what each table of the last release shares with each earlier one, and with all of them."""
     *earlier, candidate = releases
     tables = [list(chain(*release)) for release in earlier]
     return [found_in(table, others) for table in candidate for others in [*tables, list(chain(*tables))]]

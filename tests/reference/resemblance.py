@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def figures(gt: Sequence[object], sd: Sequence[object]) -> dict[str, float]:
-    """Of the values (or pairs of values) of all records."""
+    """Compare the values (or pairs of values) of all records."""
     o, s = Counter(gt), Counter(sd)
     n1, n2 = len(gt), len(sd)
     cells = set(o) | set(s)

@@ -1,4 +1,4 @@
-"""What several syntheses disclose together, person by person, from levelled records: slow and obvious."""
+"""Disclosure by several syntheses together, person by person, from levelled records: slow and obvious."""
 
 import math
 from collections import Counter, defaultdict

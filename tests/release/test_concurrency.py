@@ -66,7 +66,7 @@ def whole(path: Path, *candidates: str) -> None:
 @on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
-    """Of two that hinder each other, at least the one that is later goes through."""
+    """If they hinder each other, at least the later one goes through."""
     candidate = named(0)
     for _ in range(ROUNDS):
         with copied(template) as path:
@@ -185,7 +185,7 @@ def end(instance: dg.DagsterInstance, run_id: str) -> None:
 
 
 class Workspace:
-    """What the daemon wants of a workspace: the instance, and a context for the launcher that notes."""
+    """Give the daemon what it needs of a workspace: the instance, and a context for the launcher."""
 
     def __init__(self, instance: dg.DagsterInstance) -> None:
         self.instance = instance

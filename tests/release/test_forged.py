@@ -1,4 +1,4 @@
-"""What reaches the gate through the running web server releases nothing, and holds up nothing.
+"""Requests to the running web server release nothing, and hold up nothing.
 
 Dagster's web server takes events from anyone who reaches it: that a check passed, that an asset was
 materialised. Here everybody's worst forgeries are in the log, and `release` runs alone. It launches runs for

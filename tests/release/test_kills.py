@@ -112,9 +112,9 @@ class Undisturbed:
         return {Path(name).name for name in self.state[HONEST] if name.startswith("releases/")}
 
     def that_differ(self, candidate: str, numbers: Iterable[int]) -> list[int]:
-        """Of moments at which every file is the same that a later run opens, the first.
+        """Return the first of the moments at which a later run opens the same files.
 
-        A kill leaves the same to it at the others. What a later run opens: `run_again`.
+        Kills at the other moments leave the same to it. A later run: `run_again`.
         """
         digests = self.digests[candidate]
         return sorted({digests.index(digests[number]) for number in numbers})
@@ -278,7 +278,7 @@ def kept_while_it_runs(seconds: Sequence[float], folder: Path, undisturbed: Undi
 
 
 def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
-    """Of homes in which every file is the same that a later run opens, the first."""
+    """Return the first of the homes in which a later run opens the same files."""
     digests = [digest(home, with_logs_of_runs=False) for home in homes_kept]
     return sorted({digests.index(of_home) for of_home in digests})
 
@@ -286,7 +286,7 @@ def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
 @on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
-    """Of what is not approved not even a part, or for a moment, lies where releases are taken from."""
+    """No part of a refused table is ever where releases are taken from, not even for a moment."""
     defs = undisturbed.defs
     with copied(undisturbed.template) as refused:
         assert not fork(run_gate, refused, defs, COPY).result().success

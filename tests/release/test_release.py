@@ -481,7 +481,7 @@ def test_packages_are_asked_for_only_where_they_are_needed(
 def test_a_folder_must_be_one_that_can_be_entered_and_written(
     modes: tuple[bool, bool], folders: GateFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a user who may do one of both; root may do everything."""
+    """The user may do only one of both; root may do everything."""
     may_write, may_enter = modes
 
     def access(path: object, mode: int) -> bool:

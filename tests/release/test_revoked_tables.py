@@ -113,7 +113,7 @@ def test_it_is_not_published_again(revoked_home: Home) -> None:
 
 
 def test_status_says_so(revoked_home: Home) -> None:
-    """Of what is published, however the list is printed; a damaged statement hides no revocation."""
+    """However the list is printed; a damaged statement hides no revocation."""
     gates.write_definition(revoked_home.path, gates.definition())
     for _ in range(2):
         shown = gates.run_command("status", revoked_home.path, "--format", "json")

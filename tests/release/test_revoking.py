@@ -70,7 +70,7 @@ def test_a_revoked_release_is_not_verified(
 def test_the_number_of_revocations_is_told(
     release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
 ) -> None:
-    """Of a list that lost its lines, whoever knows of one sees that it does not hold it."""
+    """Whoever knows of a revocation sees that a list without it has lost its lines."""
     assert "Revocations checked" not in str(verify(release, keys))
     foreign = other("foreign").model_copy(update={"snapshot": "0" * 64})
     revoke(releases.publish(tmp_path / "foreign", signer, foreign), file, REASON, keys, signer, NOW)

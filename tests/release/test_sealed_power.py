@@ -1,4 +1,4 @@
-"""What a policy would notice: measured once with the ground truth, kept under a seal, stated by a release."""
+"""The power of a policy: measured once with the ground truth, kept under a seal, stated by a release."""
 
 import json
 from collections.abc import Iterator

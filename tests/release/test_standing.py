@@ -1,4 +1,4 @@
-"""What stands after a release: asked for or not, refused today, staged elsewhere, and the clock."""
+"""The standing of candidates after a release: asked for or not, refused today, staged, and the clock."""
 
 import fcntl
 import os

@@ -93,7 +93,7 @@ def test_what_was_published_is_verified(published: Release) -> None:
 
 
 def test_any_changed_byte_is_found(finished_home: Home) -> None:
-    """Of what a run of the gate published: single bytes of its files, each by itself."""
+    """Single bytes of the published files are changed, one at a time."""
     keys = read_key_file(finished_home.path / "keys" / "public-key.pem")
     folder, draw = finished_home.published(HONEST), random.Random(5)
     verify(folder, keys)
@@ -275,7 +275,7 @@ def _with_file(name: str) -> Callable[[bytes], bytes]:
 
 
 def _unpadded(content: dict[str, Any]) -> None:
-    """Of the payload, and of the signature, whose 64 bytes always need it."""
+    """Remove the padding of the payload, and of the signature, whose 64 bytes always need it."""
     content["payload"] = content["payload"].rstrip("=")
     _signature(content)["sig"] = _signature(content)["sig"].rstrip("=")
 

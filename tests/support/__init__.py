@@ -1,1 +1,1 @@
-"""What several tests need: gates, tables, processes, services."""
+"""Gates, tables, processes and services that several tests need."""

@@ -38,7 +38,7 @@ NAMES_CUT = """
 
 @dataclass
 class Visit:
-    """What a page did while it was open: addresses asked for, its own too, and messages of its console."""
+    """Record the addresses that a page requests, its own included, and its console messages."""
 
     requests: list[str] = field(default_factory=list)
     console: list[str] = field(default_factory=list)

@@ -19,7 +19,7 @@ def assert_same_frame(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 
 def consists_of_the_same_bytes(actual: pd.DataFrame, expected: pd.DataFrame) -> bool:
-    """Whether numbers and labels are the very same: seen at once, where pandas takes a millisecond."""
+    """Return whether numbers and labels are identical; pandas takes a millisecond for that."""
     return (
         all(isinstance(dtype, np.dtype) for dtype in expected.dtypes)
         and (expected.empty or all(dtype.kind in "iufb" for dtype in expected.dtypes))

@@ -120,7 +120,7 @@ class Staged:
     tables: StagedTables
 
     def write_tables(self, folder: Path | None = None) -> tuple[PublishedFile, ...]:
-        """What is published of it, written where a release does, or into another folder."""
+        """Write the tables to publish where a release does, or into another folder."""
         return write_tables(self.gate, self.tables, folder or self.stage.release)
 
 

@@ -155,7 +155,7 @@ def with_keys(home: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def stated(folder: Path, public_key: Path | None = None) -> Predicate:
-    """What a published folder says of itself, verified with the key of its home."""
+    """Read the statement of a published folder, verified with the key of its home."""
     key = public_key or folder.parents[2] / "keys" / "public-key.pem"
     return verify(folder, read_key_file(key)).predicate
 
@@ -255,7 +255,7 @@ class Home:
         return self.path / "releases" / GATE / candidate
 
     def nothing_published(self) -> bool:
-        """Whether there is no file under releases or staged for them, not even a partial one."""
+        """Return whether no file is under releases or staged for them, not even a partial one."""
         folders = [self.path / "releases", self.path / "releases-staging"]
         return not any(path.is_file() for folder in folders for path in folder.rglob("*"))
 

@@ -70,7 +70,7 @@ def code_location() -> dg.Definitions:
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a run, in a form that passes between processes."""
+    """The outcome of a run, in a form that passes between processes."""
 
     run_id: str
     success: bool
@@ -100,7 +100,7 @@ def ran(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> Ran:
 
 
 def refused(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> str:
-    """What a run says that was stopped by a blocking check, or for reasons of ours."""
+    """Return the message of a run that a blocking check or one of our errors stopped."""
     outcome = ran(result)
     assert not outcome.success and outcome.published is None
     assert outcome.failure_text and "Unexpected" not in outcome.failure_text, outcome.failure_text

@@ -1,4 +1,4 @@
-"""Where the project lies, and what may lie beside it."""
+"""The project's folder, and the one that may be beside it."""
 
 from pathlib import Path
 

@@ -113,9 +113,9 @@ def run_program(
     cwd: str | Path | None = None,
     user: str | None = None,
 ) -> Finished:
-    """What a program printed and returned. It fails where the program is not done after `limit` seconds.
+    """Run a program; return its output and exit code. Fail if it is not done after `limit` seconds.
 
-    Files take what it prints: a pipe would also wait for what the program leaves running, such as a database.
+    Its output goes to files: a pipe would also wait for programs that it leaves running, such as a database.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         with running_program(
@@ -189,7 +189,7 @@ class Child:
         return self.process.exitcode
 
     def result(self) -> Any:
-        """What the function returned. It fails where the child raised, died or hangs."""
+        """Return what the function returned. Fail if the child raised, died or hangs."""
         if not self.outcome.poll(PATIENCE):
             self.kill()
             raise AssertionError(f"A process was not done after {PATIENCE} seconds")
@@ -263,7 +263,7 @@ class Branch:
             os._exit(0)
 
     def result(self) -> Any:
-        """What the new process ended with. It fails where that died or hangs."""
+        """Return what the new process ended with. Fail if it died or hangs."""
         is_ready = self.outcome.poll(PATIENCE)
         if not is_ready:
             kill(_tree(self.child))

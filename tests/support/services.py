@@ -167,7 +167,7 @@ def s3() -> Iterator[str]:
 
 @dataclass
 class Posted:
-    """What arrived at a web server: path, headers and body of each request."""
+    """The path, headers and body of each request that arrived at a web server."""
 
     port: int
     # How it answers, one after the other; the last for ever.
@@ -220,7 +220,7 @@ def notice_server() -> Iterator[Posted]:
 
 @dataclass
 class Mailbox:
-    """What arrived at a mail server: who logged in, and each message with those it is for."""
+    """The logins at a mail server, and each message with its recipients."""
 
     port: int
     password: str

@@ -50,7 +50,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Column:
-    """What a column of both tables holds, and which of it occurs in which table."""
+    """The values of a column of both tables, and which of them occur in which table."""
 
     name: str
     kind: str
@@ -112,7 +112,7 @@ def below_each(draw: DrawFn, sizes: Sequence[int]) -> list[int]:
 def pick_each_once(
     draw: DrawFn, items: Sequence[Item], fewest: int = 0, most: int | None = None
 ) -> list[Item]:
-    """So many of the items in any order, by default any number of them."""
+    """Draw this number of the items in any order, by default any number of them."""
     left, picked = list(items), list[Item]()
     most = len(left) if most is None else min(most, len(left))
     wanted = fewest + (draw(below(most - fewest + 1)) if most > fewest else 0)
@@ -142,7 +142,7 @@ def fits(values: Iterable[Value], largest: int) -> bool:
 
 
 def exact(values: Iterable[Value], dtype: type[np.floating[Any]]) -> bool:
-    """Whether floats of a type hold exactly the values that are there."""
+    """Return whether floats of a type hold exactly the values that are there."""
     with np.errstate(over="ignore"):
         return all(float(dtype(value)) == value for value in values if value is not None)
 
@@ -400,7 +400,7 @@ def exclusions_for(
 
 
 def all_none_or_some(draw: DrawFn, names: Sequence[str]) -> bool | list[str]:
-    """Whether something is done with all columns, or the names of those that it is done with."""
+    """Draw True or False for all columns, or the names of some."""
     choice = pick(draw, (False, True, None, None))
     return pick_each_once(draw, names) if choice is None else choice
 

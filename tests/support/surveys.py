@@ -83,7 +83,7 @@ TABLES: dict[str, tuple[Callable[[int], pd.DataFrame], str, list[str], list[str]
     "survey of living conditions": (silc, "household", ["region", "size", "age"], ["education", "income"]),
     "couples": (couples, "household", ["place", "age"], ["party", "diet"]),
 }
-"""Of each the function that draws people by a seed, the unit, keys and targets."""
+"""For each: the function that draws people by a seed, the unit, keys and targets."""
 
 LOOSE: dict[str, Any] = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}
 

@@ -1,4 +1,4 @@
-"""What a synthetic table may not add to the ground truth, column by column."""
+"""Additions that a synthetic table may not make to the ground truth, column by column."""
 
 import datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What the arguments `groups`, `special_values` and `edges` of the public functions may be."""
+"""Accepted and refused values of the arguments `groups`, `special_values` and `edges`."""
 
 import math
 import re
