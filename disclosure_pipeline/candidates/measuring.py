@@ -90,9 +90,12 @@ def measure_tables(
     return _add_families(gate, opened, result)
 
 
-def measure_without_controls(gate: Gate, opened: OpenedTables) -> Disclosure:
-    """Return the figures of one synthesis for all clauses except the controls."""
-    return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, by_group=False)))
+def measure_without_controls(gate: Gate, opened: OpenedTables, sample: int | None = None) -> Disclosure:
+    """Return the figures of one synthesis for all clauses except the controls.
+
+    At most `sample` people are compared for nearness: see `draw_comparisons`.
+    """
+    return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, sample, by_group=False)))
 
 
 def measure_without_guards(gate: Gate, opened: OpenedTables) -> Disclosure:
@@ -100,13 +103,16 @@ def measure_without_guards(gate: Gate, opened: OpenedTables) -> Disclosure:
     return measure(opened, replace(plan_gate(gate, opened, 0, by_group=False), whole_records=None))
 
 
-def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) -> MeasuringPlan:
+def plan_gate(
+    gate: Gate, opened: OpenedTables, seed: int, sample: int | None = None, *, by_group: bool
+) -> MeasuringPlan:
     """Return the plan of a gate; with `by_group`, also the groups with the highest disclosure."""
     whole_records = WholeRecords(
         gate.policy.smallest_count,
         seed,
         gate.published_columns if by_group else (),
         {name: column.special_values for name, column in gate.columns.items()},
+        sample,
     )
     return plan_measures(
         opened,
@@ -145,7 +151,7 @@ def measure_confidential(
             with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
         )
         records = count_sets_by_unit(records, units)
-    copies, _ = measure_copies(tables, columns, records, units, seed)
+    copies, _ = measure_copies(tables, columns, records, units, WholeRecords(seed=seed))
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(tables, columns, records, per_unit, gate.policy.smallest_count)
     worst = groups.groupby(level="synthesis").max().reindex(copies.index, fill_value=0.0)

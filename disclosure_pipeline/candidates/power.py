@@ -29,6 +29,7 @@ from disclosure_pipeline.candidates.measuring import (
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.evaluation.nearest import EVERYBODY, SAMPLE
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -181,6 +182,8 @@ def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECON
         raise InputError(
             f"The ground truth has {len(records)} records: at least {_FEWEST} are needed to draw halves."
         )
+    # Of a table this large a gate compares only a sample for nearness, although each half is smaller.
+    sample = SAMPLE if len(records) > EVERYBODY else None
     records = records.astype(object).infer_objects()
     gate = gate.model_copy(update={"confidential": {}, "holdout": None, **WITHOUT_POPULATION})
     smallest: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -198,16 +201,18 @@ def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECON
         size = len(ground_truth)
         with listen(ignore_progress):
             known, plant = _prepare_try(gate, kind, ground_truth, fresh, rng)
-            smallest[kind].append(_find_smallest_refused(gate, known, plant))
+            smallest[kind].append(_find_smallest_refused(gate, known, plant, sample))
         spent[kind] += time.monotonic() - began
 
 
-def _find_smallest_refused(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> float:
+def _find_smallest_refused(
+    gate: Gate, ground_truth: pd.DataFrame, plant: _Plant, sample: int | None = None
+) -> float:
     """Return the smallest refused share by bisection: a larger share plants the same records and more."""
     low, high = -1, len(SHARES)  # the largest approved, the smallest refused
     middle = 0
     while high - low > 1:
-        if _is_approved(gate, ground_truth, plant(SHARES[middle])):
+        if _is_approved(gate, ground_truth, plant(SHARES[middle]), sample):
             low = middle
         else:
             high = middle
@@ -215,7 +220,7 @@ def _find_smallest_refused(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant
     return float(SHARES[high]) if high < len(SHARES) else math.inf
 
 
-def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
+def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame, sample: int | None) -> bool:
     opened = FramesInMemory((ground_truth, synthetic), "memory")
     clauses = [
         clause
@@ -225,7 +230,7 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
     # A refusal without guards is final: guards cannot turn it into an approval.
     if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":
         return False
-    return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
+    return decide(judge(clauses, measure_without_controls(gate, opened, sample))) == "approved"
 
 
 def _prepare_try(

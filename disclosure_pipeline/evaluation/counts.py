@@ -37,19 +37,25 @@ Thresholds = tuple[float, float]
 NO_FLAGS: Thresholds = (math.inf, math.inf)
 
 
+FEWEST_OF_GROUP = 10
+"""The smallest number of people in a group that is measured."""
+
+
 @dataclass(frozen=True)
 class WholeRecords:
     """The plan for figures over all shared columns: copies, nearness, relabelling, groups of people.
 
     Groups of fewer than `smallest_count` people are not measured. `seed` draws the records compared for
-    nearness. `group_columns` are searched for the most exposed groups of people (`special_values`: codes of
-    the numeric ones that stay ungrouped); empty to leave that out.
+    nearness, at most `sample` of them (see `draw_comparisons`). `group_columns` are searched for the most
+    exposed groups of people (`special_values`: codes of the numeric ones that stay ungrouped); empty to leave
+    that out.
     """
 
-    smallest_count: int
+    smallest_count: int = FEWEST_OF_GROUP
     seed: int = 0
     group_columns: tuple[Any, ...] = ()
     special_values: Mapping[Any, Sequence[float]] = field(default_factory=dict)
+    sample: int | None = None
 
 
 @dataclass(frozen=True)

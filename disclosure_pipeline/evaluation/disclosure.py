@@ -310,7 +310,7 @@ def _measure_tables(
         return result, counts
     if units is not None:
         records = count_sets_by_unit(records, units)
-    guards = measure_guards(opened, coded, records, units, whole.seed, whole.smallest_count)
+    guards = measure_guards(opened, coded, records, units, whole)
     groups = pd.DataFrame()
     if whole.group_columns:
         groups = measure_worst_groups(

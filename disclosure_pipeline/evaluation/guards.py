@@ -14,7 +14,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import mark_unguessable, select_copies
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.evaluation.counts import RecordSets
+from disclosure_pipeline.evaluation.counts import RecordSets, WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.nearest import (
@@ -24,12 +24,7 @@ from disclosure_pipeline.evaluation.nearest import (
     find_near_copies,
     is_diluted,
 )
-from disclosure_pipeline.evaluation.people import (
-    APART_SAMPLE,
-    FEWEST_OF_GROUP,
-    IN_GROUPS,
-    measure_groups,
-)
+from disclosure_pipeline.evaluation.people import APART_SAMPLE, IN_GROUPS, measure_groups
 from disclosure_pipeline.evaluation.population import UnitRecords
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import (
@@ -60,6 +55,8 @@ PAIRS_SAMPLE = 100_000
 
 _NEARNESS = {"nearer": 50.0, "much_nearer": 0.0}
 """Guard -> its figure for a fresh sample."""
+
+_PLAN = WholeRecords()
 
 
 @dataclass(frozen=True)
@@ -95,18 +92,16 @@ def measure_guards(
     columns: Sequence[CodedColumn],
     records: RecordSets,
     units: UnitRecords | None = None,
-    seed: int = 0,
-    fewest: int = FEWEST_OF_GROUP,
+    plan: WholeRecords = _PLAN,
 ) -> GuardFigures:
     """Return the guards over `columns`, which are all shared columns: coded, not grouped.
 
     `records` are the counts over sets of these columns; of units, if `units` says whose each record is.
-    `seed` draws the records compared for nearness. Groups of fewer than `fewest` people are not measured.
     """
-    copies, partial_copies = measure_copies(opened, columns, records, units, seed)
+    copies, partial_copies = measure_copies(opened, columns, records, units, plan)
     sizes = _find_sizes(columns)
     per_unit = units.records_per_unit if units else 1
-    groups = measure_groups(opened, columns, records, per_unit, fewest)
+    groups = measure_groups(opened, columns, records, per_unit, plan.smallest_count)
     sample = opened.code_records(columns, PAIRS_SAMPLE, 0)
     apart = _measure_columns(columns, sample, [size.divide(per_unit) for size in sizes]).join(groups)
     apart = apart.fillna(dict.fromkeys(IN_GROUPS, 0.0))  # columns without groups
@@ -141,7 +136,7 @@ def measure_copies(
     columns: Sequence[CodedColumn],
     records: RecordSets,
     units: UnitRecords | None = None,
-    seed: int = 0,
+    plan: WholeRecords = _PLAN,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the guards of copies and nearness, and the frame `partial_copies`: see `measure_guards`."""
     sizes = _find_sizes(columns)
@@ -175,7 +170,7 @@ def measure_copies(
         for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
     ]
     frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    return frame.join(_measure_nearness(opened, columns, sizes, units, seed)), partial_copies
+    return frame.join(_measure_nearness(opened, columns, sizes, units, plan)), partial_copies
 
 
 def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
@@ -319,8 +314,9 @@ def _measure_nearness(
     columns: Sequence[CodedColumn],
     sizes: Sequence[Sizes],
     units: UnitRecords | None,
-    seed: int,
+    plan: WholeRecords,
 ) -> pd.DataFrame:
+    seed = plan.seed
     names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
     if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
         index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")
@@ -328,10 +324,10 @@ def _measure_nearness(
     per_unit = units.records_per_unit if units else 1
     if units and per_unit > 1:
         coded = list(units.columns.values())
-        drawn = draw_comparisons(coded, seed, unit=units.unit)
+        drawn = draw_comparisons(coded, seed, plan.sample, units.unit)
         distances = [nearest_distances(coded, comparison) for comparison in drawn]
     else:
-        distances = opened.find_nearest(columns, draw_comparisons, seed)
+        distances = opened.find_nearest(columns, partial(draw_comparisons, sample=plan.sample), seed)
     nearness = build_nearness_frame(distances)
     for index in nearness.index:
         figures, size = nearness.loc[index], sizes[index[0] - 1].divide(per_unit)

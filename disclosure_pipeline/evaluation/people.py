@@ -52,9 +52,6 @@ from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_a
 APART_SAMPLE = 200_000
 """The number of GT records that suffice to estimate whom independently drawn columns find."""
 
-FEWEST_OF_GROUP = 10
-"""The smallest number of people in a group that is measured."""
-
 IN_GROUPS = ("group_copied_beyond", "group_copied_by_chance", "group_copied_beyond_chance")
 
 

@@ -137,7 +137,10 @@ class GatePower:
         if without.are_reliable:
             return f"Nothing can be said about {kind}: it also refuses such tables without any ({without})."
         if math.isinf(limit):
-            return f"It does not notice {kind} reliably, whatever their share."
+            all_planted = self.count_refused(kind, SHARES[-1])
+            return (
+                f"It does not notice {kind} reliably, not even of everybody: it refuses {all_planted} tries."
+            )
         also = "" if kind in _FRESH_HALVES or not without.refused else f", and {without} without any"
         return (
             f"It refuses {kind} of {limit:g} % of the people: {self.count_refused(kind, limit)} tries{also}."

@@ -23,9 +23,8 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.evaluation.counts import count_record_sets
+from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords, count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
-from disclosure_pipeline.evaluation.people import FEWEST_OF_GROUP
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.people import PeopleCounts, people_copied, repeats
 from disclosure_pipeline.measures.samples import Sizes
@@ -260,7 +259,7 @@ def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: i
     opened: OpenedTables = (FramesInParts if in_parts else FramesInMemory)(tuple(tables), "memory")
     columns = opened.code(list(tables[0].columns), grouping_of(), ignore_progress)
     _, records = count_record_sets(opened, [], columns, [])
-    return measure_guards(opened, columns, records, fewest=fewest)
+    return measure_guards(opened, columns, records, plan=WholeRecords(fewest))
 
 
 def counted_in_loops(gt: list[Any], sd: list[Any], column: int, level: Any) -> tuple[PeopleCounts, Sizes]:
