@@ -142,7 +142,9 @@ def _name_range(column: Column, note: str) -> str:
     """Return the note with the range of this table, which may differ from that of the ground truth."""
     if column.range is None:
         return note.replace("check its range", "set its range")
-    return note.replace("check its range", "set its range, here [{}, {}]".format(*column.range))
+    ends: tuple[Any, ...] = column.range
+    low, high = map(int, ends) if column.type == "integer" else ends
+    return note.replace("check its range", f"set its range, here [{low}, {high}]")
 
 
 def _update_column(name: str, column: Column, changes: Mapping[str, Any]) -> Column:

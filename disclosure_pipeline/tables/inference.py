@@ -189,6 +189,8 @@ class Draft:
             if name in self.notes:
                 lines.append(f"  # {self.notes[name]}")
             content = column.model_dump(mode="json", exclude_defaults=True)
+            if column.type == "integer" and column.range is not None:
+                content["range"] = [int(end) for end in content["range"]]
             entry = yaml.safe_dump({name: content}, sort_keys=False, allow_unicode=True, width=100)
             lines += [f"  {line}" for line in entry.splitlines()]
         return "\n".join(lines) + "\n"
@@ -276,7 +278,7 @@ def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | N
     largest = float(numbers.max())
     step = finest or 10.0 ** math.floor(math.log10(abs(largest) or 1.0))
     while True:
-        end = math.ceil(largest / step) * step
+        end = max(largest, float(f"{math.ceil(largest / step) * step:.12g}"))  # 0.7, not 0.7000000000000001
         if end == largest and records[numbers == largest].sum() < smallest_count:
             end += step  # too few records have the largest number
         if records[numbers > end - step].sum() >= smallest_count or step > 10 * np.abs(numbers).max():

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -315,6 +316,13 @@ def test_the_draft_tells_nothing_that_few_records_have() -> None:
     assert ranges["born"] == (date(1000, 1, 1), date(1990, 12, 31))
 
 
+def test_a_drafted_range_is_written_as_people_write_it() -> None:
+    columns = {"age": [18, 67] * 20, "share": [0.12, 0.65] * 20, "day": [pd.Timestamp("2024-05-06")] * 40}
+    written = yaml.safe_load(draft(pd.DataFrame(columns)).to_yaml())["columns"]
+    assert [str(written[name]["range"]) for name in ("age", "share")] == ["[10, 70]", "[0.1, 0.7]"]
+    assert written["day"]["range"] == ["2024-01-01", "2024-12-31"]
+
+
 NUMBERS = st.lists(st.integers(-5_000, 5_000), min_size=1, max_size=40)
 
 
@@ -338,9 +346,7 @@ def test_a_level_is_drafted_only_from_enough_records(records: list[str], smalles
     assert all(records.count(level) >= smallest for level in message)
 
 
-def test_a_draft_is_a_dictionary(tmp_path: Path) -> None:
-    import yaml
-
+def test_a_draft_is_a_dictionary() -> None:
     columns = yaml.safe_load(draft(example()).to_yaml())["columns"]
     assert {name: Column.model_validate(declared) for name, declared in columns.items()} == draft(
         example()
