@@ -206,7 +206,7 @@ def test_starts_are_measured_and_shown() -> None:
     assert "| starting | `check`" not in document
 
 
-@only_in_ci("launches runs")
+@only_in_ci("launches runs", days=2)
 def test_every_program_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in (SIGNING_KEY, SALT):
         monkeypatch.setenv(variable, "")

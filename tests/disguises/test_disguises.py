@@ -39,7 +39,7 @@ from disguises.tables import Case, definition, ground_truth
 
 # A gate runs over some of the cases, in CI others each day; all others are judged without a run.
 DISGUISES_JUDGED, HONEST_JUDGED = (some_of(cases, 8, part_in_ci=1) for cases in (DISGUISES, HONEST))
-RUN = [*some_of(DISGUISES_JUDGED, 5, part_in_ci=4), *some_of(HONEST_JUDGED, 5, part_in_ci=4)]
+RUN = [*some_of(DISGUISES_JUDGED, 5, part_in_ci=8), *some_of(HONEST_JUDGED, 5, part_in_ci=8)]
 
 
 def judged(case: Case) -> tuple[Judgement, ...]:

@@ -142,7 +142,7 @@ def answer(address: str, content: bytes | None = None) -> int:
         return 0
 
 
-@only_in_ci("a daemon and a web server")
+@only_in_ci("a daemon and a web server", days=2)
 def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> None:
     """A daemon goes from the ground truth to the release of a synthesis: nobody starts anything.
 

@@ -380,7 +380,7 @@ def test_no_crash_tells_a_value(
 ) -> None:
     assert len(called) > 60
     survived = []
-    for crashed in crashes(some_of(called, 25, part_in_ci=3)[part::PARTS], ready, capfd):
+    for crashed in crashes(some_of(called, 25, part_in_ci=6)[part::PARTS], ready, capfd):
         name, ended = crashed.function.__qualname__, crashed.outcome
         assert not ended.leaks and not [canary for canary in CANARIES if canary in crashed.printed], name
         assert not ended.succeeded or ended.is_published

@@ -1,7 +1,8 @@
 """Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
 Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in
-CI only. Set SAMPLE_SEED to try what another day would, and LONG_TESTS to run all that take seconds.
+CI only, some of these on one day in two. Set SAMPLE_SEED to try what another day would, and LONG_TESTS to run
+all that take seconds.
 """
 
 import math
@@ -49,9 +50,14 @@ def examples(every_day: int, in_ci: int | None = None) -> settings:
     return settings(max_examples=number if CI else every_day)
 
 
-def only_in_ci(what_takes_long: str) -> pytest.MarkDecorator:
-    """Skip a test outside CI, saying what takes long; smaller tests cover its parts."""
-    return pytest.mark.skipif(not CI, reason=f"{what_takes_long}: in CI only")
+def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
+    """Skip a test outside CI, saying what takes long; smaller tests cover its parts.
+
+    CI runs it on one day in `days`, drawn by the seed.
+    """
+    today = random.Random(f"{SEED} {what_takes_long}").randrange(days) == 0
+    when = f", on one day in {days}" if days > 1 else ""
+    return pytest.mark.skipif(not (CI and today), reason=f"{what_takes_long}: in CI only{when}")
 
 
 def on_some_days(test: Test) -> Test:
