@@ -73,6 +73,7 @@ class WorkerProcess:
 
         An exception in the block ends the process.
         """
+        self.start()  # there is a process to end, even if an exception comes before the thread asks
         with ThreadPoolExecutor(1) as thread:
             answer = thread.submit(self.ask, question)
             try:
