@@ -13,7 +13,7 @@ up to this bound, plus the standard error at the level of `ONCE_IN`, is attribut
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
@@ -303,6 +303,16 @@ def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"
 _COPIED = words_of_fields(PeopleCopied)
+_IN_ANY_RELEASE = {
+    "people_copied": PEOPLE_IN_RELEASES,
+    "people found": "people found in any release",
+    "in the synthetic table": "in any release",
+    "record is repeated": "record is repeated in any release",
+}
+_WITH_RELEASES = {
+    "people_copied": SHARED_WITH_RELEASES,
+    "people found beyond a fresh sample": "records shared with earlier releases beyond a fresh draw",
+}
 _OF_RECORDS = {
     "people_copied": Words(
         "records shared with earlier releases",
@@ -325,6 +335,16 @@ _OF_RECORDS = {
         subject="records that a published table holds, too",
     ),
 }
+
+
+def _rewrite(words: Words, replacements: Mapping[str, str]) -> Words:
+    """Return the words of a figure on one synthetic table, rewritten for a figure on several."""
+    texts = {name: getattr(words, name) for name in ("title", "sentence", "finding", "subject")}
+    for old, new in replacements.items():
+        texts = {name: text.replace(old, new) for name, text in texts.items()}
+    return replace(words, **texts)
+
+
 RELEASED_WORDS: dict[str, Words] = {
     "releases_gone": Words.neutral(
         "revoked releases that are gone",
@@ -333,12 +353,14 @@ RELEASED_WORDS: dict[str, Words] = {
     ),
     **{
         name.replace("people_copied", PEOPLE_IN_RELEASES): replace(
-            words, title=f"{words.title}: in any release", beside=""
+            _rewrite(words, _IN_ANY_RELEASE), beside=""
         )
         for name, words in _COPIED.items()
     },
     **{
-        name.replace("people_copied", SHARED_WITH_RELEASES): _OF_RECORDS.get(name, words)
+        name.replace("people_copied", SHARED_WITH_RELEASES): _OF_RECORDS.get(
+            name, _rewrite(words, _WITH_RELEASES)
+        )
         for name, words in _COPIED.items()
     },
 }

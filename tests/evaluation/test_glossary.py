@@ -16,6 +16,7 @@ from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.words import SHARE
+from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import build_file_schema
@@ -164,6 +165,12 @@ def test_columns_of_one_frame_are_not_called_the_same() -> None:
         headings = [find_heading(name, frame) for name in of_measure]
         assert len(set(headings)) == len(of_measure), (frame, headings)
         assert all(name in COLUMNS[frame] or name in LABELS for name in of_measure), frame
+
+
+def test_no_two_guards_are_called_the_same() -> None:
+    """A chart names them by their words alone."""
+    names = [words.subject or words.title for words in map(find_measure_words, DEFAULTS)]
+    assert len(names) == len(set(names)) > 10
 
 
 @pytest.mark.parametrize("label", LABELS)

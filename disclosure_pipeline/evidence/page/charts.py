@@ -49,14 +49,14 @@ def write_figure(value: Any, words: Words | None) -> str:
     """Write a figure with its unit, or a dash if it is missing.
 
     Example:
-        >>> write_figure(10.123, Words("a", "b"))
-        '10.1 %'
+        >>> write_figure(10.123, Words("a", "b")), write_figure(-0.01, Words("a", "b"))
+        ('10.1 %', '0.0 %')
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return MISSING if value is None else str(value)
     unit = words.unit if words else ""
     if unit in {PERCENT, POINTS}:
-        return f"{value:.1f}{_SUFFIXES[unit]}"
+        return f"{round(value, 1) + 0.0:.1f}{_SUFFIXES[unit]}"  # 0.0, not -0.0
     if unit in {RECORDS, COUNT} and float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:.3g}{_SUFFIXES.get(unit, '')}"
