@@ -109,6 +109,13 @@ class GatePower:
         """True if copies of 30 % of the people are not refused in 19 of 20 tries."""
         return not self.detection_limit() <= LARGEST_UNNOTICED
 
+    @property
+    def unnoticed(self) -> str | None:
+        """The kind that is not noticed: copies if `is_blind`, near copies if not even everybody's are."""
+        if self.is_blind:
+            return COPIES
+        return NEAR_COPIES if math.isinf(self.detection_limit(NEAR_COPIES)) else None
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each kind of copy and share of the people (percent)."""
         rows = []

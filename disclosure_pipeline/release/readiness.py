@@ -155,8 +155,8 @@ def _describe_power(folders: GateFolders, digest: str) -> Finding:
             "disclosure-pipeline policy power again"
         )
         return Finding("policy", sentence, is_problem=True)
-    sentence = " ".join([power.summarize(), *power.describe()])
-    return Finding("policy", sentence, is_doubt=power.false_refusals.are_reliable)
+    is_doubt = power.false_refusals.are_reliable or power.unnoticed is not None
+    return Finding("policy", " ".join(power.describe()), is_doubt=is_doubt)
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

@@ -267,6 +267,12 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
     assert re.search(r"It refuses \d+ of \d+ honest tables", gates.run_command("check", folder).output)
     content = json.loads(kept.read_text())
+    content["content"]["noticed"] = {kind: [None if kind == NEAR_COPIES else 3] for kind in KINDS}
+    kept.write_text(json.dumps(content))
+    checked = gates.run_command("check", folder)
+    assert re.search(
+        "^warning: policy, .*It does not notice near copies reliably", checked.output, re.MULTILINE
+    )
     content["content"]["noticed"] = {kind: [None] for kind in KINDS}
     kept.write_text(json.dumps(content))
     blind = gates.run_command("check", folder)

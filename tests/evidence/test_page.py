@@ -2,10 +2,12 @@
 
 import hashlib
 import json
+import math
 import re
 import xml.etree.ElementTree as ET
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,7 +18,7 @@ from support.processes import fork
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.plots import drawing
-from disclosure_pipeline.evaluation.power import KINDS, GatePower
+from disclosure_pipeline.evaluation.power import KINDS, NEAR_COPIES, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import MISSING, write_subject
@@ -145,11 +147,13 @@ def test_an_approval_says_what_is_told_and_that_it_is_no_more(approved: dict[str
 
 
 def test_a_gate_that_notices_nothing_is_trusted_in_part(approved: dict[str, Any]) -> None:
-    blind = GatePower(150, dict.fromkeys(KINDS, (100.0,)))
     sees = GatePower(150, dict.fromkeys(KINDS, (2.0,)))
     assert answer_questions(approved, sees)[-1].answer == "✓ Yes"
-    assert answer_questions(approved, blind)[-1].answer == "≈ Only in part"
-    assert "does not notice copies" in Page(render_page(approved, power=blind)).text
+    blind = replace(sees, noticed=dict.fromkeys(KINDS, (100.0,)))
+    misses_near_copies = replace(sees, noticed={**sees.noticed, NEAR_COPIES: (math.inf, 100.0)})
+    for power, kind in ((blind, "copies"), (misses_near_copies, "near copies")):
+        assert answer_questions(approved, power)[-1].answer == "≈ Only in part"
+        assert f"does not notice {kind} reliably" in Page(render_page(approved, power=power)).text
 
 
 def test_four_questions_are_answered_in_order(refused: dict[str, Any], approved: dict[str, Any]) -> None:

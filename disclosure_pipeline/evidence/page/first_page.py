@@ -229,9 +229,9 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
     sentence = f"{capitalized(_compare(clause, content))}."
     if question == _TRUSTED and kind == "kept":
         sentence = "In a copy of everybody, all who stand out are found; both tables are coded alike."
-        if power is not None and power.is_blind:
+        if power is not None and power.unnoticed is not None:
             kind, answer = "waived", "≈ Only in part"
-            sentence = "The figures are right, but this gate does not notice copies reliably."
+            sentence = f"The figures are right, but this gate does not notice {power.unnoticed} reliably."
     baselines = write_baselines(clause, content["figures"])
     kept = sum(clause["outcome"] == "kept" for clause in clauses)
     return Answer(
