@@ -49,20 +49,23 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "measures": (
         *("tests/measures", "tests/evaluation/test_against_reference.py", "tests/evaluation/test_cap.py"),
         *("tests/evaluation/test_checks.py", "tests/evaluation/test_protection.py"),
+        *("tests/evaluation/test_subgroups.py", "tests/evaluation/test_units.py"),
     ),
     "policy": ("tests/policy", "tests/cli/test_policy_draft.py", "tests/release/test_keys.py"),
     "release": (
         *("tests/release/test_statement.py", "tests/release/test_verify.py", "tests/release/test_keys.py"),
         *("tests/release/test_pruning.py", "tests/release/test_release.py", "tests/release/test_bytes.py"),
         *("tests/release/test_revoking.py", "tests/release/test_standing.py", "tests/cli/test_verdicts.py"),
+        "tests/release/test_revoked_tables.py",
     ),
     "candidates": (
         *("tests/evaluation/test_mismatches.py", "tests/candidates", "tests/cli/test_verdicts.py"),
-        "tests/orchestration/test_confidential.py",
+        *("tests/orchestration/test_confidential.py", "tests/orchestration/test_synthesis_asset.py"),
     ),
     "counting/memory": (
         *("tests/counting/test_packing.py", "tests/counting/test_conformance.py"),
         *("tests/counting/test_kernel.py", "tests/evaluation/test_against_reference.py"),
+        *("tests/policy/test_guards.py", "tests/evaluation/test_copies.py"),
     ),
 }
 EXAMPLES = "tests/test_examples.py"  # of every room

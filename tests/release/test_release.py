@@ -473,6 +473,11 @@ def test_packages_are_asked_for_only_where_they_are_needed(
     with_learner = gate_steps.folders(tmp_path, definition, "auto", "ground_truth.csv")
     [finding] = of_subject(with_learner, "measures")
     assert finding.is_problem and "disclosure-pipeline[prediction]" in finding.sentence
+    from_database = replace(
+        folders, ground_truth=dp.DuckDBSource(duckdb=str(tmp_path / "people.duckdb"), table="people")
+    )
+    sentences = [finding.sentence for finding in of_subject(from_database, "ground_truth")]
+    assert "needs the package duckdb: install disclosure-pipeline[duckdb]" in sentences
     monkeypatch.setattr(readiness, "find_spec", lambda package: package)
     assert of_subject(with_learner, "measures") == []
 
