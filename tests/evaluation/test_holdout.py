@@ -81,9 +81,7 @@ def expected_figures(
 
 @examples(10, 40)
 @given(with_holdout(with_groups=False))
-def test_figures_are_those_of_the_records(
-    of: tuple[Case, list[Record], pd.DataFrame],
-) -> None:
+def test_figures_are_those_of_the_records(of: tuple[Case, list[Record], pd.DataFrame]) -> None:
     case, records, holdout = of
     result = measured_beside(case, holdout)
     gt, other = levelled(case.ground_truth), levelled(records)

@@ -53,11 +53,7 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         identity = totals.identity.iloc[synthesis - 1]
         records = result.records[target, synthesis]
         share = {name: 100 * int(records[name].sum()) / len(gt) for name in DISCLOSED}
-        assert share == {
-            "DiSCO": attribute["DiSCO"],
-            "DiSDiO": attribute["DiSDiO"],
-            "repU": identity["repU"],
-        }
+        assert share == {"DiSCO": attribute["DiSCO"], "DiSDiO": attribute["DiSDiO"], "repU": identity["repU"]}
         assert 100 * records["CAP_GT"].mean() == pytest.approx(cap["CAPd"], rel=1e-13)
         assert 100 * records["CAP"].mean() == pytest.approx(cap["DCAP"], rel=1e-13)
         weap: Any = result.weap.loc[synthesis, target]

@@ -100,11 +100,7 @@ def test_the_figures_are_those_of_disclosure(
         result,
         frames,
         lambda keys: dp.disclosure(
-            frames[0],
-            frames[1:],
-            list(keys),
-            [target for target in targets if target not in keys],
-            **options,
+            frames[0], frames[1:], list(keys), [target for target in targets if target not in keys], **options
         ),
     )
 

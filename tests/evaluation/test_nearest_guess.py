@@ -127,10 +127,7 @@ def test_the_order_of_records_does_not_matter_whatever_the_sizes(
 def test_a_draw_has_the_sizes_that_are_compared_and_only_records_that_are_there() -> None:
     """As many SD records as everybody has others: 3 of 30 beside 4 of GT, and 4 of 9 of GT beside 3 of SD."""
     q, t = np.array([0, 0, 1, 2]), np.array([0, 1, 0, 0])
-    for d, s, sizes in (
-        ([1, 2, 0, 1], [10, 0, 15, 5], (4, 3)),
-        ([4, 2, 3, 0], [1, 0, 0, 2], (4, 3)),
-    ):
+    for d, s, sizes in (([1, 2, 0, 1], [10, 0, 15, 5], (4, 3)), ([4, 2, 3, 0], [1, 0, 0, 2], (4, 3))):
         f = FrequencyTable(
             q, t, np.array(d), np.array(s), np.zeros(4, int), np.zeros(4, int), sum(d), sum(s), 3, 2
         )

@@ -122,10 +122,7 @@ def test_a_picture_of_many_records_is_as_small_as_one_of_few() -> None:
 
 def test_no_value_of_a_record_is_in_the_picture() -> None:
     gt = frame([(("secret key", ""), "secret level"), (("another secret", ""), None)])
-    for chart in (
-        individual_cap(gt, [gt, gt], KEYS, "t"),
-        distributions(gt, [gt, gt], KEYS, "t"),
-    ):
+    for chart in (individual_cap(gt, [gt, gt], KEYS, "t"), distributions(gt, [gt, gt], KEYS, "t")):
         assert "secret" not in chart.to_json()
 
 

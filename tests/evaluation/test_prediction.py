@@ -305,11 +305,7 @@ def test_nobody_is_predicted_by_their_own_records(task: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("person", "expected"),
-    [
-        (["a", None, "b"], "person"),
-        (["a", "a", "a"], "one unit"),
-    ],
+    ("person", "expected"), [(["a", None, "b"], "person"), (["a", "a", "a"], "one unit")]
 )
 def test_a_unit_that_tells_nobody_apart(person: list[str | None], expected: str) -> None:
     gt = pd.DataFrame({"person": person, "age": [1, 2, 3], "ill": ["y", "n", "y"]})

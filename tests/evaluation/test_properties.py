@@ -133,9 +133,7 @@ def test_neither_storage_nor_order_nor_other_syntheses_matter(case: Case, data: 
     # Every frame equal to the last bit, once its rows are put into one order.
     left = measured(
         replace(
-            case,
-            keys=data.draw(st.permutations(case.keys)),
-            targets=data.draw(st.permutations(case.targets)),
+            case, keys=data.draw(st.permutations(case.keys)), targets=data.draw(st.permutations(case.targets))
         )
     )
     assert_same_frame(left.identity, result.identity)

@@ -286,10 +286,7 @@ INFINITE = {
 ENDS = pd.DataFrame({"k": [0, 30, 14, 15], "t": ["a", "a", "b", "a"]})
 PROBE = pd.DataFrame({"k": [15, 14], "t": ["a", "b"]})
 MANY = pd.DataFrame({f"t{i}": [0, 1] for i in range(64)} | {"k": ["a", "b"]})
-NO_INFINITE, NO_VALUES = (
-    "'k' of the {} holds infinite values",
-    "'k' of the {} holds only missing values",
-)
+NO_INFINITE, NO_VALUES = ("'k' of the {} holds infinite values", "'k' of the {} holds only missing values")
 CONTINUOUS = {"continuous": ["k"]}
 
 Figures = dict[str, Any]

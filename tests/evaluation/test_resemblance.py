@@ -74,11 +74,7 @@ def test_columns_of_the_example_data(column: str, ratio: float, df: int) -> None
 
 @pytest.mark.parametrize(
     ("place", "alike", "expected"),
-    [
-        (("sex",), 0.99040, 0.99209),
-        (("region",), 0.97220, 0.96964),
-        (("sex", "workab"), 0.98700, 0.98709),
-    ],
+    [(("sex",), 0.99040, 0.99209), (("region",), 0.97220, 0.96964), (("sex", "workab"), 0.98700, 0.98709)],
 )
 def test_distances_of_the_example_data(place: tuple[str, ...], alike: float, expected: float) -> None:
     frame = of_example().pairs if len(place) == 2 else of_example().columns

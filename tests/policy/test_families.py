@@ -115,11 +115,7 @@ def test_what_is_off_is_not_computed(
 @pytest.mark.parametrize(
     ("measures", "bounds", "message"),
     [
-        (
-            {"attribution": False},
-            {"DCAP": 5},
-            "DCAP, which is not measured: enable the family attribution",
-        ),
+        ({"attribution": False}, {"DCAP": 5}, "DCAP, which is not measured: enable the family attribution"),
         ({"chance": False}, {"DiSCO_excess": 5}, "enable the family chance"),
         ({}, {"cap__score": {"at_least": 0.5}}, "enable the family protection"),
         ({"protection": True}, {"zero_cap__score": {"at_least": 0.5}}, "enable the family protection"),

@@ -193,10 +193,7 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
         (events(order="ward"), "order names 'ward'"),
         (events(order="diagnosis"), "order names diagnosis, which is not a number"),
         (events(order=None), "summaries asks for the first or last 'diagnosis'"),
-        (
-            events(summaries=EVENTS["summaries"] | {"ward": ["first"]}),
-            "summaries names 'ward'",
-        ),
+        (events(summaries=EVENTS["summaries"] | {"ward": ["first"]}), "summaries names 'ward'"),
         (events(summaries=EVENTS["summaries"] | {"days": []}), "summaries of 'days' must be some"),
         (events(multiset=["ward"]), "multiset names 'ward'"),
         (events(multiset=[], length=3), "length needs a multiset"),

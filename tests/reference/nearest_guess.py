@@ -27,8 +27,4 @@ def outcome(
     nearest = min(distance(person[0], other, ranges) for other, _ in table)
     votes = Counter(t for other, t in table if distance(person[0], other, ranges) == nearest)
     named = [t for t, number in votes.items() if number == max(votes.values())]
-    return (
-        Fraction(votes[person[1]], votes.total()),
-        Fraction(person[1] in named, len(named)),
-        nearest,
-    )
+    return (Fraction(votes[person[1]], votes.total()), Fraction(person[1] in named, len(named)), nearest)

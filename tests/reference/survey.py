@@ -46,10 +46,7 @@ def right_matches(gt: Sequence[Record], weights: Sequence[float]) -> float:
 
 
 def figures(
-    gt: Sequence[Record],
-    weights: Sequence[float],
-    sd: Sequence[Record],
-    kept: Sequence[bool] | None = None,
+    gt: Sequence[Record], weights: Sequence[float], sd: Sequence[Record], kept: Sequence[bool] | None = None
 ) -> dict[str, float]:
     """The figures of the frames, except weighted shares, in percent of the records."""
     kept = [True] * len(gt) if kept is None else kept

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from reference import baselines
-from reference.disclosure import (
-    Exclusions,
-    Key,
-    Leveled,
-    count_cells,
-    key_of,
-    step_that_excludes,
-)
+from reference.disclosure import Exclusions, Key, Leveled, count_cells, key_of, step_that_excludes
 
 
 @dataclass(frozen=True)
