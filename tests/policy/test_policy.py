@@ -22,29 +22,29 @@ NAN = math.nan
 
 
 def gate_with(**policy: Any) -> Gate:
-    """The small gate with bounds that nothing exceeds, some of them replaced (None: left out)."""
+    """Return the small gate with bounds that nothing exceeds, some replaced or (None) left out."""
     bounds = {"repU": 100, "DiSCO": 100} | policy
     return gate(policy={name: bound for name, bound in bounds.items() if bound is not None})
 
 
 @pytest.fixture(scope="module")
 def result() -> dp.Disclosure:
-    """The figures of three syntheses: an honest one, a copy of GT, and an honest one."""
+    """Measure three syntheses: an honest one, a copy of GT, and another honest one."""
     tables = [gates.honest(1), gates.ground_truth(), gates.honest(3)]
     return gates.measured(gate_with(), gates.ground_truth(), tables)
 
 
-def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
-    return {judgement.clause.name: judgement for judgement in judge(bounded_by(policy), result)}
-
-
-def bounded_by(policy: Mapping[str, Any]) -> list[Clause]:
-    """The clauses of a policy without the guards, which no copy of GT keeps."""
+def clauses_without_guards(**policy: Any) -> list[Clause]:
+    """Return the clauses of a policy but the guards, which no copy of GT keeps."""
     return [clause for clause in gate_with(**policy).clauses() if clause.measure not in DEFAULTS]
 
 
+def judged(result: dp.Disclosure, **policy: Any) -> dict[str, Judgement]:
+    return {judgement.clause.name: judgement for judgement in judge(clauses_without_guards(**policy), result)}
+
+
 def verdict(result: dp.Disclosure, **policy: Any) -> str:
-    return decide(judge(bounded_by(policy), result))
+    return decide(judge(clauses_without_guards(**policy), result))
 
 
 def refusal(**changes: Any) -> str:
@@ -64,16 +64,15 @@ def refusal(**changes: Any) -> str:
         ({"repU_after_exclusions": 5, "DiSCO": 5}, "no bound on repU"),
     ],
 )
-def test_what_must_be_bounded(policy: Mapping[str, Any], missing: str) -> None:
-    """No value is safe by itself."""
+def test_refuses_a_policy_without_the_required_bounds(policy: Mapping[str, Any], missing: str) -> None:
     assert missing in refusal(policy=policy)
 
 
 @pytest.mark.parametrize(
     "bound", [True, False, "5", "five", None, [5], -1, NAN, math.inf, -math.inf, {}, {"at_most": None}]
 )
-def test_a_bound_is_a_number(bound: Any) -> None:
-    """YAML reads `yes` as true, and true is no bound of 1."""
+def test_refuses_a_bound_that_is_no_number(bound: Any) -> None:
+    """YAML reads `yes` as true, which must not count as a bound of 1."""
     assert refusal(policy={"repU": bound, "DiSCO": 5})
     assert refusal(policy={"repU": 5, "DiSCO": {"at_most": 5, "targets": {"work": bound}}})
     if not isinstance(bound, dict) and bound is not None:
@@ -93,7 +92,7 @@ def test_a_bound_is_a_number(bound: Any) -> None:
         ({"worse_from_SD": {"at_least": 101}}, "worse_from_SD is never above 100"),
     ],
 )
-def test_a_bound_that_all_tables_keep_or_none(policy: Mapping[str, Any], message: str) -> None:
+def test_refuses_a_bound_that_every_table_keeps_or_none(policy: Mapping[str, Any], message: str) -> None:
     assert message in refusal(
         policy={"repU": 5, "DiSCO": 5} | dict(policy), measures={"protection": True, "prediction": True}
     )
@@ -132,17 +131,17 @@ def test_counts_and_squares_have_no_largest_value() -> None:
         {"smallest_count": True},
     ],
 )
-def test_contradictions_are_refused(policy: Mapping[str, Any]) -> None:
+def test_refuses_a_contradictory_policy(policy: Mapping[str, Any]) -> None:
     assert refusal(policy={"repU": 5, "DiSCO": 5} | dict(policy))
 
 
-def test_an_unknown_measure_is_refused() -> None:
+def test_refuses_an_unknown_measure() -> None:
     for name in ("repu", "disco", "DCAP_", "anything", "one_way_flags"):
         message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
         assert name in message and "the measures are" in message
 
 
-def test_every_clause_of_a_gate() -> None:
+def test_a_gate_has_a_clause_for_every_bound() -> None:
     actual = gate(
         policy={
             "repU": {"at_most": 8, "at_most_share": 0.5},
@@ -183,8 +182,8 @@ def test_every_clause_of_a_gate() -> None:
     assert len({clause.name for clause in actual}) == len(actual)
 
 
-def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None:
-    """Names of columns may hold anything; no name of a check is made from them, and no clause is lost."""
+def test_similar_target_names_neither_duplicate_nor_lose_a_clause() -> None:
+    """Column names may hold anything, so check names are not made from them."""
     from disclosure_pipeline.orchestration.steps import group_clauses
 
     columns = {name: {"type": "category"} for name in ("sex", "a b", "a_b", "a/b", "ä b")}
@@ -217,7 +216,9 @@ def test_no_clause_is_there_twice_where_a_target_is_named_like_another() -> None
         ([-math.inf], "worst", None, "undetermined"),
     ],
 )
-def test_at_most(figures: list[float], over: Any, value: float | None, outcome: str) -> None:
+def test_a_figure_must_not_exceed_an_upper_bound(
+    figures: list[float], over: Any, value: float | None, outcome: str
+) -> None:
     clause = Clause("repU", None, 5, over)
     judgement = judge_figures(clause, figures, max(len(figures), 1))
     assert (judgement.value, judgement.outcome) == (value, outcome)
@@ -234,7 +235,9 @@ def test_at_most(figures: list[float], over: Any, value: float | None, outcome: 
         ([NAN, 80.0], None, "undetermined"),
     ],
 )
-def test_at_least(figures: list[float], value: float | None, outcome: str) -> None:
+def test_a_figure_must_not_fall_below_a_lower_bound(
+    figures: list[float], value: float | None, outcome: str
+) -> None:
     judgement = judge_figures(Clause("key_overlap", "age", 50, at_least=True), figures, len(figures))
     assert (judgement.value, judgement.outcome) == (value, outcome)
 
@@ -251,7 +254,7 @@ def test_at_least(figures: list[float], value: float | None, outcome: str) -> No
         ([1.0], [], None, "undetermined"),
     ],
 )
-def test_at_most_a_share_of_the_risk_of_GT(  # noqa: N802
+def test_a_relative_bound_is_a_share_of_the_risk_in_GT(  # noqa: N802
     figures: list[float], originals: list[float], limit: float | None, outcome: str
 ) -> None:
     judgement = judge_figures(Clause("repU", None, 0.5, share_of="UiO"), figures, 1, originals)
@@ -261,7 +264,7 @@ def test_at_most_a_share_of_the_risk_of_GT(  # noqa: N802
 @pytest.mark.parametrize(
     ("bound", "figures", "syntheses"), [(5, 2, 0), (5, 2, 1), (5, 2, 3), (NAN, 1, 1), (math.inf, 1, 1)]
 )
-def test_a_finite_bound_and_a_figure_of_every_synthesis_are_needed(
+def test_a_judgement_needs_a_finite_bound_and_a_figure_of_every_synthesis(
     bound: float, figures: int, syntheses: int
 ) -> None:
     assert judge_figures(Clause("repU", None, bound), [1.0] * figures, syntheses).outcome == "undetermined"
@@ -285,25 +288,23 @@ def judgement(outcome: Any, *, warns: bool = False) -> Judgement:
         ([], "undetermined"),
     ],
 )
-def test_decisions(judgements: list[Judgement], decision: str) -> None:
+def test_decides_from_all_judgements(judgements: list[Judgement], decision: str) -> None:
     assert decide(judgements) == decision
 
 
-def test_worst_and_mean(result: dp.Disclosure) -> None:
-    """The copy in the middle is the worst."""
+def test_a_bound_applies_to_the_worst_synthesis_or_to_the_mean(result: dp.Disclosure) -> None:
     repU = result.identity["repU"]
-    assert judged(result)["repU"].value == repU.max() == repU[2]
-    over_mean = judged(result, repU={"at_most": 8, "over": "mean", "worst": 100})["repU (mean)"]
-    assert over_mean.value == pytest.approx(repU.mean())
-    assert verdict(result, repU=8) == "refused"
+    assert judged(result)["repU"].value == repU.max() == repU[2]  # the copy
     both = {"at_most": 8, "over": "mean", "worst": 100}
+    assert judged(result, repU=both)["repU (mean)"].value == pytest.approx(repU.mean())
+    assert verdict(result, repU=8) == "refused"
     assert verdict(result, repU=both) == "approved"
     assert verdict(result, repU=both | {"worst": 9}) == "refused"
 
 
 @pytest.mark.parametrize("bound", [{"at_most": 5}, {"targets": {"work": 5, "income": 5}}])
-def test_a_mean_needs_a_bound_on_the_worst_beside_it(bound: dict[str, Any]) -> None:
-    """One bad synthesis can hide behind the others."""
+def test_a_bound_on_the_mean_requires_one_on_the_worst(bound: dict[str, Any]) -> None:
+    """One bad synthesis could hide behind the others."""
     message = refusal(policy={"repU": 5, "DiSCO": bound | {"over": "mean"}})
     assert "only the mean of DiSCO is bounded" in message
     clauses = gate(policy={"repU": 5, "DiSCO": bound | {"over": "mean", "worst": 9}}).clauses()
@@ -311,8 +312,8 @@ def test_a_mean_needs_a_bound_on_the_worst_beside_it(bound: dict[str, Any]) -> N
     assert "DiSCO has worst without over: mean" in refusal(policy={"repU": 5, "DiSCO": bound | {"worst": 9}})
 
 
-def test_all_files_together_have_to_keep_a_bound_too() -> None:
-    """GT cut into files of which each discloses little, and all together everything."""
+def test_all_files_together_must_keep_a_bound() -> None:
+    """GT cut into ten files discloses little in each file and everything in all of them."""
     ground_truth = gates.ground_truth()
     parts = [ground_truth.iloc[start::10].reset_index(drop=True) for start in range(10)]
     result = gates.measured(gate_with(), ground_truth, parts)
@@ -325,7 +326,7 @@ def test_all_files_together_have_to_keep_a_bound_too() -> None:
     assert judged(replace(result, stacked=None))["repU"].outcome == "undetermined"
 
 
-def test_exclusions_that_take_too_much() -> None:
+def test_excluding_too_many_records_is_undetermined() -> None:
     exclusions = {"target_levels": {"work": ["office", "field"]}}
     result = gates.measured(gate(exclusions=exclusions), gates.ground_truth(), [gates.honest()])
     taken = float(gates.ground_truth()["work"].isin(["office", "field"]).mean() * 100)
@@ -339,7 +340,7 @@ def test_exclusions_that_take_too_much() -> None:
     assert "at_most" in refusal(exclusions=exclusions | {"at_most": 100})
 
 
-def test_bounds_per_target_replace_the_general_one(result: dp.Disclosure) -> None:
+def test_a_bound_on_a_target_replaces_the_general_one(result: dp.Disclosure) -> None:
     disco = result.attribute["DiSCO"].groupby("target").max()
     between = float(disco.mean())
     assert disco["work"] > between > disco["income"]
@@ -349,8 +350,7 @@ def test_bounds_per_target_replace_the_general_one(result: dp.Disclosure) -> Non
     assert verdict(result, DiSCO={"targets": {"work": 100, "income": 0}}) == "refused"
 
 
-def test_relative_bounds(result: dp.Disclosure) -> None:
-    """The copy has all of GT's own risk, so that only a share of 1 is kept."""
+def test_a_copy_keeps_a_relative_bound_only_at_a_share_of_1(result: dp.Disclosure) -> None:
     whole = {"at_most_share": 1, "at_most": 100}
     assert verdict(result, repU=whole, DiSCO=whole) == "approved"
     assert verdict(result, repU={"at_most_share": 0.99}) == "refused"
@@ -361,17 +361,13 @@ def test_relative_bounds(result: dp.Disclosure) -> None:
 
 def test_any_other_measure_can_be_bounded(result: dp.Disclosure) -> None:
     for name in ("UiS", "iS", "Dorig", "max_denom", "DCAP", "TCAP", "UiO_after_exclusions"):
-        judgements = [
-            judgement
-            for judgement in judged(result, **{name: 0}).values()
-            if judgement.clause.measure == name
-        ]
-        assert judgements
-        assert all(judgement.outcome == "exceeded" for judgement in judgements)
+        judgements = judged(result, **{name: 0}).values()
+        outcomes = {judgement.outcome for judgement in judgements if judgement.clause.measure == name}
+        assert outcomes == {"exceeded"}
         assert verdict(result, **{name: 0}) == "refused"
 
 
-def test_flags_warn_unless_the_policy_says_refuse() -> None:
+def test_flags_only_warn_unless_the_policy_refuses_them() -> None:
     flagging = gate(one_way=[0, 0], two_way=[0, 0], policy={"repU": 100, "DiSCO": 100})
     measured = gates.measured(flagging, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
     assert len(measured.one_way) and len(measured.two_way)
@@ -383,9 +379,6 @@ def test_flags_warn_unless_the_policy_says_refuse() -> None:
         counted = flags[flags["target"] == "work"].groupby("synthesis").size()
         assert worst.value == counted.max()
         assert worst.outcome == "exceeded"
-
-
-FRAMES = ("identity", "attribute")
 
 
 def spoilt(result: dp.Disclosure, frame: str, change: Any) -> dp.Disclosure:
@@ -405,7 +398,7 @@ def set_at(row: Any, column: str, value: Any) -> Any:
     ("frame", "row", "column"),
     [("identity", 2, "repU"), ("attribute", ("income", 3), "DiSCO"), ("attribute", ("work", 1), "DiSCO")],
 )
-def test_a_figure_that_is_not_finite(
+def test_a_figure_that_is_not_finite_is_undetermined(
     result: dp.Disclosure, frame: str, row: Any, column: str, value: Any
 ) -> None:
     broken = spoilt(result, frame, set_at(row, column, value))
@@ -434,19 +427,18 @@ def test_a_figure_that_is_not_finite(
         ("identity_after_exclusions", lambda frame: frame.iloc[1:]),
     ],
 )
-def test_a_row_that_is_missing(result: dp.Disclosure, frame: str, change: Any) -> None:
-    bounds: dict[str, Any] = {"repU_after_exclusions": 100}
-    assert verdict(result, **bounds) == "approved"
-    assert verdict(spoilt(result, frame, change), **bounds) == "undetermined"
+def test_a_missing_row_is_undetermined(result: dp.Disclosure, frame: str, change: Any) -> None:
+    assert verdict(result, repU_after_exclusions=100) == "approved"
+    assert verdict(spoilt(result, frame, change), repU_after_exclusions=100) == "undetermined"
 
 
-def test_a_column_that_is_missing_is_no_approval(result: dp.Disclosure) -> None:
+def test_a_missing_column_is_never_approved(result: dp.Disclosure) -> None:
     broken = spoilt(result, "identity", lambda frame: frame.drop(columns="repU"))
-    with suppress(KeyError):  # which ends the run just as well
+    with suppress(KeyError):  # ends the run just as well
         assert verdict(broken) == "undetermined"
 
 
-def test_a_target_that_was_not_measured(result: dp.Disclosure) -> None:
+def test_a_target_that_was_not_measured_is_undetermined(result: dp.Disclosure) -> None:
     fewer = gate(targets=["work"], policy={"repU": 100, "DiSCO": 100})
     measured = gates.measured(fewer, gates.ground_truth(), [gates.honest()])
     assert decide(judge(fewer.clauses(), measured)) == "approved"
@@ -473,7 +465,7 @@ def with_column(name: str, **changes: Any) -> dict[str, Any]:
         {"store_url": "https://example.org/store/"},
     ],
 )
-def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[str, Any]) -> None:
+def test_the_digest_ignores_fields_that_affect_no_decision(changes: Mapping[str, Any]) -> None:
     assert gate(**changes).policy_digest() == gate().policy_digest()
     reordered = dict(reversed(definition(**changes).items()))
     assert Gate.model_validate(reordered).policy_digest() == gate().policy_digest()
@@ -514,7 +506,7 @@ def test_the_digest_does_not_change_with_what_decides_nothing(changes: Mapping[s
         {"name": "another"},
     ],
 )
-def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> None:
+def test_the_digest_covers_every_field_that_affects_a_decision(changes: Mapping[str, Any]) -> None:
     assert gate(**changes).policy_digest() != gate().policy_digest()
 
 
@@ -561,5 +553,5 @@ def test_the_digest_changes_with_what_decides(changes: Mapping[str, Any]) -> Non
         ({"columns": with_column("sex", missing_codes=["f"])}, "f"),
     ],
 )
-def test_a_definition_that_contradicts_itself_is_refused(changes: Mapping[str, Any], message: str) -> None:
+def test_refuses_a_contradictory_definition(changes: Mapping[str, Any], message: str) -> None:
     assert message in refusal(**changes)

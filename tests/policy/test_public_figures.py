@@ -26,35 +26,31 @@ def kept(value: float, limit: float, *, at_least: bool) -> bool:
 @example(0.0, 3.0, [8.0], False)
 @example(100.0, 7.0, [0.0], False)
 @example(1.0, 1 / 3, [1.5], False)
-def test_the_outcome_stays(value: float, step: float, limits: list[float], at_least: bool) -> None:
-    """A rounded figure keeps a limit if and only if the exact one does, and is never on the safer side."""
-    message = round_figure(value, step, limits, highest=100.0, at_least=at_least)
+def test_rounding_does_not_change_the_outcome(
+    value: float, step: float, limits: list[float], at_least: bool
+) -> None:
+    """A rounded figure keeps a limit exactly if the unrounded one does, and never looks safer."""
+    rounded = round_figure(value, step, limits, highest=100.0, at_least=at_least)
     for limit in limits:
-        assert kept(message, limit, at_least=at_least) == kept(value, limit, at_least=at_least)
-    assert message <= value + NOISE if at_least else message >= value - NOISE
-    assert -NOISE <= message <= 100 + NOISE
-    assert round_figure(message, step, limits, highest=100.0, at_least=at_least) == pytest.approx(
-        message, abs=1e-6
-    )
+        assert kept(rounded, limit, at_least=at_least) == kept(value, limit, at_least=at_least)
+    assert rounded <= value + NOISE if at_least else rounded >= value - NOISE
+    assert -NOISE <= rounded <= 100 + NOISE
+    again = round_figure(rounded, step, limits, highest=100.0, at_least=at_least)
+    assert again == pytest.approx(rounded, abs=1e-6)
 
 
 @given(st.integers(11, 500), st.integers(1, 20), st.integers(0, 500), st.booleans())
-def test_every_figure_told_has_so_many_records_behind_it(
+def test_every_published_figure_stands_for_enough_records(
     records: int, few: int, limit: int, at_least: bool
 ) -> None:
     """At least this many possible figures look alike, unless the limit itself separates them."""
     assume(limit <= records and few <= records)
-    message: dict[float, list[int]] = {}
+    numbers_by_figure: dict[float, list[int]] = {}
     for number in range(records + 1):
-        rounded = round_figure(
-            100 * number / records,
-            100 * few / records,
-            [100 * limit / records],
-            highest=100.0,
-            at_least=at_least,
-        )
-        message.setdefault(round(rounded, 6), []).append(number)
-    for numbers in message.values():
+        value, step, bound = (100 * count / records for count in (number, few, limit))
+        rounded = round_figure(value, step, [bound], highest=100.0, at_least=at_least)
+        numbers_by_figure.setdefault(round(rounded, 6), []).append(number)
+    for numbers in numbers_by_figure.values():
         assert numbers == list(range(numbers[0], numbers[-1] + 1))
         first = limit if at_least else limit + 1  # the first number on the other side of the limit
         side = range(first) if numbers[0] < first else range(first, records + 1)
@@ -62,12 +58,11 @@ def test_every_figure_told_has_so_many_records_behind_it(
 
 
 @given(VALUES, st.floats(0, 1), STEPS, LIMITS, st.booleans())
-def test_tables_that_differ_in_few_records_differ_by_one_step_at_most(
+def test_tables_that_differ_in_few_records_lie_in_one_interval_or_two_neighbours(
     value: float, share: float, step: float, limits: list[float], at_least: bool
 ) -> None:
-    """The figures of two tables that differ in fewer records lie in one interval, or in two neighbours."""
     other = min(100.0, value + share * step * 0.999)
-    assume(not any(value <= limit <= other for limit in limits))  # a limit parts whatever is told
+    assume(not any(value <= limit <= other for limit in limits))  # a limit separates any two figures
     one, two = (
         round_figure(figure, step, limits, highest=100.0, at_least=at_least) for figure in (value, other)
     )
@@ -75,10 +70,10 @@ def test_tables_that_differ_in_few_records_differ_by_one_step_at_most(
 
 
 @given(st.integers(1, 10**7), st.integers(1, 1000))
-def test_numbers_of_records(records: int, few: int) -> None:
-    message = round_records(records, few)
-    assert message % few == 0 and message >= few
-    assert message == few if records < few else records - few < message <= records
+def test_rounds_numbers_of_records_down_to_a_multiple(records: int, few: int) -> None:
+    rounded = round_records(records, few)
+    assert rounded % few == 0 and rounded >= few
+    assert rounded == few if records < few else records - few < rounded <= records
 
 
 @pytest.mark.parametrize(
@@ -99,13 +94,13 @@ def test_numbers_of_records(records: int, few: int) -> None:
         (3.0, 5.0, [80.0], True, 0.0),
     ],
 )
-def test_figures_as_they_are_told(
+def test_rounds_a_figure_away_from_safety(
     value: float, step: float, limits: list[float], at_least: bool, rounded: float
 ) -> None:
     assert round_figure(value, step, limits, highest=100.0, at_least=at_least) == rounded
 
 
-def test_counts_have_no_highest() -> None:
+def test_a_count_is_rounded_without_a_highest_value() -> None:
     assert round_figure(123, 10, [20]) == 130
 
 
@@ -113,7 +108,7 @@ def judged(clause: Clause, value: float, original: float | None = None) -> Judge
     return judge_figures(clause, [value], 1, None if original is None else [original])
 
 
-def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
+def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
     relative = judged(Clause("repU", None, 0.6, share_of="UiO"), 3.21, 41.7)
     absolute = judged(Clause("repU", None, 8.0), 3.21)
     published = round_judgements([relative, absolute], [300, 298], 10)
@@ -125,15 +120,15 @@ def test_a_relative_bound_tells_nothing_of_the_ground_truth() -> None:
     )
 
 
-def test_the_step_tells_no_number_of_records() -> None:
-    """Ground truths of 300 and of 309 records are told alike."""
+def test_the_step_does_not_reveal_the_number_of_records() -> None:
+    """Ground truths of 300 and of 309 records give the same published figure."""
     judgement = judged(Clause("DiSCO", "work", 12.0), 2.0)
     assert round_judgements([judgement], [300, 1000], 10) == round_judgements([judgement], [309, 1000], 10)
     assert round_judgements([judgement], [300, 1000], 10) != round_judgements([judgement], [310, 1000], 10)
 
 
-def test_several_limits_of_one_figure_are_told_together() -> None:
-    """Or two roundings of the same figure would tell more than each."""
+def test_one_figure_is_rounded_once_for_all_its_limits() -> None:
+    """Two roundings of the same figure would reveal more than either."""
     mean, worst = Clause("DiSCO", "work", 5.0, over="mean"), Clause("DiSCO", "work", 8.0)
     for value in (0.3, 2.0, 4.9, 5.1, 7.9, 8.1, 30.0):
         one, two = round_judgements([judged(mean, value), judged(worst, value)], [300, 298], 10)
@@ -141,19 +136,16 @@ def test_several_limits_of_one_figure_are_told_together() -> None:
 
 
 @pytest.mark.parametrize("measure", ["TCAP", "mean_denom", "relabelled", "warnings", "copy_difference"])
-def test_what_is_no_share_of_all_records_is_told_by_its_outcome(measure: str) -> None:
+def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(measure: str) -> None:
     assert not has_public_value(measure, None)
-    [message] = round_judgements([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
-    assert (
-        message.value is None
-        and "12.3" not in str(message)
-        and "keeps its bound; the limit is 50" in str(message)
-    )
+    [published] = round_judgements([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
+    assert published.value is None
+    assert "12.3" not in str(published) and "keeps its bound; the limit is 50" in str(published)
 
 
-def test_what_could_not_be_determined_is_said_so() -> None:
-    [message] = round_judgements([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
-    assert str(message) == "repU could not be determined" and message.value is None
+def test_says_that_a_figure_could_not_be_determined() -> None:
+    [published] = round_judgements([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
+    assert str(published) == "repU could not be determined" and published.value is None
 
 
 def test_every_public_measure_is_a_percentage_or_a_count() -> None:
@@ -163,7 +155,6 @@ def test_every_public_measure_is_a_percentage_or_a_count() -> None:
             assert not measure.high_is_safe
 
 
-def test_in_words() -> None:
-    judgement = judged(Clause("DiSCO", "work", 12.0), 13.21)
-    message = replace(judgement, value=15.33, rounded_to=10)
-    assert str(message) == ("DiSCO[work] is at most 15.3 (rounded up to 10 records); the limit is 12")
+def test_a_published_judgement_says_how_it_was_rounded() -> None:
+    published = replace(judged(Clause("DiSCO", "work", 12.0), 13.21), value=15.33, rounded_to=10)
+    assert str(published) == "DiSCO[work] is at most 15.3 (rounded up to 10 records); the limit is 12"

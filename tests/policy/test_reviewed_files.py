@@ -1,4 +1,4 @@
-"""The strict reader: what it takes is what every reader of YAML takes; the rest is refused with its place."""
+"""The strict reader accepts only YAML that all readers understand alike; errors name the place."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from disclosure_pipeline.policy.reviewed_files import (
         ("# nothing", None),
     ],
 )
-def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
+def test_reads_unambiguous_yaml(text: str, content: Any) -> None:
     assert read_definition(text, "f") == content
 
 
@@ -74,7 +74,7 @@ def test_what_means_one_thing_is_read(text: str, content: Any) -> None:
         ("a: b: c", "1:5", "not valid YAML"),
     ],
 )
-def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, message: str) -> None:
+def test_refuses_ambiguous_yaml_with_its_place(text: str, place: str, message: str) -> None:
     with pytest.raises(DefinitionError) as refused:
         read_definition(text, "gate.yaml")
     assert str(refused.value).startswith(f"gate.yaml:{place}: ")
@@ -83,18 +83,18 @@ def test_what_could_be_misread_is_refused_with_its_place(text: str, place: str, 
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "a: " + "[" * 200 + "]" * 200])
-def test_what_goes_too_deep_is_refused(text: str) -> None:
+def test_refuses_deep_nesting(text: str) -> None:
     with pytest.raises(DefinitionError):
         read_definition(text, "f")
 
 
-def test_a_second_document_is_refused_where_one_is_expected() -> None:
+def test_refuses_a_second_document_where_one_is_expected() -> None:
     with pytest.raises(DefinitionError, match="2 documents"):
         read_definition("a: 1\n---\na: 2", "f")
     assert [document.content for document in read_documents("a: 1\n---\na: 2", "f")] == [{"a": 1}, {"a": 2}]
 
 
-def test_every_entry_has_its_place() -> None:
+def test_records_the_place_of_every_entry() -> None:
     (document,) = read_documents("a: 1\nb:\n  c:\n    - x\n    - y: 2", "f")
     assert document.places == {
         (): (1, 1),
@@ -111,7 +111,7 @@ def test_every_entry_has_its_place() -> None:
     ("content", "message"),
     [(b"\xff\xfe\x00", "not UTF-8 text"), (b"x" * (1 << 21), "too large for a definition")],
 )
-def test_a_file_that_is_no_definition_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_refuses_a_file_that_is_no_definition(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "defs.yaml"
     path.write_bytes(content)
     with pytest.raises(DefinitionError, match=message):
@@ -136,8 +136,7 @@ _CONTENTS = st.recursive(
 
 @given(content=_CONTENTS)
 @examples(100)
-def test_what_it_takes_is_what_dagsters_reader_takes(content: Any) -> None:
-    """Whatever is written, quoted as needed by the other reader's rules: the same content, or a refusal."""
+def test_reads_the_same_as_dagsters_reader_or_refuses(content: Any) -> None:
     text = yaml.safe_dump(content, allow_unicode=True)
     try:
         definition = read_definition(text, "f")
@@ -148,11 +147,11 @@ def test_what_it_takes_is_what_dagsters_reader_takes(content: Any) -> None:
 
 @given(content=_CONTENTS)
 @examples(100)
-def test_quoted_text_is_always_taken(content: Any) -> None:
+def test_accepts_quoted_text(content: Any) -> None:
     text = yaml.safe_dump(content, allow_unicode=True, default_style='"')
     try:
         definition = read_definition(text, "f")
     except DefinitionError as refused:
-        assert "tag" in str(refused)  # numbers in quotes are written with one
+        assert "tag" in str(refused)  # quoted numbers are written with one
         return
     assert definition == content
