@@ -37,7 +37,7 @@ def test_counts_are_those_of_the_reference(gt: list[Record], sd: list[Record], c
 # Eight of nine people are told rightly by others: PRC_others is 0.999998.
 @example([(("1", "1"), "a")] * 3 + [(("1", "1"), None), (("1", "1"), "b")], [(("1", "1"), "a")])
 @example([(("1", "1"), "a")] * 2, [(("1", "1"), "a")] * 5 + [(("1", "1"), "b")] * 2)
-def test_of_unequal_sizes_it_is_an_average_over_all_draws(gt: list[Record], sd: list[Record]) -> None:
+def test_averages_over_all_draws_if_sizes_differ(gt: list[Record], sd: list[Record]) -> None:
     result = dp.anonymity_loss(frame(gt), frame(sd), KEYS, "t").iloc[0]
     expected = reference.anonymity_loss(gt, sd, CERTAINTIES)
     assert result["ALC"] == pytest.approx(expected, rel=1e-7, abs=1e-9)

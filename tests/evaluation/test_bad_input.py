@@ -334,7 +334,7 @@ def test_unknown_kinds_of_uniques_are_refused() -> None:
 
 
 @pytest.mark.parametrize("number", [np.int64(3), np.uint8(3)])
-def test_whole_numbers_of_numpy_are_whole_numbers(number: Any) -> None:
+def test_accepts_numpy_integers(number: Any) -> None:
     plain = measured(groups={"age": 3}, exclude=dp.Exclusions(count_over=3))
     result = measured(groups={"age": number}, exclude=dp.Exclusions(count_over=number))
     pd.testing.assert_frame_equal(result.attribute, plain.attribute)

@@ -205,7 +205,7 @@ BAD_BANDS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("within", "message"), BAD_BANDS, ids=[str(within) for within, _ in BAD_BANDS])
-def test_what_is_no_band_is_refused(within: Any, message: str) -> None:
+def test_refuses_an_invalid_band(within: Any, message: str) -> None:
     gt, sd = incomes(20, 5)
     with pytest.raises(dp.InputError, match=rf"within of column 'amount'.*{message}"):
         told(gt, sd, within)
@@ -227,7 +227,7 @@ def test_what_is_no_band_is_refused(within: Any, message: str) -> None:
     ],
 )
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
-def test_what_has_no_band_is_refused(options: dict[str, Any], message: str, engine: str) -> None:
+def test_refuses_a_band_on_an_unsuitable_column(options: dict[str, Any], message: str, engine: str) -> None:
     gt, sd = incomes(20, 6)
     day = pd.Timestamp("2024-01-01") + pd.to_timedelta(gt["age"], unit="D")
     gt, sd = (

@@ -89,7 +89,7 @@ def test_a_decoy_hides_nobody_from_an_intruder_who_acts_on_less_than_certainty()
 @pytest.mark.parametrize(
     "shares", [(0,), (1.1,), (-0.5,), (True,), ("0.9",), 0.9, "0.9", (0.5, 0.5), (math.nan,)]
 )
-def test_what_is_no_share_is_refused(shares: object) -> None:
+def test_refuses_an_invalid_share(shares: object) -> None:
     gt = people(("north", "flu"))
     with pytest.raises(InputError, match="certainty"):
         dp.disclosure(gt, gt, ["place"], "illness", certainty=shares)  # type: ignore[arg-type]

@@ -145,7 +145,7 @@ def test_the_example_data(synthesis: str, unique_copies: float, largest: float) 
         (lambda: dp.copies(frame([]), frame([("a", 1, True)])), "no records"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(call: Callable[[], object], words: str) -> None:
+def test_refuses_tables_that_cannot_be_compared(call: Callable[[], object], words: str) -> None:
     with pytest.raises(dp.InputError, match=words):
         call()
 

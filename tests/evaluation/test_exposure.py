@@ -182,7 +182,7 @@ def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
         ({"groups": {"x": 3}}, "is not in"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(wrong: dict[str, Any], words: str) -> None:
+def test_refuses_invalid_arguments(wrong: dict[str, Any], words: str) -> None:
     gt = pd.DataFrame({"a": [1, 2], "b": [1, 1], "t": ["x", "y"]})
     arguments: dict[str, Any] = {"keys": ["a", "b"], "targets": "t"} | wrong
     with pytest.raises(dp.InputError, match=words):

@@ -228,7 +228,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("key_sets", "targets", "message"), REFUSED)
-def test_what_is_refused_before_work_starts(
+def test_refuses_invalid_arguments_before_work_starts(
     key_sets: Any, targets: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def started(*_: object, **__: object) -> NoReturn:

@@ -113,7 +113,7 @@ def test_an_altered_copy_never_passes(folders: GateFolders, copy: Evaluation, al
         )
 
 
-def test_what_was_changed_is_in_the_dossier(folders: GateFolders) -> None:
+def test_the_dossier_lists_the_changed_values(folders: GateFolders) -> None:
     frame = change_each("region", "{} ".format)(COPY)
     frame["age"] = [None if pd.isna(age) else f"{age}.0" for age in COPY["age"]]
     ledger = evaluate(folders, "ledger", csv(lambda _: frame)).dossier["ledger"]

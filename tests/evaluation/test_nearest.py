@@ -153,7 +153,7 @@ def test_all_of_a_small_table_are_looked_at_and_a_sample_of_a_larger_one(
 
 
 @pytest.mark.parametrize("wrong", [{"sample": 0}, {"sample": True}, {"seed": -1}, {"sample": 1.5}])
-def test_what_cannot_be_asked_is_refused(wrong: dict[str, int]) -> None:
+def test_refuses_invalid_arguments(wrong: dict[str, int]) -> None:
     gt = frame([("a", 18, 0.5), ("b", 19, 0.5)])
     with pytest.raises(dp.InputError, match=next(iter(wrong))):
         dp.nearest(gt, gt, **wrong)

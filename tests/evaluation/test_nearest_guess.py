@@ -96,7 +96,7 @@ def test_a_copy_is_guessed_and_a_list_of_syntheses_is_taken() -> None:
         ({"targets": "sex"}, "key and a target at once"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
+def test_refuses_invalid_arguments(wrong: dict[str, object], words: str) -> None:
     gt = pd.DataFrame({"age": [30, 40], "sex": ["f", "m"], "ill": ["y", "n"]})
     arguments: dict[str, object] = {"targets": "ill"} | wrong
     with pytest.raises(dp.InputError, match=words):

@@ -624,7 +624,7 @@ GT = wrong()["ground_truth"]
         (wrong(keys=["n"], synthetic=GT.assign(n=[Decimal("1e400")] * 5)), "infinite values"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_refuses_arguments_that_cannot_be_measured(arguments: dict[str, Any], message: str) -> None:
     assert re.search(message, str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET))))
 
 

@@ -619,7 +619,7 @@ def test_it_prints_as_a_table_with_direction_and_unit() -> None:
         ({"ground_truth": None}, "The ground truth must be a DataFrame"),
     ],
 )
-def test_what_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_refuses_invalid_arguments(changes: dict[str, Any], message: str) -> None:
     table = PAIRS.assign(salary=[1.5, 2.5, 3.5, 4.5], age=[1, 2, 3, 4], yes=[True, False, True, False])
     arguments: dict[str, Any] = {
         "ground_truth": table,

@@ -219,7 +219,7 @@ def test_the_example_data_before_and_after() -> None:
         ([dp.Remedy.round_numbers("number", to=1)] * 2, "more than once"),
     ],
 )
-def test_what_cannot_be_done_is_refused(wrong: Any, words: str) -> None:
+def test_refuses_invalid_arguments(wrong: Any, words: str) -> None:
     gt = frame([("x", 1, "y", True), ("y", 2, "x", False)])
     with pytest.raises(dp.InputError, match=words):
         dp.compare_remedies(gt, gt, ["k", "number"], "t", wrong)

@@ -97,7 +97,7 @@ def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
     ("wrong", "words"),
     [({"by": "x"}, "by is not in"), ({"by": ["sex"] * 3}, "by must be"), ({"smallest_count": 0}, "smallest")],
 )
-def test_what_cannot_be_asked_is_refused(wrong: dict[str, object], words: str) -> None:
+def test_refuses_invalid_arguments(wrong: dict[str, object], words: str) -> None:
     gt = pd.DataFrame({"sex": ["f", "m"], "ill": ["y", "n"]})
     arguments: dict[str, object] = {"by": "sex"} | wrong
     with pytest.raises(dp.InputError, match=words):

@@ -187,7 +187,7 @@ def test_weights_that_cannot_be_used_are_refused(name: str, engine: str, tmp_pat
             dp.subgroups(gt, sd, ["region"], "income", by="sex", weights="weight")
 
 
-def test_what_is_no_column_of_weights_is_refused() -> None:
+def test_refuses_a_column_that_holds_no_weights() -> None:
     gt, sd = survey(200)
     for wrong, problem in (
         ({"weights": "wieght"}, "not a column of the ground truth"),

@@ -53,7 +53,7 @@ def test_all_of_one_level_of_many_records(with_level: int, records: int, drawn: 
     assert actual == pytest.approx(float(exact), rel=1e-10)
 
 
-def test_what_is_too_unlikely_to_be_a_number_is_0() -> None:
+def test_a_chance_too_small_for_a_float_is_0() -> None:
     chances = chance_of_one_level(1_000_000, 10_000_000, np.array([1, 300, 400, 999_999, 1_000_001]))
     assert chances[0] == 0.1
     assert 0 < chances[1] < 1e-299

@@ -88,7 +88,7 @@ def test_the_figures_are_those_of_the_library(tables: tuple[pd.DataFrame, pd.Dat
     assert result.frame("prediction").loc[("income", 1), "mse_SD"] == number.figures["mse_SD"].iloc[0]
 
 
-def test_what_is_off_is_not_computed(
+def test_a_family_that_is_off_is_not_computed(
     tables: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(*_: Any, **__: Any) -> Any:

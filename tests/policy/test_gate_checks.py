@@ -202,7 +202,7 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
         ({"columns": {"events.mine": {"type": "category"}}}, "columns describes events.mine"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_refuses_settings_that_do_not_fit_together(changes: dict[str, Any], problem: str) -> None:
     own = hospital_gate()
     columns = own["columns"] | changes.get("columns", {})
     with pytest.raises(ValidationError, match=problem):

@@ -62,13 +62,13 @@ def claimed(person: Record, table: Table, lies: Lies, size: Fraction) -> bool:
 
 
 def over_draws(holds: Callable[[Table], bool], table: Table, n: int) -> Fraction:
-    """The share of all draws of n records for which a condition holds."""
+    """Return the share of all draws of n records for which a condition holds."""
     draws = list(combinations(table, n))
     return Fraction(sum(map(holds, draws)), len(draws))
 
 
 def thinned(holds: Callable[[Table], Fraction], table: Table, drawn: Fraction) -> Fraction:
-    """The mean over draws in which each record is drawn independently with this chance."""
+    """Return the mean over draws in which each record is drawn independently with this chance."""
     if drawn == 1:
         return holds(table)
     mean = Fraction(0)
@@ -101,7 +101,7 @@ def is_amount(x: Amount, special: Sequence[Amount]) -> bool:
 
 
 def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) -> Fraction | None:
-    """The chance that the median of a table lies in the band; None if it has no amount."""
+    """Return the chance that the median of a table lies in the band; None if it has no amount."""
     amounts = [x for _, x in table if x is not None and x not in special]
     if not amounts:
         return None
@@ -112,7 +112,7 @@ def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) ->
 def mean_guess(
     person: Record, table: Table, lies: Lies, special: Sequence[Amount], n: int | None, *, by_key: bool
 ) -> Fraction:
-    """The chance of a right guess by the median of the key, else of the table; or always by the latter."""
+    """Return the chance of a right guess by the median of the key, else of the table; or the table alone."""
 
     def mean(some: Table) -> tuple[Fraction, Fraction]:
         """Return the chance, and the chance that there is no amount."""
@@ -136,7 +136,7 @@ def guessed(
     special: Sequence[Amount],
     n: int | None = None,
 ) -> Fraction:
-    """Right guesses by the better strategy, each person from a table of their own."""
+    """Return the right guesses by the better strategy, each person from a table of their own."""
     triples = list(zip(people, tables, weights, strict=True))
     return max(
         sum(
@@ -156,7 +156,7 @@ def figures(
     certainties: Sequence[Fraction] = (),
     weights: Sequence[int] | None = None,
 ) -> dict[str, float]:
-    """All figures in percent of the weighted GT records, and those of each certainty under its number."""
+    """Return all figures in percent of the weighted GT records, those of a certainty under its number."""
     weights = weights or [1] * len(gt)
     n = min(len(sd), len(gt) - 1)
     of_SD = n if len(sd) > len(gt) else None

@@ -18,32 +18,32 @@ Units = Sequence[Hashable]
 
 
 def none_drawn(spoiling: int, records: int, n: int) -> Fraction:
-    """The chance that n of `records` drawn contain none of the `spoiling` ones."""
+    """Return the chance that n of `records` drawn contain none of the `spoiling` ones."""
     if spoiling > records:
         return Fraction(0)
     return Fraction(comb(records - spoiling, n), comb(records, n))
 
 
 def size(gt: Sequence[Record], sd: Sequence[Record]) -> int:
-    """The number of records at which SD and the others are compared."""
+    """Return the number of records at which SD and the others are compared."""
     return min(len(sd), len(gt) - 1)
 
 
 def in_draw(person: Record, table: Sequence[Record], n: int) -> Fraction:
-    """The iS of one person: the chance that n records drawn from the table contain the person's key."""
+    """Return one person's iS: the chance that n records drawn from the table contain the person's key."""
     with_key = sum(q == person[0] for q, _ in table)
     return 1 - none_drawn(with_key, len(table), n)
 
 
 def disclosed(person: Record, table: Sequence[Record], n: int) -> Fraction:
-    """The DiSCO of one person: the chance that the draw has the key, and only with the person's level."""
+    """Return one person's DiSCO: the chance that the draw has the key, and only with the person's level."""
     with_key = sum(q == person[0] for q, _ in table)
     with_other_level = sum(q == person[0] and t != person[1] for q, t in table)
     return none_drawn(with_other_level, len(table), n) - none_drawn(with_key, len(table), n)
 
 
 def attributed(person: Record, kept: Sequence[Record], records: int, n: int) -> Fraction:
-    """The DCAP of one person: the mean share of the person's level among the drawn records with the key.
+    """Return one person's DCAP: the mean share of their level among the drawn records with the key.
 
     n of `records` are drawn, and only the kept ones among these count.
     """
@@ -55,7 +55,7 @@ def attributed(person: Record, kept: Sequence[Record], records: int, n: int) -> 
 
 
 def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fraction, Fraction, Fraction]:
-    """The iS, DiSCO and DCAP of one person, averaged over every draw of n records."""
+    """Return the iS, DiSCO and DCAP of one person, averaged over every draw of n records."""
     named, certain, share, draws = Fraction(0), Fraction(0), Fraction(0), 0
     for drawn in combinations(table, n):
         levels = Counter(t for q, t in drawn if q == person[0])
@@ -68,13 +68,13 @@ def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fractio
 
 
 def chance_of_guess(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
-    """The chance that the mode of the key, else of the table, is the person's own level."""
+    """Return the chance that the mode of the key, else of the table, is the person's own level."""
     levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
     return chance_of_mode(person, levels or Counter(t for _, t in table if t not in no_guess))
 
 
 def chance_of_overall_mode(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
-    """The chance that the mode of the table is the person's own level."""
+    """Return the chance that the mode of the table is the person's own level."""
     return chance_of_mode(person, Counter(t for _, t in table if t not in no_guess))
 
 
@@ -84,13 +84,13 @@ def chance_of_mode(person: Record, levels: "Counter[Level]") -> Fraction:
 
 
 def chance_in_draw(person: Record, levels: "Counter[Level]", drawn: Fraction) -> Fraction:
-    """The chance that the person's level is the mode of a draw, with records drawn independently."""
+    """Return the chance that the person's level is the mode of a draw, with records drawn independently."""
     return chances_in_draw(frozenset(levels.items()), drawn).get(person[1], Fraction(0))
 
 
 @cache
 def chances_in_draw(levels: frozenset[tuple[Level, int]], drawn: Fraction) -> dict[Level, Fraction]:
-    """The same for each level, given its number of records."""
+    """Return the same for each level, given its number of records."""
     names, records = [t for t, _ in levels], [number for _, number in levels]
     taken, left = drawn.numerator, drawn.denominator - drawn.numerator
     # By the number of modes among which a level is one, in units of 1 / denominator ** records.
@@ -111,7 +111,7 @@ def chances_in_draw(levels: frozenset[tuple[Level, int]], drawn: Fraction) -> di
 def chance_of_drawn_guess(
     person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
 ) -> Fraction:
-    """`chance_of_guess` if n records of the table are drawn, and n more for the overall mode."""
+    """Return `chance_of_guess` if n records of the table are drawn, and n more for the overall mode."""
     drawn = Fraction(n, len(table))
     levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
     overall = chance_of_drawn_mode(person, table, n, no_guess)
@@ -121,7 +121,7 @@ def chance_of_drawn_guess(
 def chance_of_drawn_mode(
     person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
 ) -> Fraction:
-    """`chance_of_overall_mode` if n records of the table are drawn."""
+    """Return `chance_of_overall_mode` if n records of the table are drawn."""
     levels = Counter(t for _, t in table if t not in no_guess)
     return chance_in_draw(person, levels, Fraction(n, len(table)))
 
@@ -129,7 +129,7 @@ def chance_of_drawn_mode(
 def guesses(
     person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]
 ) -> tuple[Fraction, Fraction]:
-    """The chances that the two strategies, by key and always the mode, are right about n drawn records."""
+    """Return the chances that the strategies, by key and always the mode, are right with n drawn records."""
     if n is None:
         return chance_of_guess(person, table, no_guess), chance_of_overall_mode(person, table, no_guess)
     return (
@@ -139,7 +139,7 @@ def guesses(
 
 
 def better(chances: Sequence[tuple[Fraction, Fraction]], records: int) -> Fraction:
-    """The percentage of right guesses by the better strategy."""
+    """Return the percentage of right guesses by the better strategy."""
     return (
         100
         * max((sum(way, Fraction(0)) for way in zip(*chances, strict=True)), default=Fraction(0))
@@ -148,7 +148,7 @@ def better(chances: Sequence[tuple[Fraction, Fraction]], records: int) -> Fracti
 
 
 def others(gt: Sequence[Record], i: int, units: Units | None = None) -> list[Record]:
-    """All records except those of person i, or of that person's unit."""
+    """Return all records except those of person i, or of that person's unit."""
     return [record for j, record in enumerate(gt) if (j != i if units is None else units[j] != units[i])]
 
 
@@ -160,7 +160,7 @@ def figures(
     kept_sd: Sequence[bool] | None = None,
     units: Units | None = None,
 ) -> dict[str, float]:
-    """Every figure, in percent of the GT records, counting only kept records.
+    """Return every figure, in percent of the GT records, counting only kept records.
 
     All records decide what is disclosive and what is guessed; DCAP uses kept records alone. Each person has
     their own others, and their own number n of compared records.
@@ -204,7 +204,7 @@ def figures(
 
 
 def standard_error(added: Sequence[Fraction], of_key: Sequence[object], N: int) -> float:
-    """The root of the sum of squares of what the records of each key add, in percent; at least one record."""
+    """Return the root of the summed squares of what each key's records add, in percent; at least 1 record."""
     by_key: dict[object, Fraction] = {}
     for key, more in zip(of_key, added, strict=True):
         by_key[key] = by_key.get(key, Fraction(0)) + more
@@ -213,7 +213,7 @@ def standard_error(added: Sequence[Fraction], of_key: Sequence[object], N: int) 
 
 
 def always(chances: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
-    """The number of right guesses if the most frequent level is always guessed."""
+    """Return the number of right guesses if the most frequent level is always guessed."""
     return sum((by_mode for _, by_mode in chances), Fraction(0))
 
 
@@ -226,7 +226,7 @@ def error_of_guesses(
     iS_others: Fraction,
     people: int,
 ) -> float:
-    """McNemar's error of n independent guesses, and of one guess for everybody whose key nobody else has."""
+    """Return McNemar's error of n independent guesses, and of one guess for all whose key is unique."""
     g, others = right / 100, right_others / 100
     alone = max(Fraction(0), 1 - iS_others / 100 * N / max(people, 1))
     variance = (g * (1 - others) + others * (1 - g)) / max(n, 1) + (alone * by_mode / N) ** 2
@@ -234,7 +234,7 @@ def error_of_guesses(
 
 
 def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, float]:
-    """Percent of SD records whose key exactly one GT record has, and 2 f2 / N in percent."""
+    """Return the percent of SD records whose key exactly one GT record has, and 2 f2 / N in percent."""
     counts = Counter(gt)
     hits = sum(counts[q] == 1 for q in sd)
     pairs = sum(number == 2 for number in counts.values())

@@ -19,7 +19,7 @@ Figure = float | int
 
 
 def percent(part: int | Fraction, whole: int | Fraction) -> float:
-    """A share in percent, rounded once; NaN for 0 of 0."""
+    """Return a share in percent, rounded once; NaN for 0 of 0."""
     return float(100 * Fraction(part) / Fraction(whole)) if whole else math.nan
 
 
@@ -28,7 +28,7 @@ def with_key(table: Sequence[Record], q: Key) -> list[Record]:
 
 
 def cap(record: Record, table: Sequence[Record]) -> Fraction:
-    """The share of a record's target level among the records of a table with its key; 0 if there are none."""
+    """Return the share of a record's target level among a table's records with its key; 0 if none."""
     same_key = with_key(table, record[0])
     return Fraction(same_key.count(record), len(same_key)) if same_key else Fraction(0)
 
@@ -39,19 +39,19 @@ def one_level(table: Sequence[Record], q: Key) -> bool:
 
 
 def chance_of_mode(table: Sequence[Record], q: Key, t: Level) -> Fraction:
-    """The chance that a guess of the key's most frequent target level, drawn among ties, is t."""
+    """Return the chance that a guess of the key's most frequent target level, drawn among ties, is t."""
     levels = [level for _, level in with_key(table, q)]
     modes = {level for level in levels if levels.count(level) == max(map(levels.count, levels))}
     return Fraction(t in modes, len(modes)) if modes else Fraction(0)
 
 
 def scaled(x: Fraction | None, base: Fraction) -> float:
-    """The place of x on a scale from the base (0) to certainty (100)."""
+    """Return the place of x on a scale from the base (0) to certainty (100)."""
     return math.nan if x is None else percent(x - base, 1 - base)
 
 
 def smallest_averages(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[Fraction, Fraction]:
-    """Theorems 2 and 3 of Baillargeon & Charest: minima over all pairs, with or without GT records."""
+    """Return the minima over all pairs, with or without GT records: Baillargeon & Charest, theorems 2, 3."""
     keys = {q for q, _ in [*gt, *sd]}
     levels = {t for _, t in [*gt, *sd]}
     return (
@@ -93,7 +93,7 @@ def cap_measures(
 
 
 def disco_chance(gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]) -> Fraction:
-    """The expected share of GT records in DiSCO if SD's target values are permuted."""
+    """Return the expected share of GT records in DiSCO if SD's target values are permuted."""
     expected = Fraction(0)
     for (q, t), kept in zip(gt, kept_gt, strict=True):
         s_q = len(with_key(sd, q))
@@ -106,7 +106,7 @@ def disco_chance(gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[b
 def disco_of_all_permutations(
     gt: Sequence[Record], sd: Sequence[Record], kept_gt: Sequence[bool]
 ) -> Fraction:
-    """The same without the formula, by counting over every permutation."""
+    """Return the same without the formula, by counting over every permutation."""
     orders = list(permutations([t for _, t in sd]))
     disclosed = 0
     for targets in orders:

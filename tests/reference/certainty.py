@@ -14,7 +14,7 @@ from reference.cap import Record
 def claims(
     person: Record, table: Sequence[Record], c: Fraction, n: int | None = None
 ) -> tuple[Fraction, Fraction]:
-    """The chances of a claim and of a right claim if records are drawn independently, n on average.
+    """Return the chances of a claim and of a right claim if records are drawn independently, n on average.
 
     Claimed is what at least a share c of the records with the person's key have; missing is no level.
     """
@@ -37,7 +37,7 @@ def claims(
 def counts(
     gt: Sequence[Record], sd: Sequence[Record] | None, c: Fraction, n: int | None = None
 ) -> tuple[Fraction, Fraction]:
-    """The numbers of GT records with a claim, and with a right claim, from SD or from the others."""
+    """Return the numbers of GT records with a claim, and with a right claim, from SD or from the others."""
     tables = [others(gt, i) if sd is None else sd for i in range(len(gt))]
     chances = [claims(person, table, c, n) for person, table in zip(gt, tables, strict=True)]
     claimed, right = (sum(of_all, Fraction(0)) for of_all in zip(*chances, strict=True))
@@ -45,7 +45,7 @@ def counts(
 
 
 def coefficient(claimed: Fraction, right: Fraction, records: int) -> Decimal:
-    """PRC."""
+    """Return the precision-recall coefficient, PRC."""
     recall = decimal(claimed) / records
     if recall <= Decimal("1e-4"):
         return recall
@@ -57,7 +57,7 @@ def decimal(number: Fraction) -> Decimal:
 
 
 def anonymity_loss(gt: Sequence[Record], sd: Sequence[Record], certainties: Sequence[Fraction]) -> float:
-    """ALC computed with fifty digits, because PRC can be close to 1; 0 if the others' PRC is 1."""
+    """Return ALC, computed with 50 digits because PRC can be close to 1; 0 if the others' PRC is 1."""
     with localcontext(Context(prec=50)):
         # The larger table is drawn from.
         of_SD = len(gt) - 1 if len(sd) > len(gt) else None

@@ -8,7 +8,7 @@ Row = tuple[object, ...]
 
 
 def copies(gt: Sequence[Row], sd: Sequence[Row]) -> dict[str, float]:
-    """Percent of SD records, and of GT records for the others."""
+    """Return the percent of SD records, and of GT records for the others."""
     repeated = sum(gt.count(row) > 1 for row in gt)
     seen_twice = sum(gt.count(row) == 2 for row in gt)  # 2 f2 records are in the f2 pairs
     shares = {
@@ -32,7 +32,7 @@ def copies(gt: Sequence[Row], sd: Sequence[Row]) -> dict[str, float]:
 
 
 def errors(gt: Sequence[Row], sd: Sequence[Row], fresh: Sequence[float]) -> dict[str, float]:
-    """The standard errors of the differences in percentage points, at least one record.
+    """Return the standard errors of the differences in percentage points, at least one record.
 
     `fresh`: the shares of the people alone that a fresh table holds, by GT's coverage and by SD's.
     """

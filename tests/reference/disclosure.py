@@ -71,14 +71,10 @@ class Result:
 
 
 def label(value: Value) -> Level:
-    """A value as the text of its level: 18 and 18.0 are both "18". Missing is None."""
+    """Return a value as the text of its level: 18 and 18.0 are both "18". Missing is None."""
     if value is None:
         return None
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value)
-    if isinstance(value, int):
+    if isinstance(value, str | bool | int):
         return str(value)
     if math.isnan(value):
         return None
@@ -94,7 +90,7 @@ def number(value: Value) -> float:
 
 
 def numbers_to_group(records: Iterable[Record], column: str, special: Sequence[float]) -> list[float]:
-    """The values of a column that take part in its break points: neither missing nor special."""
+    """Return the values of a column that take part in its break points: neither missing nor special."""
     special_labels = [label(value) for value in special]
     numbers = []
     for record in records:
@@ -105,7 +101,7 @@ def numbers_to_group(records: Iterable[Record], column: str, special: Sequence[f
 
 
 def quantile(ordered: Sequence[float], k: int, n: int) -> float:
-    """The k/n quantile of ordered values by linear interpolation between them (R's type 7)."""
+    """Return the k/n quantile of ordered values by linear interpolation between them (R's type 7)."""
     position = (len(ordered) - 1) * k
     low = position // n
     h = (position % n) / n
@@ -115,13 +111,13 @@ def quantile(ordered: Sequence[float], k: int, n: int) -> float:
 
 
 def quantile_breaks(values: Sequence[float], n: int) -> list[float]:
-    """The quantiles 0, 1/n, ..., 1, without duplicates."""
+    """Return the quantiles 0, 1/n, ..., 1, without duplicates."""
     ordered = sorted(values)
     return sorted({quantile(ordered, k, n) for k in range(n + 1)})
 
 
 def equal_width_breaks(values: Sequence[float], n: int) -> list[float]:
-    """The ends of n intervals of one width over the range of the values, without duplicates."""
+    """Return the ends of n intervals of one width over the range of the values, without duplicates."""
     low = min(values)
     high = max(values)
     return sorted({low + (high - low) * k / n for k in range(n + 1)})
@@ -135,7 +131,7 @@ def breaks_of_column(
     special: Sequence[float],
     edges: Edges,
 ) -> list[float]:
-    """The break points of a column in n groups, outermost ones included."""
+    """Return the break points of a column in n groups, outermost ones included."""
     values = numbers_to_group(ground_truth, column, special)
     if edges != "ground_truth":
         for synthetic in synthetics:
@@ -151,7 +147,7 @@ def breaks_of_column(
 
 
 def group_label(value: float, breaks: Sequence[float]) -> str:
-    """The group of a number. Groups are closed on the left, and the outermost edges are open to infinity."""
+    """Return the group of a number. Groups are closed on the left, the outermost open to infinity."""
     inner = breaks[1:-1]
     below = [edge for edge in inner if edge <= value]
     above = [edge for edge in inner if edge > value]
@@ -166,7 +162,7 @@ def leveled(
     breaks: Mapping[str, Sequence[float]],
     special_values: SpecialValues,
 ) -> list[Leveled]:
-    """The records with every value replaced by its level."""
+    """Return the records with every value replaced by its level."""
     special = {column: [label(code) for code in special_values.get(column, [])] for column in columns}
     leveled_records = []
     for record in records:
@@ -189,7 +185,7 @@ def all_leveled(
     special_values: SpecialValues,
     edges: Edges,
 ) -> tuple[list[Leveled], list[list[Leveled]]]:
-    """GT and every SD as levels, in groups where groups or edges are given."""
+    """Return GT and every SD as levels, in groups where groups or edges are given."""
     breaks: dict[str, Sequence[float]] = {}
     for column, n in groups.items():
         special = special_values.get(column, [])
@@ -210,7 +206,7 @@ def key_of(record: Leveled, keys: Sequence[str]) -> Key:
 
 
 def count_cells(records: Sequence[Leveled], keys: Sequence[str], target: str) -> Table:
-    """How many records each cell (q, t) holds."""
+    """Return how many records each cell (q, t) holds."""
     counts: Table = Counter()
     for record in records:
         counts[key_of(record, keys), record[target]] += 1
@@ -218,7 +214,7 @@ def count_cells(records: Sequence[Leveled], keys: Sequence[str], target: str) ->
 
 
 def sum_by_key(table: Table) -> Counter[Key]:
-    """The counts of a table, summed over t."""
+    """Return the counts of a table, summed over t."""
     sums: Counter[Key] = Counter()
     for (q, _), count in table.items():
         sums[q] += count
@@ -230,14 +226,14 @@ def total(table: Table) -> int:
 
 
 def percent(part: int | Fraction, whole: int | Fraction) -> float:
-    """A share as a percentage, rounded once; NaN for 0 of 0."""
+    """Return a share as a percentage, rounded once; NaN for 0 of 0."""
     if whole == 0:
         return math.nan
     return float(100 * Fraction(part) / Fraction(whole))
 
 
 def tables(d: Table, s: Table) -> dict[str, Table]:
-    """Every table of [R App. 1]. "pd = 1" is "one t has all records of q", tested on integers."""
+    """Return every table of [R App. 1]. "pd = 1" is "one t has all records of q", tested on integers."""
     result: dict[str, Table] = {name: Counter() for name in TABLES}
     d_by_key = sum_by_key(d)
     s_by_key = sum_by_key(s)
@@ -278,7 +274,7 @@ def applies_to(columns: bool | Sequence[str], column: str) -> bool:
 def step_that_excludes(
     cell: Cell, count: int, keys: Sequence[str], target: str, exclusions: Exclusions
 ) -> str | None:
-    """The first of the five steps that takes a cell out of a table in which it holds `count` records."""
+    """Return the first of the five steps that excludes a cell from a table where it holds `count` records."""
     q, t = cell
     if t in [label(value) for value in exclusions.target_levels.get(target, [])]:
         return "target_levels"
@@ -300,7 +296,7 @@ def step_that_excludes(
 def reduce(
     untouched: Mapping[str, Table], keys: Sequence[str], target: str, exclusions: Exclusions
 ) -> tuple[dict[str, Table], dict[str, Row]]:
-    """The tables without the excluded cells, and how many records each step took out of each table."""
+    """Return the tables without the excluded cells, and how many records each step took out of each table."""
     reduced: dict[str, Table] = {}
     excluded: dict[str, Row] = {}
     for name in TABLES:
@@ -320,7 +316,7 @@ def reduce(
 
 
 def identity(d_by_key: Counter[Key], s_by_key: Counter[Key], in_sd: set[Key], n_d: int, n_s: int) -> Row:
-    """Identity disclosure. `in_sd` are the combinations present in the untouched SD."""
+    """Return identity disclosure. `in_sd` are the combinations present in the untouched SD."""
     either = set(d_by_key) | set(s_by_key)
     unique_in_gt = sum(d_by_key[q] == 1 for q in either)
     unique_in_sd = sum(s_by_key[q] == 1 for q in either)
@@ -335,7 +331,7 @@ def identity(d_by_key: Counter[Key], s_by_key: Counter[Key], in_sd: set[Key], n_
 
 
 def attribute(reduced: Mapping[str, Table], n_d: int, n_s: int) -> Row:
-    """Attribute disclosure, from the tables after the exclusions, as shares of all records."""
+    """Return attribute disclosure, from the tables after the exclusions, as shares of all records."""
     denominators = [d_tq for d_tq in reduced["DiSCO"].values() if d_tq > 0]
     return {
         "Dorig": percent(total(reduced["Dorig"]), n_d),
@@ -350,7 +346,7 @@ def attribute(reduced: Mapping[str, Table], n_d: int, n_s: int) -> Row:
 
 
 def base_cap(d: Table, n_d: int) -> Fraction:
-    """The chance that two GT records drawn at random have the same target level."""
+    """Return the chance that two GT records drawn at random have the same target level."""
     by_level: Counter[Level] = Counter()
     for (_, t), d_tq in d.items():
         by_level[t] += d_tq
@@ -361,7 +357,7 @@ def base_cap(d: Table, n_d: int) -> Fraction:
 
 
 def sum_of_shares(shares_of: Table, weights: Table) -> Fraction:
-    """The sum over cells of p_tq times a weight, where p_tq is the share of the cell in its q (or 0)."""
+    """Return the sum over cells of p_tq times a weight; p_tq is the share of the cell in its q (or 0)."""
     by_key = sum_by_key(shares_of)
     total = Fraction(0)
     for cell, weight in weights.items():
@@ -372,7 +368,7 @@ def sum_of_shares(shares_of: Table, weights: Table) -> Fraction:
 
 
 def cap_measures(untouched: Mapping[str, Table], reduced: Mapping[str, Table], n_d: int, n_s: int) -> Row:
-    """Correct attribution probabilities, from the tables after the exclusions; baseCAPd from all records."""
+    """Return correct attribution probabilities after the exclusions; baseCAPd is of all records."""
     d = reduced["original"]
     s = reduced["synthetic"]
     return {
@@ -385,7 +381,7 @@ def cap_measures(untouched: Mapping[str, Table], reduced: Mapping[str, Table], n
 
 
 def one_way(reduced: Mapping[str, Table], thresholds: tuple[float, float]) -> list[Row]:
-    """The target level with most disclosed records, if it has too many. All levels that tie for it."""
+    """Return the target level with most disclosed records, if it has too many. All levels that tie for it."""
     fewest, share = thresholds
     by_level: Counter[Level] = Counter()
     for (_, t), d_tq in reduced["DiSCO"].items():
@@ -413,7 +409,7 @@ def one_way(reduced: Mapping[str, Table], thresholds: tuple[float, float]) -> li
 def two_way(
     disclosed: Table, ground_truth: Table, keys: Sequence[str], thresholds: tuple[float, float]
 ) -> list[Row]:
-    """The pairs of a key level and a target level that nearly everybody with the key level has.
+    """Return the pairs of a key level and a target level that nearly everybody with the key level has.
 
     `disclosed` is the DiSCO table after the exclusions, `ground_truth` that of all GT records.
     """
@@ -502,7 +498,7 @@ def replicated_uniques(
     special_values: SpecialValues,
     edges: Edges,
 ) -> dict[str, list[bool]]:
-    """Which SD records have a q that is unique in SD, and unique in GT or present in it."""
+    """Return which SD records have a q that is unique in SD, and unique in GT or present in it."""
     gt, [sd] = all_leveled(ground_truth, [synthetic], keys, groups, special_values, edges)
     d_by_key = Counter(key_of(record, keys) for record in gt)
     s_by_key = Counter(key_of(record, keys) for record in sd)

@@ -13,7 +13,7 @@ def events_of(person: Row, events: Sequence[Row], unit: str) -> list[Row]:
 
 
 def first(events: Sequence[Row], order: str, name: str, *, last: bool = False) -> Any:
-    """The value of the earliest event, the smallest of several; None only where there is nothing else."""
+    """Return the value of the earliest event, the smallest of several; None only if there is no other."""
     extreme = max if last else min
     dated = [event for event in events if event[order] is not None]
     if dated:
@@ -24,13 +24,13 @@ def first(events: Sequence[Row], order: str, name: str, *, last: bool = False) -
 
 
 def most_frequent(events: Sequence[Row], name: str) -> Any:
-    """The smallest of the values that are there most often."""
+    """Return the smallest of the values that are there most often."""
     values = sorted(event[name] for event in events if event[name] is not None)
     return max(values, key=values.count) if values else None
 
 
 def multiset(events: Sequence[Row], names: Sequence[str], length: int | None) -> str:
-    """All events, each as JSON writes it, in order of these texts."""
+    """Return all events, each as JSON writes it, in order of these texts."""
     texts = sorted(
         json.dumps([event[name] for name in names] if len(names) > 1 else event[names[0]], ensure_ascii=False)
         for event in events

@@ -16,7 +16,7 @@ def exposes(person: Row, table: Sequence[Row], keys: Sequence[int], target: int,
 def smallest_set(
     person: Row, table: Sequence[Row], columns: Sequence[int], target: int, up_to: int, support: int
 ) -> int | None:
-    """The size of the smallest set that exposes the person; None for none."""
+    """Return the size of the smallest set that exposes the person; None for none."""
     for size in range(1, up_to + 1):
         for keys in combinations(columns, size):
             if target not in keys and exposes(person, table, keys, target, support):
@@ -27,7 +27,7 @@ def smallest_set(
 def distribution(
     gt: Sequence[Row], sd: Sequence[Row], columns: Sequence[int], target: int, up_to: int, support: int
 ) -> tuple[list[float], list[float]]:
-    """Percent of GT records by the size of the smallest set (1 … up_to, none), by SD and by the others."""
+    """Return percent of GT records by size of the smallest set (1 … up_to, none), by SD and by the others."""
     by_SD, by_others = [0] * (up_to + 1), [0] * (up_to + 1)
     for i, person in enumerate(gt):
         for counts, table in ((by_SD, sd), (by_others, [*gt[:i], *gt[i + 1 :]])):
@@ -37,7 +37,7 @@ def distribution(
 
 
 def smallest_support(gt: Sequence[Row], sd: Sequence[Row], keys: Sequence[int], target: int) -> int | None:
-    """The smallest number of SD records that agree on a disclosed person."""
+    """Return the smallest number of SD records that agree on a disclosed person."""
     supports = [
         sum(all(row[k] == person[k] for k in keys) for row in sd)
         for person in gt

@@ -7,13 +7,13 @@ from math import comb
 
 
 def advantage(members: Sequence[object], others: Sequence[object], sd: Sequence[object]) -> Fraction:
-    """The share of members in SD minus that of the others."""
+    """Return the share of members in SD minus that of the others."""
     shares = [Fraction(sum(record in sd for record in table), len(table)) for table in (members, others)]
     return shares[0] - shares[1]
 
 
 def found_at(members: Sequence[int], others: Sequence[int], rate: Fraction) -> Fraction:
-    """The share of members within the distance of `rate` of the others, counting a share of ties.
+    """Return the share of members within the distance of `rate` of the others, counting a share of ties.
 
     The nearest distances are taken first, whole as long as that leaves some of the rate.
     """
@@ -29,7 +29,7 @@ def found_at(members: Sequence[int], others: Sequence[int], rate: Fraction) -> F
 
 
 def nearer(members: Sequence[int], others: Sequence[int]) -> Fraction:
-    """The share of pairs in which the member is nearer; ties half."""
+    """Return the share of pairs in which the member is nearer; ties half."""
     pairs = [(mine, other) for mine in members for other in others]
     return sum(
         (Fraction(mine < other) + Fraction(mine == other, 2) for mine, other in pairs), Fraction(0)
@@ -37,5 +37,5 @@ def nearer(members: Sequence[int], others: Sequence[int]) -> Fraction:
 
 
 def at_most(part: int, whole: int, share: float) -> float:
-    """The binomial chance of at most that many."""
+    """Return the binomial chance of at most that many."""
     return math.fsum(comb(whole, k) * share**k * (1 - share) ** (whole - k) for k in range(part + 1))

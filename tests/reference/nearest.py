@@ -10,13 +10,13 @@ STEPS = 65_536  # resolution of values within the range of their middle nine ten
 
 
 def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
-    """The mean of the positions, from 1, that a value has among all values in order."""
+    """Return the mean of the positions, from 1, that a value has among all values in order."""
     below = sum(other is not None and other < value for other in pooled)  # type: ignore[operator]
     return below + Fraction(sum(other == value for other in pooled) + 1, 2)
 
 
 def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """The 5 and 95 % quantiles of the non-missing values."""
+    """Return the 5 and 95 % quantiles of the non-missing values."""
     values = sorted(Fraction(value) for value in column if value is not None)  # type: ignore[call-overload]
     low, high = (
         next(
@@ -29,7 +29,7 @@ def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
 
 
 def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """The 5 and 95 % quantiles of the non-missing values; if equal, the smallest and the largest."""
+    """Return the 5 and 95 % quantiles of the non-missing values; if equal, the smallest and the largest."""
     low, high = quantiles(pooled)
     if low < high:
         return low, high
@@ -40,7 +40,7 @@ def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
 def column_distance(
     mine: object, theirs: object, pooled: Sequence[object], of_gt: Sequence[object], is_ordered: bool
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """The distance in a column by ranks, by values, and whether they disagree.
+    """Return the distance in a column by ranks, by values, and whether they disagree.
 
     By ranks alone where the middle nine tenths of GT have one value.
     """
@@ -63,7 +63,7 @@ def column_distance(
 def distances(
     row: Row, other: Row, gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]
 ) -> tuple[Fraction, ...]:
-    """The sums over the columns: by ranks, by values, and the number of columns that disagree."""
+    """Return the sums over the columns: by ranks, by values, and the number of columns that disagree."""
     columns = [
         column_distance(
             mine,
@@ -86,7 +86,7 @@ class Nearness:
 
 
 def nearness(gt: Sequence[Row], sd: Sequence[Row], ordered: Sequence[bool]) -> list[Nearness]:
-    """The shares by ranks, by values and by columns, for an SD with one record less than GT."""
+    """Return the shares by ranks, by values and by columns, for an SD with one record less than GT."""
     assert len(sd) == len(gt) - 1
     kinds = [Nearness(Fraction(0), Fraction(0)) for _ in range(3)]
     for i, person in enumerate(gt):

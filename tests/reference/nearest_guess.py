@@ -8,7 +8,7 @@ Row = tuple[object, ...]
 
 
 def distance(one: Row, other: Row, ranges: Sequence[Fraction | None]) -> Fraction:
-    """The number of keys that differ, with the difference divided by the range for a number."""
+    """Return the number of keys that differ, with the difference divided by the range for a number."""
     apart = Fraction(0)
     for mine, theirs, width in zip(one, other, ranges, strict=True):
         if width is None or mine is None or theirs is None:
@@ -21,7 +21,7 @@ def distance(one: Row, other: Row, ranges: Sequence[Fraction | None]) -> Fractio
 def outcome(
     person: tuple[Row, object], table: Sequence[tuple[Row, object]], ranges: Sequence[Fraction | None]
 ) -> tuple[Fraction, Fraction, Fraction | None]:
-    """The score, the chance of a right guess, and the distance to the nearest (None without records)."""
+    """Return the score, the chance of a right guess, and the nearest distance (None without records)."""
     if not table:
         return Fraction(0), Fraction(0), None
     nearest = min(distance(person[0], other, ranges) for other, _ in table)

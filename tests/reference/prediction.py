@@ -13,12 +13,12 @@ EQUAL = 1 + 1e-9
 
 
 def order(level: Value) -> tuple[bool, object]:
-    """The levels in order, missing last."""
+    """Return the levels in order, missing last."""
     return (level is None, level)
 
 
 def spread(numbers: Sequence[float], fallback: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation of the first list that holds two different numbers."""
+    """Return mean and standard deviation of the first list that holds two different numbers."""
     for values in (numbers, fallback):
         if len(set(values)) > 1:
             exact = [Fraction(value) for value in values]
@@ -54,7 +54,7 @@ class Distance:
         return isinstance(value, (int, float)) and value not in self.special.get(key, [])
 
     def __call__(self, left: Record, right: Record) -> float:
-        """The squared distance: 2 for two categories, 1 + x² for a number and a missing or special one."""
+        """Return the squared distance: 2 for two categories, 1 + x² if only one is a number."""
         total = 0.0
         for key in self.keys:
             a, b = left[key], right[key]
@@ -76,14 +76,14 @@ class Distance:
 
 
 def nearest(record: Record, known: Sequence[Record], distance: Distance) -> list[Record]:
-    """The k nearest records and all that are no farther away."""
+    """Return the k nearest records and all that are no farther away."""
     distances = [distance(record, other) for other in known]
     radius = sorted(distances)[: min(K, len(known))][-1] * EQUAL
     return [other for other, far in zip(known, distances, strict=True) if far <= radius]
 
 
 def guess(voters: Sequence[Record], target: str) -> tuple[Value, dict[Hashable, Fraction]]:
-    """The level with most votes, the first of ties, and the confidence in each level."""
+    """Return the level with most votes, the first of ties, and the confidence in each level."""
     votes = Counter(voter[target] for voter in voters)
     most = max(votes.values())
     winner = min((level for level, count in votes.items() if count == most), key=order)
@@ -107,7 +107,7 @@ def classification(
     tau: float,
     same_size: tuple[Sequence[int], Sequence[Sequence[int]]],
 ) -> tuple[dict[str, float], list[dict[str, object]]]:
-    """The figures, and the outcome of each record; a GT record is predicted from all others.
+    """Return the figures, and the outcome of each record; a GT record is predicted from all others.
 
     `same_size`: the SD records, and for each GT record the GT records, that are learned from where both
     tables are to have equally many.
@@ -166,7 +166,7 @@ def classification(
 
 
 def paired_interval(differences: Sequence[int]) -> tuple[float, float]:
-    """The mean of differences of -1, 0 and 1 plus and minus 1.96 standard errors.
+    """Return the mean of differences of -1, 0 and 1 plus and minus 1.96 standard errors.
 
     Half a record more in each of the four cells: two records more, one of them different, which way open.
     """
@@ -178,7 +178,7 @@ def paired_interval(differences: Sequence[int]) -> tuple[float, float]:
 
 
 def relative_error(true: float, predicted: float) -> float:
-    """In percent of the true value."""
+    """Return the error in percent of the true value."""
     if predicted == true:
         return 0.0
     return 100 * abs(predicted - true) / abs(true) if true else math.inf
@@ -192,7 +192,7 @@ def regression(
     special: dict[str, list[float]],
     epsilon: float,
 ) -> tuple[dict[str, float], list[dict[str, object]]]:
-    """As `classification`, for numbers; records without one are left out and have no outcome."""
+    """Measure as `classification` does, for numbers; records without one are left out, with no outcome."""
     no_number = (None, *special.get(target, []))
     from_SD = Distance(ground_truth, synthetic, keys, special)
     from_GT = Distance(ground_truth, [], keys, special)

@@ -73,19 +73,19 @@ def protection(
 def looked_up(
     record: Record, sd: Sequence[Record], keys: Sequence[str], method: str
 ) -> tuple[list[Record], int]:
-    """The SD records that the intruder guesses from, and the number of keys in which they differ."""
+    """Return the SD records that the intruder guesses from, and the number of keys in which they differ."""
     different = [sum(record[key] != other[key] for key in keys) for other in sd]
     smallest = min(different) if method == "generalized_cap" else 0
     return [other for other, n in zip(sd, different, strict=True) if n == smallest], smallest
 
 
 def rounded(share: Fraction | None) -> float:
-    """A share as a float; NaN if there is none."""
+    """Return a share as a float; NaN if there is none."""
     return math.nan if share is None else float(share)
 
 
 def score(cap: Fraction | None, baseline: Fraction) -> float:
-    """The quotient of two shares, each as the float that is reported, and at most 1."""
+    """Return the quotient of two shares, each as the float that is reported, and at most 1."""
     if cap is None or baseline == 0:
         return math.nan
     return min(float(cap) / float(baseline), 1.0)
@@ -94,7 +94,7 @@ def score(cap: Fraction | None, baseline: Fraction) -> float:
 def binned(
     gt: Sequence[Record], sd: Sequence[Record], continuous: Sequence[str], bins: int
 ) -> tuple[list[Record], list[Record]]:
-    """Both tables with the number of its bin in place of every continuous value."""
+    """Return both tables with the number of its bin in place of every continuous value."""
     of_column = {
         name: edges([record[name] for record in gt], [record[name] for record in sd], bins)
         for name in continuous
@@ -110,7 +110,7 @@ def binned(
 
 
 def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction] | list[float]:
-    """The edges between the bins over GT's range.
+    """Return the edges between the bins over GT's range.
 
     Fractions where both tables hold whole numbers only, else the floats of numpy.linspace.
     """
@@ -132,12 +132,12 @@ def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction]
 
 
 def bin_of(value: Value, between: list[Fraction] | list[float]) -> int | None:
-    """The number of edges below a value: bins are closed on the right. Missing stays missing."""
+    """Return the number of edges below a value: bins are closed on the right. Missing stays missing."""
     return None if value is None else sum(1 for edge in between if edge < number(value))
 
 
 def number(value: Value) -> int | float:
-    """A value that is known to be a number; whole ones as integers."""
+    """Return a value that is known to be a number; whole ones as integers."""
     assert value is not None
     assert not isinstance(value, str)
     return int(value) if float(value).is_integer() else value

@@ -8,7 +8,7 @@ from reference.copies import Row, copies
 
 
 def found_in(first: Sequence[Row], others: Sequence[Row]) -> tuple[float, float]:
-    """Percent of the first table's records that are unique and in the others, and the expected one.
+    """Return percent of the first table's records that are unique and in the others, and the expected one.
 
     Expected is what a fresh table of equal size, or independently drawn columns, hold at most.
     """
@@ -18,13 +18,13 @@ def found_in(first: Sequence[Row], others: Sequence[Row]) -> tuple[float, float]
 
 
 def by_columns(row: Row, table: Sequence[Row]) -> float:
-    """The chance of a record if each column is drawn independently."""
+    """Return the chance of a record if each column is drawn independently."""
     columns = range(len(row))
     return math.prod(sum(other[k] == row[k] for other in table) / len(table) for k in columns)
 
 
 def in_releases(gt: Sequence[Row], releases: Sequence[Sequence[Sequence[Row]]]) -> list[tuple[float, float]]:
-    """The people found in the first release, in the first two, and so on: each one has several tables."""
+    """Return the people found in the first release, the first two, and so on, each of several tables."""
     tables = [list(chain(*release)) for release in releases]
     return [found_in(gt, list(chain(*tables[: k + 1]))) for k in range(len(releases))]
 

@@ -33,7 +33,7 @@ def figures(gt: Sequence[object], sd: Sequence[object]) -> dict[str, float]:
 
 
 def relabelled(gt: Sequence[object], sd: Sequence[object]) -> float:
-    """The distance after matching levels by frequency, the most frequent with the most frequent."""
+    """Return the distance after matching levels by frequency, the most frequent with the most frequent."""
     o, s = (sorted(Counter(table).values(), reverse=True) for table in (gt, sd))
     longer = max(len(o), len(s))
     o, s = ([*counts, *[0] * (longer - len(counts))] for counts in (o, s))

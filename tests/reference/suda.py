@@ -9,7 +9,7 @@ Row = tuple[Any, ...]
 
 
 def minimal_sample_uniques(table: Sequence[Row], person: int, most: int) -> list[tuple[int, ...]]:
-    """The minimal sets of up to `most` columns in which nobody else agrees with the record."""
+    """Return the minimal sets of up to `most` columns in which nobody else agrees with the record."""
     minimal: list[tuple[int, ...]] = []
     for size in range(1, most + 1):
         for columns in combinations(range(len(table[person])), size):
@@ -21,7 +21,7 @@ def minimal_sample_uniques(table: Sequence[Row], person: int, most: int) -> list
 
 
 def suda_score(table: Sequence[Row], person: int, most: int) -> int:
-    """The sum over them of the product of (columns - i) for i from their size up to `most`."""
+    """Return the sum over them of the product of (columns - i) for i from their size up to `most`."""
     columns = len(table[person])
     return sum(
         prod(columns - i for i in range(len(unique), most + 1))

@@ -12,7 +12,7 @@ _NEGLIGIBLE, _MIDDLE = 1e-17, 0.5
 
 
 def chances_of(records: int, people: float) -> list[tuple[int, float]]:
-    """Each number F of people with these keys, and its chance, given the records and their weights."""
+    """Return each number F of people with these keys, and its chance, given the records and their weights."""
     p = min(1.0, records / people)
     F, chance, reached, chances = records, p**records, 0.0, []
     while reached < _MIDDLE or (reached < 1 - 1e-15 and chance > _NEGLIGIBLE):
@@ -24,12 +24,12 @@ def chances_of(records: int, people: float) -> list[tuple[int, float]]:
 
 
 def right(records: int, people: float, power: int = 1) -> float:
-    """The mean of 1/F, or of a power of it."""
+    """Return the mean of 1/F, or of a power of it."""
     return math.fsum(chance / F**power for F, chance in chances_of(records, people))
 
 
 def people_with(gt: Sequence[Record], weights: Sequence[float], q: Key) -> float:
-    """The people that the records with these keys represent."""
+    """Return the people that the records with these keys represent."""
     return math.fsum(weight for record, weight in zip(gt, weights, strict=True) if record[0] == q)
 
 
@@ -38,7 +38,7 @@ def risk(gt: Sequence[Record], weights: Sequence[float]) -> list[float]:
 
 
 def right_matches(gt: Sequence[Record], weights: Sequence[float]) -> float:
-    """The share of right matches among the matches of people with exactly one record."""
+    """Return the share of right matches among the matches of people with exactly one record."""
     alone = [q for q, _ in gt if len(with_key(gt, q)) == 1]
     others = [weight - 1 for (q, _), weight in zip(gt, weights, strict=True) if len(with_key(gt, q)) == 2]
     wrong = max(0.0, math.fsum(others))
@@ -48,7 +48,7 @@ def right_matches(gt: Sequence[Record], weights: Sequence[float]) -> float:
 def figures(
     gt: Sequence[Record], weights: Sequence[float], sd: Sequence[Record], kept: Sequence[bool] | None = None
 ) -> dict[str, float]:
-    """The figures of the frames, except weighted shares, in percent of the records."""
+    """Return the figures of the frames, except weighted shares, in percent of the records."""
     kept = [True] * len(gt) if kept is None else kept
     alone = [i for i, (q, _) in enumerate(gt) if len(with_key(gt, q)) == len(with_key(sd, q)) == 1]
     of_record = risk(gt, weights)
@@ -85,7 +85,7 @@ def weighted(
     sd: Sequence[Record],
     no_guess: Sequence[Level] = (None,),
 ) -> dict[str, float]:
-    """Weighted shares of people: what each record adds to a figure, times its weight."""
+    """Return weighted shares of people: what each record adds to a figure, times its weight."""
     added: dict[str, list[Fraction]] = {}
     for i, (q, t) in enumerate(gt):
         of_q, others = with_key(sd, q), [*gt[:i], *gt[i + 1 :]]

@@ -66,6 +66,6 @@ def together(
 
 
 def unique_in_any(gt: Sequence[Leveled], syntheses: Sequence[Sequence[Leveled]], keys: Sequence[str]) -> int:
-    """The number of GT records that are unique in GT and in at least one synthesis."""
+    """Return the number of GT records that are unique in GT and in at least one synthesis."""
     alone = [q for q, n in Counter(key_of(person, keys) for person in gt).items() if n == 1]
     return sum(any(sum(key_of(record, keys) == q for record in sd) == 1 for sd in syntheses) for q in alone)

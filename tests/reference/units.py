@@ -9,12 +9,12 @@ from reference.nearest import Row, distances
 
 
 def owners(row: object, gt: Sequence[object], units: Units) -> set[Hashable]:
-    """The units that have an equal record."""
+    """Return the units that have an equal record."""
     return {unit for record, unit in zip(gt, units, strict=True) if record == row}
 
 
 def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str, float]:
-    """Hits on one unit, repeats of another unit's record, and people found, in percent."""
+    """Return hits on one unit, repeats of another unit's record, and people found, in percent."""
     N = len(gt)
     number = [len(owners(row, gt, units)) for row in gt]
     alone = [row for row, of_row in zip(gt, number, strict=True) if of_row == 1]
@@ -38,13 +38,13 @@ def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str
 
 
 def alone_like(row: object, i: int, j: int, gt: Sequence[object], units: Units) -> list[int]:
-    """Record j if, without the unit of record i, only one unit has it."""
+    """Return record j if, without the unit of record i, only one unit has it."""
     rest = {unit for record, unit in zip(gt, units, strict=True) if record == row and unit != units[i]}
     return [j] if rest == {units[j]} else []
 
 
 def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
-    """The share of GT records that are nearer to SD than to a record of another unit, by ranks."""
+    """Return the share of GT records that are nearer to SD than to a record of another unit, by ranks."""
     share = Fraction(0)
     for i, person in enumerate(gt):
         rest = [record for record, unit in zip(gt, units, strict=True) if unit != units[i]]
@@ -57,7 +57,7 @@ def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence
 
 
 def household_risk(gt: Sequence[object], units: Units, sd: Sequence[object]) -> tuple[float, float]:
-    """Individual risk in percent of records, and household risk in percent of units."""
+    """Return individual risk in percent of records, and household risk in percent of units."""
     risk = [Fraction(row in sd, gt.count(row)) for row in gt]
     unfound: dict[Hashable, Fraction] = {}
     for unit, of_record in zip(units, risk, strict=True):
