@@ -112,7 +112,7 @@ def test_doubts_come_before_the_figures(function: Callable[[pd.DataFrame, pd.Dat
     assert str(result).splitlines()[: len(caught)] == [f"Warning: {doubt}" for doubt in result.warnings]
 
 
-def test_what_is_no_doubt_is_a_warning_all_the_same() -> None:
+def test_warns_of_columns_that_raise_no_doubt() -> None:
     result = measured(people(1), people(2).assign(more=1))
     assert result.comparability_doubts == ()
     assert "'more'" in result.warnings[0] and str(result).startswith("Warning: GT lacks columns")
@@ -284,8 +284,8 @@ def test_columns_that_cannot_be_compared_are_left_out() -> None:
     assert len(doubts(gt, sd, KEYS, targets=[*TARGETS, "health", "age", "region"])) == 1
 
 
-def test_of_large_tables_a_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who agree in a column: it says nothing of whether others are told apart."""
+def test_examines_only_a_part_of_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The part is people who agree in a column, which says nothing about telling others apart."""
     monkeypatch.setattr(found_people, "MOST_RECORDS", 1_000)
     [doubt] = doubts(PEOPLE, PEOPLE, KEYS)
     words = re.match(r"(\d+) % of the ([\d,]+) people who agree in (.*?) are in the synthetic table", doubt)

@@ -274,7 +274,7 @@ def people_of(records: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"key": key, **targets})
 
 
-def test_of_as_many_records_stands_beside_the_others() -> None:
+def test_shows_the_figure_at_equal_sizes_beside_the_others() -> None:
     """If SD is larger, the figure of all its records has a mark of its own."""
     gt, sd = people_of(200, 1), people_of(600, 2)
     result = dp.disclosure(gt, sd, ["key"])

@@ -262,7 +262,7 @@ def test_a_record_counts_only_strictly_beyond_a_limit() -> None:
     assert measures.classification(alike(right, r), tau=0.25).RAPID == 50
 
 
-def test_what_cannot_be_told_is_not_a_number() -> None:
+def test_a_figure_without_data_is_nan() -> None:
     nothing = np.zeros(0)
     actual = measures.regression(nothing, nothing, nothing, nothing, 0.0, 10)
     assert all(math.isnan(value) for value in asdict(actual).values())

@@ -109,7 +109,7 @@ def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
 Z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
 
 
-def test_what_is_within_chance_is_as_expected() -> None:
+def test_a_figure_within_chance_is_cut_to_its_expectation() -> None:
     assert beyond_chance(3.0, 3.0) == 0
     assert beyond_chance(3.0, 2.9) == 3
     assert beyond_chance(-1.0, 5.0) == -1

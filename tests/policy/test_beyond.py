@@ -73,7 +73,7 @@ def test_it_is_broken_only_beyond_chance(
 
 
 @pytest.mark.parametrize(("error", "outcome"), [(1.2, "exceeded"), (1.6, "kept"), (NAN, "undetermined")])
-def test_what_goes_beyond_others_is_broken_only_beyond_chance(
+def test_a_bound_beyond_others_is_broken_only_beyond_chance(
     result: Disclosure, error: float, outcome: str
 ) -> None:
     """The rule holds for finding people, and for proportional guesses."""
@@ -193,12 +193,12 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
         ({"repU": 5, "DiSCO": 5, "DCAP_beyond": 101}, "never above 100"),
     ],
 )
-def test_what_cannot_be_bounded_so(policy: Mapping[str, Any], message: str) -> None:
+def test_refuses_an_invalid_bound_beyond_others(policy: Mapping[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         gate(policy)
 
 
-def test_what_is_not_measured_cannot_be_bounded() -> None:
+def test_refuses_a_bound_on_a_family_that_is_off() -> None:
     with pytest.raises(ValidationError, match="needs DiSCO_excess: enable the family chance"):
         gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
     with pytest.raises(ValidationError, match="enable the family attribution"):

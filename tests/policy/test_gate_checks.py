@@ -43,7 +43,7 @@ NOT_IN_A_DATABASE: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("refused", NOT_IN_A_DATABASE)
-def test_what_a_database_cannot_do(refused: str) -> None:
+def test_refuses_a_gate_that_a_database_cannot_count(refused: str) -> None:
     changes, message = NOT_IN_A_DATABASE[refused]
     with pytest.raises(ValidationError, match=message) as caught:
         gates.gate(**changes)
@@ -68,7 +68,7 @@ NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("refused", NO_BANDS)
-def test_what_is_no_band(refused: str) -> None:
+def test_refuses_an_invalid_band(refused: str) -> None:
     within, changes, message = NO_BANDS[refused]
     columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
     columns |= changes.get("columns", {})
@@ -77,7 +77,7 @@ def test_what_is_no_band(refused: str) -> None:
         gates.gate(**bounded)
 
 
-def test_a_band_decides() -> None:
+def test_a_band_changes_the_digest() -> None:
     def gate(within: Any) -> Gate:
         columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
         policy = LOOSE | ({} if within is None else {"DiSCO_within": 5})
@@ -95,8 +95,7 @@ def test_a_band_decides() -> None:
         ("duckdb://", "gt.parquet"),
     ],
 )
-def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
-    """Count tables that are its own, and Parquet where it lies."""
+def test_a_database_counts_its_own_tables_and_parquet_in_place(engine: str, ground_truth: Any) -> None:
     gate = gates.gate(engine=engine, ground_truth=ground_truth)
     assert gate.counts_in_database and not gate.memory_only_features
 
@@ -124,7 +123,7 @@ def test_what_a_database_can_do(engine: str, ground_truth: Any) -> None:
         ({"holdout": NAME}, "not a confidential table"),
     ],
 )
-def test_what_is_no_confidential_table(changes: dict[str, Any], problem: str) -> None:
+def test_refuses_an_invalid_confidential_table(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         gates.gate(**changes)
 
@@ -139,7 +138,7 @@ def events(**changes: Any) -> dict[str, Any]:
     return {"events": EVENTS | changes}
 
 
-def test_columns_are_made_of_the_events() -> None:
+def test_derives_columns_from_the_events() -> None:
     gate = Gate.model_validate(hospital_gate())
     derived = [name for name in gate.columns if name not in gate.person_columns]
     assert derived == [
@@ -263,6 +262,6 @@ def test_a_unit_is_no_column_of_the_dictionary() -> None:
         Gate.model_validate(gate_of("couples", columns=columns))
 
 
-def test_a_unit_decides() -> None:
+def test_a_unit_changes_the_digest() -> None:
     definitions = (gate_of("couples"), gate_of("couples", unit="person"), gate_of("couples", with_unit=False))
     assert len({Gate.model_validate(definition).policy_digest() for definition in definitions}) == 3

@@ -99,7 +99,7 @@ def test_a_loosened_one_says_so() -> None:
 
 
 @pytest.mark.parametrize("measures", [{}, {"attribution": False, "chance": False}])
-def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any]) -> None:
+def test_guesses_are_bounded_whatever_is_measured(measures: dict[str, Any]) -> None:
     """The bound covers each target, in each file and in all of them together."""
     of = Gate.model_validate(definition(policy=LOOSE, measures=measures))
     truth = gates.ground_truth()
@@ -118,9 +118,7 @@ def test_what_is_guessed_is_bounded_whatever_is_measured(measures: dict[str, Any
 
 
 @pytest.mark.parametrize(("seed", "figure", "bound"), [(6, "unique_copies", 2.5), (15, "partial_copies", 4)])
-def test_what_chance_does_in_a_small_table_is_shown_and_not_refused(
-    seed: int, figure: str, bound: float
-) -> None:
+def test_a_figure_that_chance_explains_is_shown_and_not_refused(seed: int, figure: str, bound: float) -> None:
     """Independent columns, 300 records: the figure is beyond its bound, and within what chance adds."""
     bounded = gate(**{f"{figure}_beyond": bound})
     result = gates.measured(bounded, gates.ground_truth(), [gates.honest(seed)])

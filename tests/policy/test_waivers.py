@@ -453,7 +453,7 @@ def test_the_worst_stands_most_against_a_release(worse: Judgement, better: Judge
     assert find_worst_judgement([better, worse]) is worse
 
 
-def test_of_those_that_take_nothing_of_their_bounds_the_first_is_named() -> None:
+def test_the_first_of_equally_harmless_judgements_is_the_worst() -> None:
     judgements = [judgement("a", 0.0, 0.0), judgement("b", 0.0), judgement("c", -1.0)]
     assert find_worst_judgement(judgements) is judgements[0]
     assert find_worst_judgement(judgements[::-1]) is judgements[-1]
