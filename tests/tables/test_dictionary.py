@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import yaml
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -21,7 +21,7 @@ from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.contract import canonical_table
+from disclosure_pipeline.tables.contract import CanonicalTable, canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import draft
@@ -37,8 +37,12 @@ def read(declared: Column, raw: Any) -> Levels:
     return read_levels(declared, raw if isinstance(raw, pa.Array) else arrow_array(raw))
 
 
+def make_canonical(data: Any, **columns: Column) -> CanonicalTable:
+    return canonical_table(pd.DataFrame(data), Contract(columns, "T", (), True))
+
+
 def values(declared: Column, raw: Any) -> list[Any]:
-    """The canonical values: None for missing, UNREADABLE for what is not of the type."""
+    """Return canonical values: None for missing ones, UNREADABLE for those not of the type."""
     actual = read(declared, raw)
     return [
         UNREADABLE if unreadable else value
@@ -149,9 +153,8 @@ SEX: dict[str, Any] = {
 
 
 def test_aliases_become_their_level() -> None:
-    assert values(column("category", **SEX), ["m", "male", "1", "f ", None]) == [
-        *("male", "male", "male", "female", None)
-    ]
+    raw = ["m", "male", "1", "f ", None]
+    assert values(column("category", **SEX), raw) == ["male", "male", "male", "female", None]
 
 
 def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
@@ -161,22 +164,17 @@ def test_an_unknown_level_is_refused_unless_the_column_says_otherwise() -> None:
     assert [(v.rule, v.records) for v in refused.value.violations] == [
         ("is not among the declared levels", 2)
     ]
-    kept = canonical_table(
-        raw, Contract({"sex": column("category", **SEX, unknown_levels="keep")}, "T", (), True)
-    )
+    kept = make_canonical(raw, sex=column("category", **SEX, unknown_levels="keep"))
     assert list(kept.frame["sex"]) == ["male", "female", "x", "x"]
     assert ("unknown level kept", 2) in [(change.rule, change.records) for change in kept.ledger]
-    declared = column("category", **SEX, unknown_levels={"map_to": "female"})
-    mapped = canonical_table(raw, Contract({"sex": declared}, "T", (), True))
+    mapped = make_canonical(raw, sex=column("category", **SEX, unknown_levels={"map_to": "female"}))
     assert list(mapped.frame["sex"]) == ["male", "female", "female", "female"]
     assert ("unknown level mapped", 2) in [(change.rule, change.records) for change in mapped.ledger]
 
 
 def test_an_ordered_category_keeps_the_order_of_its_levels() -> None:
     declared = column("ordered category", levels=["low", "middle", "high"], unknown_levels="keep")
-    frame = canonical_table(
-        pd.DataFrame({"x": ["high", "?", "low"]}), Contract({"x": declared}, "T", (), True)
-    ).frame
+    frame = make_canonical({"x": ["high", "?", "low"]}, x=declared).frame
     assert list(frame["x"].cat.categories) == ["low", "high", "?"]
     assert frame["x"].cat.ordered
 
@@ -228,7 +226,7 @@ def test_what_is_canonical_already_changes_nothing() -> None:
          [False, True]),
     ],
 )  # fmt: skip
-def test_a_value_outside_the_range_is_told(declared: Column, raw: list[Any], outside: list[bool]) -> None:
+def test_finds_values_outside_the_range(declared: Column, raw: list[Any], outside: list[bool]) -> None:
     assert list(read(declared, raw).outside) == outside
 
 
@@ -299,7 +297,7 @@ def example() -> pd.DataFrame:
     )
 
 
-def test_the_draft_tells_nothing_that_few_records_have() -> None:
+def test_a_draft_reveals_no_value_that_few_records_have() -> None:
     drafted = draft(example())
     assert {name: declared.type for name, declared in drafted.columns.items()} == {
         **{"region": "category", "age": "integer", "weight": "number", "born": "date", "member": "boolean"},
@@ -342,15 +340,13 @@ def test_a_drafted_range_holds_all_numbers_and_ends_at_none_that_few_have(
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=60), st.integers(1, 20))
 def test_a_level_is_drafted_only_from_enough_records(records: list[str], smallest: int) -> None:
     drafted = draft(pd.DataFrame({"x": records}), smallest).columns["x"]
-    message = drafted.level_names or ()
-    assert all(records.count(level) >= smallest for level in message)
+    assert all(records.count(level) >= smallest for level in drafted.level_names or ())
 
 
-def test_a_draft_is_a_dictionary() -> None:
-    columns = yaml.safe_load(draft(example()).to_yaml())["columns"]
-    assert {name: Column.model_validate(declared) for name, declared in columns.items()} == draft(
-        example()
-    ).columns
+def test_a_written_draft_can_be_read_as_a_dictionary() -> None:
+    drafted = draft(example())
+    columns = yaml.safe_load(drafted.to_yaml())["columns"]
+    assert {name: Column.model_validate(declared) for name, declared in columns.items()} == drafted.columns
 
 
 @pytest.mark.parametrize("names", [["a", "23"], ["a", " "], ["a", "1.5e3"]])
@@ -363,29 +359,27 @@ def test_a_record_in_the_place_of_the_header_is_not_written(names: list[str]) ->
 def test_no_draft_is_made_from_a_confidential_table_without_asking(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     example().to_csv(path, index=False)
-    run = CliRunner().invoke
-    silent = run(main, ["dictionary", "draft", str(path)])
+
+    def run(*options: str) -> Result:
+        return CliRunner().invoke(main, ["dictionary", "draft", *options, str(path)])
+
+    silent = run()
     assert silent.exit_code != 0
     assert "--confidential" in silent.output
-    arguments = run(main, ["dictionary", "draft", "--confidential", str(path)])
-    assert arguments.exit_code == 0
-    assert SECRET not in arguments.output
-    lower = run(main, ["dictionary", "draft", "--confidential", "--smallest-count", "1", str(path)])
-    assert lower.exit_code != 0
-    of_synthetic = run(main, ["dictionary", "draft", "--synthetic", "--smallest-count", "1", str(path)])
-    assert of_synthetic.exit_code == 0
-    assert "rare" in of_synthetic.output
+    confidential = run("--confidential")
+    assert confidential.exit_code == 0
+    assert SECRET not in confidential.output
+    assert run("--confidential", "--smallest-count", "1").exit_code != 0
+    synthetic = run("--synthetic", "--smallest-count", "1")
+    assert synthetic.exit_code == 0
+    assert "rare" in synthetic.output
 
 
 def test_the_schema_checks_the_file_of_a_gate() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    import yaml
-
-    shown = CliRunner().invoke(main, ["dictionary", "schema"])
-    schema = json.loads(shown.output)
+    schema = json.loads(CliRunner().invoke(main, ["dictionary", "schema"]).output)
     jsonschema.Draft202012Validator.check_schema(schema)
-    file = PACKAGE / "defs" / "survey" / "defs.yaml"
-    content = yaml.safe_load(file.read_text())
+    content = yaml.safe_load((PACKAGE / "defs" / "survey" / "defs.yaml").read_text())
     jsonschema.validate(content, schema)
     content["attributes"]["columns"]["age"]["rnage"] = [0, 1]
     with pytest.raises(jsonschema.ValidationError, match="rnage"):
@@ -403,14 +397,11 @@ def test_an_offset_counts_whatever_the_environment_says(
         monkeypatch.setenv("PYARROW_IGNORE_TIMEZONE", ignore)
     time = datetime(2024, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))
     for raw in (pd.Series([time, None], dtype=object), pd.Series(pd.Categorical([time, None]))):
-        frame = canonical_table(
-            pd.DataFrame({"x": raw}), Contract({"x": column("datetime", time_zone="UTC")}, "T", (), True)
-        ).frame
+        frame = make_canonical({"x": raw}, x=column("datetime", time_zone="UTC")).frame
         assert list(frame["x"].dropna()) == [datetime(2024, 5, 1)]
 
 
-def test_a_contract_that_was_not_checked_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever keeps pandera from running a rule."""
+def test_a_table_is_refused_if_a_rule_was_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
-        canonical_table(pd.DataFrame({"age": ["1"]}), Contract({"age": column("integer")}, "T", (), True))
+        make_canonical({"age": ["1"]}, age=column("integer"))
