@@ -25,11 +25,11 @@ from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.messages import escape_markdown, escape_unseen
 
 
-def test_nothing_is_grouped_unless_it_is_asked() -> None:
+def test_nothing_is_grouped_without_arguments() -> None:
     assert grouping_of() == grouping_of(None, None) == grouping_of({}, {}) == Grouping({}, {}, "pooled")
 
 
-def test_what_is_asked() -> None:
+def test_arguments_become_a_grouping() -> None:
     grouping = grouping_of({"n": np.int64(3)}, {"n": [-8, np.inf]}, {"m": [0, 1, 2]})
     assert grouping == Grouping({"n": 3}, {"n": (-8, math.inf)}, {"m": [0, 1, 2]})
     assert grouping.groups_column("n") and grouping.groups_column("m") and not grouping.groups_column("o")
@@ -80,13 +80,13 @@ def result() -> Any:
     return dp.disclosure(table, table, [UNSEEN], "job")
 
 
-def test_a_page_and_a_printed_result(result: Any) -> None:
+def test_a_page_and_a_printed_result_escape_unseen_letters(result: Any) -> None:
     for text in (str(result), render_result(result)):
         assert text.replace("\n", "").isprintable()
     assert SHOWN in render_result(result)
 
 
-def test_a_chart() -> None:
+def test_a_chart_escapes_unseen_letters() -> None:
     drawn = convert(
         {
             "data": {"values": [{"people": UNSEEN}]},
@@ -100,7 +100,7 @@ def test_a_chart() -> None:
 
 
 @pytest.mark.parametrize("shown_as", ["table", "json", "html"])
-def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_escapes_unseen_letters(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
     table = Table("clauses", UNSEEN, ("clause",), [{"clause": UNSEEN}])
     print_report(Report(UNSEEN, {"gate": UNSEEN}, (table,)), shown_as)
     printed = capsys.readouterr().out
@@ -110,23 +110,22 @@ def test_a_report(shown_as: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert r"\u202e" in to_html(Report(UNSEEN, {}, ()))
 
 
-def test_an_error() -> None:
+def test_an_error_escapes_unseen_letters() -> None:
     error = make_ending(f"Column {UNSEEN} is not there.\nIts columns are …", ExitCode.REFUSED)
     assert isinstance(error, click.ClickException)
     assert error.message == f"Column {SHOWN} is not there.\nIts columns are …"
 
 
-def test_columns_of_a_file_that_are_printed(tmp_path: Path) -> None:
+def test_printed_columns_of_a_file_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     pd.DataFrame({"age\u202e": ["young", "old"] * 20, "job": ["a", "b"] * 20}).to_csv(path, index=False)
-    arguments = ["measure", str(path), str(path), "--key", "age\u202e", "--target", "job"]
-    printed = CliRunner().invoke(main, arguments)
+    printed = CliRunner().invoke(main, ["measure", *[str(path)] * 2, "--key", "age\u202e", "--target", "job"])
     assert printed.output.replace("\n", "").isprintable()
     assert r"age\u202e" in printed.output
 
 
-def test_a_dictionary_for_a_file_is_written_as_it_is(tmp_path: Path) -> None:
-    """An escape would be another level there."""
+def test_a_drafted_dictionary_is_not_escaped(tmp_path: Path) -> None:
+    """An escape in the dictionary would be another level."""
     path = tmp_path / "table.csv"
     pd.DataFrame({"job": ["a\u200b"] * 20 + ["b"] * 20}).to_csv(path, index=False)
     printed = CliRunner().invoke(main, ["dictionary", "draft", "--synthetic", str(path)])
