@@ -137,10 +137,7 @@ def test_names_that_need_quotes(postgres: Any) -> None:
 
 def test_what_cannot_be_stored_as_it_is_is_refused(postgres: Any) -> None:
     """Neither rounded nor cut; the value is not told, and nothing is left."""
-    refused = {
-        "nanoseconds": pa.array([1], pa.timestamp("ns")),
-        "a zero byte": pa.array(["Secret\0"]),
-    }
+    refused = {"nanoseconds": pa.array([1], pa.timestamp("ns")), "a zero byte": pa.array(["Secret\0"])}
     for kind, values in refused.items():
         with pytest.raises(InputError, match=r"it cannot be uploaded to the database \(") as caught:
             open_table(postgres, pa.table({"a": values}), "it")

@@ -25,12 +25,7 @@ from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    Target,
-    count_without_each,
-    gather_columns,
-)
+from disclosure_pipeline.counting.counts import CountRequest, Target, count_without_each, gather_columns
 from disclosure_pipeline.counting.memory import partial_records
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.radix import Limits

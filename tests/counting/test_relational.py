@@ -33,12 +33,7 @@ from disclosure_pipeline.counting.relational.opened_database import (
     open_database_tables,
     open_in_database,
 )
-from disclosure_pipeline.counting.relational.transfer import (
-    borrow_table,
-    connect,
-    fetch_integers,
-    open_table,
-)
+from disclosure_pipeline.counting.relational.transfer import borrow_table, connect, fetch_integers, open_table
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
@@ -197,11 +192,7 @@ def test_connections_that_fail(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("package", "url", "extra"),
-    [
-        ("ibis", "duckdb://", "[ibis]"),
-        ("pyspark.sql", "pyspark://", "[spark]"),
-    ],
+    ("package", "url", "extra"), [("ibis", "duckdb://", "[ibis]"), ("pyspark.sql", "pyspark://", "[spark]")]
 )
 def test_a_missing_package_names_its_extra(
     package: str, url: str, extra: str, monkeypatch: pytest.MonkeyPatch

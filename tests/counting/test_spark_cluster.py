@@ -27,10 +27,7 @@ def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
         limit=LIMIT,
         env=os.environ
         | SPARK_ENVIRONMENT
-        | {
-            "SPARK_HOME": str(home),
-            "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests"))),
-        },
+        | {"SPARK_HOME": str(home), "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests")))},
         cwd=tmp_path,
     )
     assert measured.returncode == 0, measured.stderr[-4000:]

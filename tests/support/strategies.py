@@ -185,10 +185,7 @@ def dtypes(values: Sequence[Value], kind: str, *, grouped: bool) -> list[str]:
 
 
 def series(
-    values: Sequence[Value],
-    dtype: str,
-    missing: Sequence[object] = (None,),
-    categories: Sequence[Value] = (),
+    values: Sequence[Value], dtype: str, missing: Sequence[object] = (None,), categories: Sequence[Value] = ()
 ) -> pd.Series:
     """The values in the named type.
 
@@ -383,10 +380,7 @@ def exclusions_for(
     cells = [(key, target) for key in keys for target in targets]
     pairs = [
         Pair(
-            key=key,
-            key_level=pick(draw, levels[key]),
-            target=target,
-            target_level=pick(draw, levels[target]),
+            key=key, key_level=pick(draw, levels[key]), target=target, target_level=pick(draw, levels[target])
         )
         for key, target in [pick(draw, cells) for _ in range(draw(st.integers(0, 3)))]
     ]

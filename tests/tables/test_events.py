@@ -99,18 +99,9 @@ def test_nobody_has_an_event() -> None:
             f"{EVENTS}, column 'id': names somebody who is not in the table",
         ),
         ({"persons": lambda p: p.assign(id=p["id"].astype(str))}, f"{EVENTS}, column 'id': names somebody"),
-        (
-            {"persons": lambda p: p.assign(id=p["id"].mask(p["id"] == 7))},
-            "ground truth, column 'id': lacks",
-        ),
-        (
-            {"events": lambda e: e.assign(id=e["id"].mask(e["id"] == 7))},
-            f"{EVENTS}, column 'id': lacks",
-        ),
-        (
-            {"persons": lambda p: p.drop(columns="id")},
-            "'id', which is not a column of the ground truth",
-        ),
+        ({"persons": lambda p: p.assign(id=p["id"].mask(p["id"] == 7))}, "ground truth, column 'id': lacks"),
+        ({"events": lambda e: e.assign(id=e["id"].mask(e["id"] == 7))}, f"{EVENTS}, column 'id': lacks"),
+        ({"persons": lambda p: p.drop(columns="id")}, "'id', which is not a column of the ground truth"),
         ({"events": lambda e: e.drop(columns="id")}, f"unit names 'id', which is not a column of {EVENTS}"),
         ({"events": lambda e: e.drop(columns="day")}, f"order names 'day', not a column of {EVENTS}"),
         ({"events": lambda e: e.head(0)}, "no records"),
