@@ -1,4 +1,4 @@
-"""Files under their contract: read as the dictionary says, refused with counts, and never a value told."""
+"""Files are read as their contract says, or refused with counts and without any of their values."""
 
 import gc
 import os
@@ -21,16 +21,17 @@ from disclosure_pipeline.tables.contract import CONTROL_CHARACTER, read_canonica
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError, Violation
 
 TABLE = "the ground truth"
-# What must never be told. The first ones are broken values, the others stand next to them.
+# Values that no message may hold. The first ones are broken values, the others stand next to them.
 CANARIES = ("Quetzalcoatl", "48151623", "42.108", "Kwisatz", "1887-03-04")
 
 
-def columns(**declared: Mapping[str, Any]) -> dict[str, Column]:
-    return {name: Column.model_validate(column) for name, column in declared.items()}
+def contract(only_known: bool = True, **declared: Mapping[str, Any]) -> Contract:
+    columns = {name: Column.model_validate(column) for name, column in declared.items()}
+    return Contract(columns, TABLE, list(declared), only_known)
 
 
 def test_no_record_stays_in_memory_once_a_table_is_done_with(tmp_path: Path) -> None:
-    """Not even until garbage is collected: what pandera checked would hold itself."""
+    """The frames that pandera checks must not wait for the garbage collector."""
     records = 12_347  # no other table of this process has as many
     path = tmp_path / "table.parquet"
     pd.DataFrame({"a": ["x", "y", "z"] * 4115 + ["x", "y"]}).to_parquet(path)
@@ -40,7 +41,7 @@ def test_no_record_stays_in_memory_once_a_table_is_done_with(tmp_path: Path) -> 
 
     gc.disable()
     try:
-        table = read_canonical(path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=True))
+        table = read_canonical(path, contract(a={"type": "category"}))
         assert len(table.frame) == records and frames() == 1
         del table
         assert frames() == 0
@@ -59,27 +60,23 @@ def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
 
 
 def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    frame = read_canonical(path, Contract(columns(**declared), TABLE, list(declared), only_known=True)).frame
+    frame = read_canonical(path, contract(**declared)).frame
     return {
         str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
         for name in frame
     }
 
 
-def broken(path: Path, only_known: bool = True, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
-    """The violations of a file: (column, rule) -> records."""
-    read = partial(read_canonical, path, Contract(columns(**declared), TABLE, list(declared), only_known))
-    error = refusal(read, *CANARIES)
+def broken(path: Path, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
+    """Return the violations of a file: (column, rule) -> records."""
+    error = refusal(partial(read_canonical, path, contract(**declared)), *CANARIES)
     assert isinstance(error, ContractError)
     assert all(violation.table == TABLE for violation in error.violations)
     return {(violation.column, violation.rule): violation.records or 0 for violation in error.violations}
 
 
 def refused(path: Path, *message: str) -> None:
-    read = partial(
-        read_canonical, path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=True)
-    )
-    error = refusal(read, *CANARIES)
+    error = refusal(partial(read_canonical, path, contract(a={"type": "category"})), *CANARIES)
     assert type(error).__module__.startswith("disclosure_pipeline")
     assert all(text in str(error) for text in message)
 
@@ -162,8 +159,7 @@ def test_an_empty_field_is_missing(csv: Any) -> None:
     assert actual["a"][2] is None
 
 
-def test_parquet_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
-    """Whatever types the file has."""
+def test_parquet_of_any_types_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
     declared: dict[str, Mapping[str, Any]] = {
         "code": {"type": "category"},
         "age": {"type": "integer", "missing_codes": [-9]},
@@ -229,26 +225,24 @@ def test_shares_are_of_all_records() -> None:
     assert str(violation) == "the ground truth, column 'age': is not of type integer (1 records, 25.00%)"
 
 
-def test_columns_that_nobody_asked_for(csv: Any) -> None:
-    """GT may have them, and they are not read; a candidate may not, for they would be published."""
+def test_ignores_undeclared_columns_of_gt_alone(csv: Any) -> None:
+    """A candidate must not have them, as they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    table = read_canonical(path, Contract(columns(a={"type": "category"}), TABLE, ["a"], only_known=False))
+    table = read_canonical(path, contract(a={"type": "category"}, only_known=False))
     assert list(table.frame) == ["a"]
     assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
 
 
-def test_a_column_of_nothing_but_missing_values(csv: Any) -> None:
-    """Forgotten in one table, it would share nothing with the other: no risk would be seen."""
+def test_refuses_a_column_of_missing_values_alone(csv: Any) -> None:
+    """One forgotten in a table would share nothing with the other, so that no risk would be seen."""
     column = {"type": "category", "missing_codes": ["?"]}
     assert broken(csv("a,b\n,1\n?,2\n"), a=column, b={"type": "integer"}) == {
         ("a", "holds nothing but missing values"): 2
     }
 
 
-def test_many_different_broken_values(tmp_path: Path) -> None:
-    """A count is all that is kept of them."""
-    path = tmp_path / "table.csv"
-    path.write_text("a\n" + "\n".join(f"Quetzalcoatl {number}" for number in range(20_000)) + "\n")
+def test_counts_many_different_broken_values(csv: Any) -> None:
+    path = csv("\n".join(["a", *(f"Quetzalcoatl {number}" for number in range(20_000)), ""]))
     assert broken(path, a={"type": "integer"}) == {("a", "is not of type integer"): 20_000}
 
 
@@ -266,8 +260,8 @@ assert dict(os.environ) == before, set(os.environ) - set(before)
 """
 
 
-def test_the_environment_does_not_switch_it_off_and_is_left_alone(csv: Any) -> None:
-    """It does for pandera itself."""
+def test_the_environment_neither_stops_the_checks_nor_is_changed(csv: Any) -> None:
+    """The variables would switch off pandera's own validation."""
     path = csv("a\n1\nx\n")
     switched_off = {"PANDERA_VALIDATION_ENABLED": "False", "PANDERA_VALIDATION_DEPTH": "SCHEMA_ONLY"}
     unset = {"PYARROW_IGNORE_TIMEZONE", "SPARK_LOCAL_IP"}
@@ -277,16 +271,16 @@ def test_the_environment_does_not_switch_it_off_and_is_left_alone(csv: Any) -> N
     assert (ran.returncode, ran.stdout.strip()) == (0, "[('is not of type integer', 1)]"), ran.stderr
 
 
-def test_nothing_but_a_header(csv: Any) -> None:
+def test_refuses_a_table_without_records(csv: Any) -> None:
     assert broken(csv("a\n"), a={"type": "category"}) == {("(all)", "the table has no records"): 0}
 
 
-def test_another_delimiter(csv: Any) -> None:
-    """All columns are missing, and what stands in the place of names may be a record: it is not told."""
+def test_another_delimiter_is_refused_without_the_header(csv: Any) -> None:
+    """The first line may be a record instead of names."""
     refused(csv("Quetzalcoatl;48151623\nKwisatz;1\n"))
 
 
-def test_the_name_that_is_there_twice_is_told(tmp_path: Path, csv: Any) -> None:
+def test_names_a_column_that_is_there_twice(tmp_path: Path, csv: Any) -> None:
     refused(csv(b"a,b,b\nQuetzalcoatl,1,2\n"), TABLE, "b")
     path = tmp_path / "table.parquet"
     pa.parquet.write_table(pa.Table.from_arrays([pa.array(["Kwisatz"])] * 2, names=["a", "a"]), path)
