@@ -2,14 +2,13 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import certainty as reference
 from reference.cap import Record
 from support.sampling import examples
-from support.small_tables import KEYS, TARGET_LEVELS, cells, frame, sd2011, tables
+from support.small_tables import KEYS, NO_GUESS, cells, frame, sd2011, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.analyses.guesses import CERTAINTIES
@@ -18,8 +17,6 @@ from disclosure_pipeline.measures.certainty import (
     certainty_counts_of_others,
     precision_recall_coefficient,
 )
-
-NO_GUESS = np.array([level is None for level in TARGET_LEVELS])
 
 
 @given(tables(), tables(), st.fractions(Fraction(1, 20), 1, max_denominator=20))

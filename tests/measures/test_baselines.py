@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
 from reference.cap import Record
-from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
+from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, baseline_counts, baselines
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
@@ -20,8 +20,6 @@ from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
-
-NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 
 
 def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:

@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 from reference import baselines as baselines_reference
 from reference import units as reference
 from reference.cap import Record
-from support.small_tables import QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
+from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
 from disclosure_pipeline.measures.copies import UnitCombinations, find_lone_units, unique_hits
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 
-NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 UNITS = st.lists(st.integers(0, 4), min_size=40, max_size=40)
 """At least one unit per record; surplus units are ignored."""
 

@@ -11,12 +11,14 @@ from hypothesis.strategies import SearchStrategy
 from reference.cap import Level, Record
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
 from support.paths import SD2011
 
 KEYS = ["k1", "k2"]
 KEY_LEVELS: tuple[Level, ...] = ("1", "2", None)
 TARGET_LEVELS: tuple[Level, ...] = ("a", "b", "c", None)
+NO_GUESS: Mask = np.array([level is None for level in TARGET_LEVELS])
 # Any record, drawn in one go: many times faster than value by value.
 RECORD: SearchStrategy[Record] = st.sampled_from(
     list(product(product(KEY_LEVELS, KEY_LEVELS), TARGET_LEVELS))
