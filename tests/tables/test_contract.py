@@ -25,7 +25,7 @@ TABLE = "the ground truth"
 CANARIES = ("Quetzalcoatl", "48151623", "42.108", "Kwisatz", "1887-03-04")
 
 
-def contract(only_known: bool = True, **declared: Mapping[str, Any]) -> Contract:
+def contract(only_known: bool = True, /, **declared: Mapping[str, Any]) -> Contract:
     columns = {name: Column.model_validate(column) for name, column in declared.items()}
     return Contract(columns, TABLE, list(declared), only_known)
 
@@ -228,7 +228,7 @@ def test_shares_are_of_all_records() -> None:
 def test_ignores_undeclared_columns_of_gt_alone(csv: Any) -> None:
     """A candidate must not have them, as they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    table = read_canonical(path, contract(a={"type": "category"}, only_known=False))
+    table = read_canonical(path, contract(False, a={"type": "category"}))
     assert list(table.frame) == ["a"]
     assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
 
