@@ -1,4 +1,4 @@
-"""A file that cannot be read: which of damaged, empty, encoding, separator it is, and under which name."""
+"""Messages about unreadable files name the file and say whether it is damaged, empty or otherwise coded."""
 
 import bz2
 import gzip
@@ -53,7 +53,9 @@ def change_byte(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
 
 
-# What is in the file -> the words that say what is wrong with it.
+NOT_DECOMPRESSED = "damaged or cut off: it cannot be decompressed"
+
+# Name of the case: the file, its content, and a part of the message about it.
 PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "Parquet, truncated": ("t.parquet", lambda: parquet()[:-20], "damaged: it is cut off"),
     "Parquet, a start of it": ("t.parquet", lambda: parquet()[:100], "damaged: it is cut off"),
@@ -100,26 +102,14 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         "line 802 has 4 fields, but the first line has 3",
     ),
     "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or lack a quotation mark"),
-    "gzip, truncated": (
-        "t.csv.gz",
-        lambda: gzip.compress(csv() * 99)[:-20],
-        "damaged or cut off: it cannot be decompressed",
-    ),
+    "gzip, truncated": ("t.csv.gz", lambda: gzip.compress(csv() * 99)[:-20], NOT_DECOMPRESSED),
     "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed that way"),
-    "gzip, one byte another": (
-        "t.csv.gz",
-        lambda: change_byte(gzip.compress(csv())),
-        "damaged or cut off: it cannot be decompressed",
-    ),
-    "bzip2, truncated": (
-        "t.csv.bz2",
-        lambda: bz2.compress(csv())[:-9],
-        "damaged or cut off: it cannot be decompressed",
-    ),
+    "gzip, one byte another": ("t.csv.gz", lambda: change_byte(gzip.compress(csv())), NOT_DECOMPRESSED),
+    "bzip2, truncated": ("t.csv.bz2", lambda: bz2.compress(csv())[:-9], NOT_DECOMPRESSED),
     "zstd, truncated": (
         "t.csv.zst",
         lambda: pa.compress(csv(), "zstd", asbytes=True)[:-20],
-        "damaged or cut off: it cannot be decompressed",
+        NOT_DECOMPRESSED,
     ),
     "text as Arrow": ("t.arrow", csv, "its name says Arrow, its content is text, such as CSV"),
     "a record cut off": (
@@ -133,8 +123,8 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 
 
 @pytest.mark.parametrize("what", PROBLEMS)
-def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
-    """With the name of the file, and with no value of it; the same where only its columns are asked for."""
+def test_the_message_says_what_is_wrong_with_a_file(what: str, tmp_path: Path) -> None:
+    """It names the file, holds none of its values, and is the same in every way of reading."""
     name, content, text = PROBLEMS[what]
     (tmp_path / name).write_bytes(content())
     (tmp_path / "people.csv").write_bytes(csv())
@@ -153,7 +143,7 @@ def test_the_message_says_which_it_is(what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [f"{SECRET},b,{SECRET}\n1,2,3\n", "a,,\n1,2,3\n"])
-def test_names_that_are_there_twice_are_told_by_their_places(content: str, tmp_path: Path) -> None:
+def test_repeated_column_names_are_not_shown(content: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(content)
     message = str(refusal(lambda: read_raw(tmp_path / "t.csv", TABLE), SECRET))
     assert message.startswith(TABLE) and "have the same name" in message
@@ -166,15 +156,12 @@ def test_a_header_without_records_is_not_a_damaged_file(tmp_path: Path) -> None:
         dp.disclosure(tmp_path / "t.csv", tmp_path / "t.csv", ["sex"])
 
 
-def test_columns_that_are_asked_for_alone_tell_the_separator_too(tmp_path: Path) -> None:
+def test_reading_only_column_names_finds_a_wrong_separator(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(csv(separator=";"))
     with pytest.raises(InputError, match="its first line has semicolons"):
         read_column_names(tmp_path / "t.csv", TABLE)
-    assert read_column_names(FileSource(path=str(tmp_path / "t.csv"), delimiter=";"), TABLE) == (
-        "sex",
-        "town",
-        "age",
-    )
+    source = FileSource(path=str(tmp_path / "t.csv"), delimiter=";")
+    assert read_column_names(source, TABLE) == ("sex", "town", "age")
 
 
 def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
@@ -183,14 +170,14 @@ def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))
-def test_names_that_are_separated_otherwise_are_seen(names: list[str], separator: str) -> None:
+def test_finds_names_with_another_separator(names: list[str], separator: str) -> None:
     actual = name_separator([separator.join(names)])
     assert actual is not None and actual in describe_separator(actual)
     assert name_separator(names) is None
     assert name_separator(names[:1]) is None
 
 
-def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
+def test_finds_a_damaged_file_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     for number in (1, 2):
         (tmp_path / "t" / f"{number}.parquet").write_bytes(parquet()[: -20 if number == 2 else None])
@@ -200,7 +187,7 @@ def test_a_damaged_file_of_a_folder_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", some_of(PROBLEMS, 5))
 def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None:
-    """Not by the hash that its bytes are stored under."""
+    """The hash that its bytes are stored under says nothing to a reader."""
     name, content, message = PROBLEMS[what]
     delivered = f"delivery{name[1:]}"
     home.deliver("c", {delivered: content()})
