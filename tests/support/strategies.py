@@ -407,7 +407,12 @@ THRESHOLDS: SearchStrategy[tuple[float, float]] = st.tuples(
 
 @st.composite
 def cases(
-    draw: DrawFn, *, with_groups: bool = True, with_exclusions: bool = True, most_syntheses: int = 2
+    draw: DrawFn,
+    *,
+    with_groups: bool = True,
+    with_exclusions: bool = True,
+    fewest_syntheses: int = 1,
+    most_syntheses: int = 2,
 ) -> Case:
     names = pick_each_once(draw, NAMES, 2, 7)
     most_targets = min(3, len(names) - 1)
@@ -416,7 +421,7 @@ def cases(
     ground_truth = draw(records_of(names, [column.in_ground_truth for column in columns]))
     synthetics = [
         draw(records_of(names, [column.in_synthetic for column in columns], ground_truth))
-        for _ in range(draw(st.integers(1, most_syntheses)))
+        for _ in range(draw(st.integers(fewest_syntheses, most_syntheses)))
     ]
     targets = names[:n_targets]
     keys = names[n_targets:]
