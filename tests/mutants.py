@@ -56,7 +56,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("tests/release/test_statement.py", "tests/release/test_verify.py", "tests/release/test_keys.py"),
         *("tests/release/test_pruning.py", "tests/release/test_release.py", "tests/release/test_bytes.py"),
         *("tests/release/test_revoking.py", "tests/release/test_standing.py", "tests/cli/test_verdicts.py"),
-        "tests/release/test_revoked_tables.py",
+        *("tests/release/test_revoked_tables.py", "tests/release/test_sealed_power.py"),
     ),
     "candidates": (
         *("tests/evaluation/test_mismatches.py", "tests/candidates", "tests/cli/test_verdicts.py"),
