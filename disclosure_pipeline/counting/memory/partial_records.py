@@ -220,7 +220,7 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
         above = codes // number(weight)
         entries = int(np.count_nonzero(new)) * weight
         cell = packed.choose_type(len(codes), entries)
-        # The digits below the weight, after the number of their combination above.
+        # A cell is a code whose digits above are replaced by their rank among those that occur.
         cells = np.cumsum(new, dtype=cell)
         cells -= above.astype(cell) + cell(1)
         cells *= cell(weight)
