@@ -149,18 +149,23 @@ WORDS_CUT = """
   words.selectNodeContents(cell);
   const room = cell.getBoundingClientRect();
   const lines = [...words.getClientRects()];
-  const isWord = /^\\w{1,12}$/.test(cell.textContent.trim());
-  const isSplit = isWord && new Set(lines.map(line => line.top)).size > 1;
+  const text = cell.firstChild;
+  const isWhole = cell.matches('.outcome') || /^\\w{1,12}$/.test(cell.textContent.trim());
+  const isSplit = isWhole && text.data && [...text.data.matchAll(/\\w+/g)].some(word => {
+    words.setStart(text, word.index);
+    words.setEnd(text, word.index + word[0].length);
+    return new Set([...words.getClientRects()].map(line => line.top)).size > 1;
+  });
   return isSplit || lines.some(line => line.right > room.right + 0.5);
 }).map(cell => cell.textContent)
 """
 
 
-@pytest.mark.parametrize("page", some_of(["refused-internal", "approved-publication", "measured"]))
+@pytest.mark.parametrize("page", ["refused-internal", "approved-publication", "measured"])
 def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, Path], tab: Page) -> None:
     """In tables and charts, on a screen and on paper, whatever font the browser has."""
     show(tab, paths[page].as_uri())
-    for width, on_paper in ((1280, False), (390, False), (PAPER_WIDTH, True)):
+    for width, on_paper in ((1280, False), (1000, False), (390, False), (PAPER_WIDTH, True)):
         resize(tab, width, 1000)
         with printed(tab) if on_paper else nullcontext():
             assert tab.evaluate(WORDS_CUT) == [], (width, on_paper)
