@@ -273,7 +273,7 @@ class Baselines:
         "guessed from the keys",
         "People whose target is guessed correctly, as the most frequent one among the synthetic records "
         "with their keys.",
-        finding="the {column} of {value} of the people is guessed correctly",
+        finding="{value} of the people have their {column} guessed correctly",
     )
     guessed_at_n: float = described(_of_as_many_records("guessed from the keys"))
     guessed_others: float = neutral(
