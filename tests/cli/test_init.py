@@ -48,6 +48,13 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return variables
 
 
+def test_the_range_of_a_column_is_noted_as_people_write_it() -> None:
+    table = pd.DataFrame({"age": [18, 67] * 20, "share": [0.12, 0.65] * 20, "sex": ["f", "m"] * 20})
+    notes = describe_table(table, ["sex"], ["age", "share"]).notes
+    assert "set its range, here [10, 70]," in notes["age"]
+    assert "set its range, here [0.1, 0.7]," in notes["share"]
+
+
 def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `check`; it approves an honest table and refuses GT itself."""
     project = tables / "project"

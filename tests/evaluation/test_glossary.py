@@ -15,6 +15,7 @@ from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
+from disclosure_pipeline.measures.together import RELEASED_WORDS
 from disclosure_pipeline.measures.words import SHARE
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import find_measure_words
@@ -165,6 +166,13 @@ def test_columns_of_one_frame_are_not_called_the_same() -> None:
         headings = [find_heading(name, frame) for name in of_measure]
         assert len(set(headings)) == len(of_measure), (frame, headings)
         assert all(name in COLUMNS[frame] or name in LABELS for name in of_measure), frame
+
+
+def test_a_standard_error_is_named_after_its_figure() -> None:
+    errors = {name: words for name, words in RELEASED_WORDS.items() if name.endswith("_se")}
+    assert len(errors) > 1
+    for name, words in errors.items():
+        assert name.removesuffix("_se") in words.title and name.removesuffix("_se") in words.sentence
 
 
 def test_no_two_guards_are_called_the_same() -> None:
