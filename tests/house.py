@@ -9,7 +9,7 @@ import ast
 import importlib
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -19,7 +19,6 @@ from support.processes import run_program
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "disclosure_pipeline"
-MOST_LINES = 400
 MOST_OF_ONE_STEM = 2
 
 
@@ -27,32 +26,6 @@ def count_lines(folder: Path) -> dict[Path, int]:
     """Return the lines of each module below a folder, without those that only make a folder a package."""
     files = (file for file in sorted(folder.rglob("*.py")) if file.name != "__init__.py")
     return {file.relative_to(ROOT): file.read_text(encoding="utf-8").count("\n") for file in files}
-
-
-def find_modules_of_one_caller() -> list[Path]:
-    """List the modules with one public function or class that one module imports and has room for."""
-    importers = defaultdict(set)
-    public = {}
-    lines = count_lines(PACKAGE)
-    for file in PACKAGE.rglob("*.py"):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        if file.name != "__init__.py":
-            public[file] = [name for name in _definitions(tree) if not name.startswith("_")]
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                importers[node.module].add(file)
-                for alias in node.names:
-                    importers[f"{node.module}.{alias.name}"].add(file)
-    single = [
-        (file.relative_to(ROOT), next(iter(importers[_module(file)])).relative_to(ROOT))
-        for file, names in sorted(public.items())
-        if len(names) == 1 and len(importers[_module(file)]) == 1
-    ]
-    return [file for file, caller in single if lines[file] + lines.get(caller, 0) <= MOST_LINES]
-
-
-def _definitions(tree: ast.Module) -> Iterator[str]:
-    return (node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
 
 
 def _module(file: Path) -> str:
@@ -170,8 +143,6 @@ def main() -> None:
         "modules": len(lines),
         "lines": sum(lines.values()),
         "longest module": f"{longest} {most}",
-        f"modules over {MOST_LINES} lines": sum(number > MOST_LINES for number in lines.values()),
-        "modules of one caller": ", ".join(map(str, find_modules_of_one_caller())) or "none",
         f"names of more than {MOST_OF_ONE_STEM} modules": ", ".join(stems) or "none",
         "names of several classes": ", ".join(find_repeated_classes()) or "none",
         "lines of tests": sum(tests.values()),

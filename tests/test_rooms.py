@@ -341,10 +341,7 @@ def test_every_folder_says_in_a_sentence_what_it_knows() -> None:
         assert len(tree.body) == 1, folder
 
 
-def test_a_module_is_a_subject_that_can_be_read() -> None:
-    """None is too long, and no name stands for more than two of them; `make house` prints the rest."""
-    lines = house.count_lines(house.PACKAGE)
-    assert not {file: number for file, number in lines.items() if number > house.MOST_LINES}
+def test_no_name_stands_for_more_than_two_modules() -> None:
     assert not house.find_repeated_stems()
 
 
