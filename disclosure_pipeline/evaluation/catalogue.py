@@ -104,10 +104,12 @@ _POPULATION = (
         question="found",
         per_target=False,
         unit=" ".join(_OF_KEYS),
-        overrides={"right_identifications": {"largest": None}}
-        | {name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
+        overrides={name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
         | {_COPIED_BEYOND: bound_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | leave_unbounded(_OF_KEYS, "people", f"people_copied_expected{WEIGHTED}"),
+        | leave_unbounded(
+            _OF_KEYS,
+            *("people", "right_identifications", "repU_population", f"people_copied_expected{WEIGHTED}"),
+        ),
     ),
     describe_beyond_chance(
         _COPIED_BEYOND,
@@ -125,7 +127,7 @@ _POPULATION = (
         family="population",
         unit=" ".join(_OF_TARGETS),
         overrides={name: bound_strictly(name) for name in _DIFFERENCES}
-        | leave_unbounded(_OF_TARGETS, f"guessed_others{WEIGHTED}"),
+        | leave_unbounded(_OF_TARGETS, "DiSCO_population", f"guessed_others{WEIGHTED}"),
     ),
     *(
         describe_beyond_chance(

@@ -62,9 +62,10 @@ class Disclosure:
     and by whole records (`advantage_…`, percentage points) and by the distance to the nearest SD record
     (`TPR_at_…`, `AUC`), with intervals, and the ε that these rule out.
     `units`, if a unit was given: index synthesis; the number of units, individual and household risk.
-    `population`, if weights or a sampling fraction were given: index synthesis; DIS, repU_population and the
-    expected number of right identifications; `population_targets`: index (target, synthesis),
-    DiSCO_population; with weights, both have weighted shares of people, `…_weighted`. `individual`: for each
+    `population`, if weights or a sampling fraction were given: index synthesis; DIS and, if the model of the
+    population holds, repU_population and the expected number of right identifications; `population_targets`:
+    index (target, synthesis), DiSCO_population, likewise; with weights, both have weighted shares of people,
+    `…_weighted`. `individual`: for each
     GT record, the number of records with its keys, the number of people they stand for, and its individual
     risk; only for tables in memory, and never stored or printed.
     `certainty`: index (target, synthesis, certainty), for the requested certainties; DiS and DiSCO of an
@@ -328,8 +329,8 @@ class Disclosure:
         """Return a line on identification in the population, if GT is known to be a sample of it."""
         if self.population.empty:
             return ""
-        right = _format_range(self.population["repU_population"])
-        return f"In the population: repU {right}, DIS {_format_range(self.population['DIS'])}\n"
+        DIS, right = (_format_range(self.population[name]) for name in ("DIS", "repU_population"))
+        return f"In the population: DIS {DIS}; repU {right}, if the model holds\n"
 
     @property
     def excludes_records(self) -> bool:

@@ -14,6 +14,7 @@ from disclosure_pipeline.policy.registry import (
     GUARDS,
     JUDGED,
     MEASURES,
+    MODELLED,
     ORIGINALS,
     WITH_CHANCE,
 )
@@ -264,6 +265,8 @@ class Policy(BaseModel):
         for name, bound in self.bounds.items():
             if name in {*GUARDS, *DOUBTS}:
                 raise ValueError(f"{name} is bounded in every gate: change its bound under guards")
+            if name in MODELLED:
+                raise ValueError(f"{name} follows from a model that often fails: bound DIS instead")
             if name not in MEASURES:
                 raise ValueError(f"{name!r} is not a measure: the measures are {', '.join(MEASURES)}")
             if bound.targets and not MEASURES[name].per_target:

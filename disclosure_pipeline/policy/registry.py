@@ -50,6 +50,9 @@ SMALLER_OF = {entry.name: entry.smaller_of for entry in CATALOGUE if entry.small
 # Every policy bounds one of these.
 IDENTITY_BOUNDS = ("repU", "unique_hits_beyond")
 
+# They follow from a model of the population that often fails (`measures.survey`).
+MODELLED = frozenset({"repU_population", "right_identifications", "DiSCO_population"})
+
 # The frame of DiSCO within a band. Every policy bounds one of these for a target with a band.
 BANDS = "bands"
 BAND_BOUNDS = ("DiSCO_within", "DiSCO_within_beyond")

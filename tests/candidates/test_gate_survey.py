@@ -26,7 +26,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
 NAME, YEAR = "survey of living conditions", "last_year"
-BOUNDS = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "repU_population": 0.2, "DiSCO_population": 5}
+BOUNDS = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "DIS": 0.1}
 WEIGHTS: dict[str, Any] = {"weight": "weight", "people": "weighted", "policy": BOUNDS}
 GATES: dict[str, dict[str, Any]] = {"units": {}, "weights": WEIGHTS}
 ENGINES = ("memory", "partitioned", "duckdb://")
@@ -105,11 +105,11 @@ def test_every_engine_decides_the_same(engine: str, arrived: Arrived, in_memory:
 @pytest.mark.parametrize("arrived", ["weights"], indirect=True)
 def test_clauses_and_groups_are_of_records_and_of_people(in_memory: dict[str, Any]) -> None:
     clauses = in_memory["copied"]["clauses"]
-    assert clauses["repU_population"][0] == "exceeded"
-    assert clauses["DiSCO_population[income]"][0] == "kept"
+    assert clauses["DIS"][0] == "exceeded"
+    assert not [name for name in clauses if "_population" in name]
     assert clauses["repU"][1] != clauses["repU_weighted"][1]
     assert clauses["DiSCO_weighted[income]"][0] == "kept"
-    assert in_memory["fresh"]["clauses"]["repU_population"][1] < clauses["repU_population"][1]
+    assert in_memory["fresh"]["clauses"]["DIS"] == clauses["DIS"]  # of the survey, whatever was made of it
     groups = pd.read_csv(StringIO(in_memory["copied"]["frames"]["subgroups"]))
     people = groups.groupby("column")["people"].sum()
     assert people.to_numpy() == pytest.approx(weighted()["weight"].sum())
@@ -197,6 +197,9 @@ def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
         ({"weight": "household"}, "which is also a key, a target or the unit"),
         ({"sampling_fraction": 0.1}, "both given"),
         ({"weight": "sex"}, "must be a number"),
+        ({"policy": BOUNDS | {"repU_population": 1}}, "bound DIS instead"),
+        ({"policy": BOUNDS | {"right_identifications": 1}}, "bound DIS instead"),
+        ({"policy": BOUNDS | {"DiSCO_population": 1}}, "bound DIS instead"),
         ({"weight": None}, "people: weighted needs weight"),
         ({"weight": None, "people": "counted"}, "only measured with weight or sampling_fraction"),
         ({"weight": None, "sampling_fraction": 1.5}, "less than or equal to 1"),
@@ -231,7 +234,7 @@ def test_a_missing_figure_is_no_approval() -> None:
     result = gates.measured(gate, weighted(), [fresh()])
     empty = replace(result, population=pd.DataFrame(), population_targets=pd.DataFrame())
     found = gates.judged(gate, empty)
-    for name in ("repU_population", "DiSCO_population[income]"):
+    for name in ("DIS", "DiSCO_weighted[income]"):
         assert found[name].outcome == "undetermined"
 
 
@@ -261,7 +264,7 @@ def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gt = weighted()
-    definition = gate_of(NAME, **WEIGHTS | {"policy": BOUNDS | {"repU_population": 5}})
+    definition = gate_of(NAME, **WEIGHTS | {"policy": BOUNDS | {"DIS": 50}})
     with gates.home_in_memory(tmp_path, gates.load(definition), monkeypatch) as home:
         home.write_ground_truth(gt)
         home.deliver("fresh", {"synthetic.csv": fresh()})
@@ -282,7 +285,7 @@ def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
         assert units["household_risk"] > units["individual_risk"] > 0
         page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
         assert f"and at least one member of {units['household_risk']:.1f} % of their units." in page
-        assert f"names {population['repU_population']:.1f} % of the people rightly" in page
+        assert f"names {population['repU_population']:.1f} % of the people rightly, if the model" in page
         assert "% of their units." in public
         assert "to somebody who does not know who took part" in public
         assert "of the population" in public

@@ -214,7 +214,9 @@ def test_the_risk_of_a_person_is_in_nothing_that_is_kept() -> None:
     assert kept.individual.empty
     for name in ("population", "population_targets"):
         pd.testing.assert_frame_equal(kept.frame(name), result.frame(name))
-    assert f"In the population: repU {result.population['repU_population'].item():.2f} %, DIS" in str(result)
+    shown = {name: f"{result.population[name].item():.2f} %" for name in ("DIS", "repU_population")}
+    line = f"In the population: DIS {shown['DIS']}; repU {shown['repU_population']}, if the model holds"
+    assert line in str(result)
     assert "In the population" not in str(
         kept.__class__.from_record(dp.disclosure(gt, sd, ["age"], "income").to_record())
     )

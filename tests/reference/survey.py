@@ -23,9 +23,9 @@ def chances_of(records: int, people: float) -> list[tuple[int, float]]:
     return chances
 
 
-def right(records: int, people: float, power: int = 1) -> float:
-    """Return the mean of 1/F, or of a power of it."""
-    return math.fsum(chance / F**power for F, chance in chances_of(records, people))
+def right(records: int, people: float) -> float:
+    """Return the mean of 1/F."""
+    return math.fsum(chance / F for F, chance in chances_of(records, people))
 
 
 def people_with(gt: Sequence[Record], weights: Sequence[float], q: Key) -> float:
@@ -56,11 +56,6 @@ def figures(
     for (q, t), left in zip(gt, kept, strict=True):
         if left and one_level(sd, q) and with_key(sd, q)[0][1] == t:
             disclosed_by_key[q] = disclosed_by_key.get(q, 0) + 1
-    spreads = {
-        q: right(len(with_key(gt, q)), people_with(gt, weights, q), 2)
-        - right(len(with_key(gt, q)), people_with(gt, weights, q)) ** 2
-        for q in {q for q, _ in gt}
-    }
     named = math.fsum(of_record[i] for i in alone)
     disclosed_correctly = math.fsum(
         number * right(len(with_key(gt, q)), people_with(gt, weights, q))
@@ -71,11 +66,7 @@ def figures(
         "DIS": 100 * right_matches(gt, weights),
         "right_identifications": named,
         "repU_population": 100 * named / len(gt),
-        "repU_population_se": 100 * math.sqrt(max(0, sum(spreads[gt[i][0]] for i in alone))) / len(gt),
         "DiSCO_population": 100 * disclosed_correctly / len(gt),
-        "DiSCO_population_se": 100
-        * math.sqrt(max(0, sum(number**2 * spreads[q] for q, number in disclosed_by_key.items())))
-        / len(gt),
     }
 
 

@@ -364,12 +364,13 @@ _SENTENCES = {
         "for {guessed_within}, and for {guessed_within_others} among other people."
     ),
     "population": (
-        "From table {synthesis}, somebody who does not know who took part names {repU_population} of the "
-        "people rightly; of matches with exactly one confidential record, {DIS} would be right."
+        "Of matches with exactly one confidential record, {DIS} would be right for somebody who does not "
+        "know who took part. From table {synthesis}, that somebody names {repU_population} of the people "
+        "rightly, if the model of the population holds."
     ),
     "population_targets": (
         "Table {synthesis} shows the {target} of {DiSCO_population} of the people to somebody who does not "
-        "know who took part{by_weight}."
+        "know who took part, if the model of the population holds{by_weight}."
     ),
     "together": (
         "If all synthetic tables are published, at least one shows the {target} of {any} of the people, and "
