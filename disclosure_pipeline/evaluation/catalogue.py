@@ -88,6 +88,7 @@ _BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
 )
 _MEMBERSHIP = words_of_fields(Membership)
 _ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
+_ADVANTAGES = {f"{name}_chance": name for name in ("advantage_keys", "advantage_records")}
 _GROUPS = weigh_words(words_of_fields(Subgroup), GROUP_FIGURES)
 _GROUPS |= words_of_fields(PopulationRisk, ["people"])
 _WEIGHED_PEOPLE = weigh_words(_PEOPLE, COPY_FIGURES)
@@ -343,9 +344,11 @@ CATALOGUE = drop_repeats(
         _MEMBERSHIP,
         question="copied",
         per_target=False,
-        unit=_BY_UNIT(_ATTACKS),
+        unit=_BY_UNIT([*_ATTACKS, *_ADVANTAGES]),
         overrides={
             **{name: {"role": "bound"} for name in _ATTACKS},
+            **{column: {"name": name, "role": "bound"} for column, name in _ADVANTAGES.items()},
+            **{name: bound_strictly(name) for name in _ADVANTAGES.values()},
             "epsilon_ruled_out": {"role": "bound", "largest": None},
             "epsilon_beyond_claim": {"role": "doubt", "question": "comparable"},
         },

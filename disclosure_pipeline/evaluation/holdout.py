@@ -268,7 +268,7 @@ def _measure_target(
     return figures
 
 
-MOST_PERSONS = 5_000
+MOST_PERSONS = 10_000
 """The most records of GT, and of the holdout, for which the nearest SD record is searched."""
 
 MOST_RECORDS = 200_000

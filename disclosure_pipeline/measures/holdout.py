@@ -9,8 +9,9 @@ claims about holdout records false positives. Three attackers claim it of a reco
 - whose keys, or whose whole record, are in SD: the advantage is iS of GT minus that of the holdout (Yeom,
   Giacomelli, Fredrikson & Jha 2018);
 - that is near an SD record: the threshold distance is the one at which 1 or 0.1 percent of the holdout are
-  claimed, counting a share of those at exactly that distance (Carlini et al. 2022). AUC is the chance that a
-  member is nearer than a holdout record, ties half (standard error: DeLong, DeLong & Clarke-Pearson 1988).
+  claimed, counting a share of those at exactly that distance (Carlini et al. 2022). Only a holdout with ten
+  such records or more tells where that distance is. AUC is the chance that a member is nearer than a holdout
+  record, ties half (standard error: DeLong, DeLong & Clarke-Pearson 1988).
 
 (ε, δ)-differential privacy implies TPR <= e^ε FPR + δ for every attacker. So any ε below ln((TPR - δ) / FPR)
 is ruled out, with the lower end of the interval of TPR and the upper end of that of FPR (Jagielski, Ullman &
@@ -21,11 +22,12 @@ alike is not in the intervals.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
+from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import (
     CONFIDENCE,
     Interval,
@@ -159,6 +161,12 @@ RULED_OUT = 0.999
 
 RATES = {"TPR_at_1": 0.01, "TPR_at_0_1": 0.001}
 
+_FEWEST_CLAIMED = 10
+"""Holdout records that must be claimed at a rate: fewer do not tell the distance at which it is reached."""
+
+
+_BY_KEYS, _BY_RECORDS = ("keys", "their keys"), ("whole records", "their whole record")
+
 
 def _advantage(by: str, known: str) -> Words:
     return Words(
@@ -170,11 +178,21 @@ def _advantage(by: str, known: str) -> Words:
     )
 
 
+def _advantage_beyond_chance(by: str, known: str) -> Words:
+    words = _advantage(by, known)
+    return replace(
+        words,
+        title=f"{words.title}, beyond chance",
+        sentence=f"{words.sentence} At most 0 where chance alone reaches it.",
+    )
+
+
 def _rate(percent: str) -> Words:
     return Words(
         f"members found at {percent} false alarms",
         f"People who took part and are recognised by their distance to the nearest synthetic record, at the "
-        f"threshold where {percent} of the others are taken for members.",
+        f"threshold where {percent} of the others are taken for members; missing where the holdout is too "
+        "small to tell that threshold.",
         source=CARLINI,
         finding=f"{{value}} of the members are found at {percent} false alarms",
     )
@@ -182,12 +200,20 @@ def _rate(percent: str) -> Words:
 
 @dataclass(frozen=True)
 class Membership:
-    """Membership inference on one synthesis. Intervals are of 95 % (for an advantage: of both its parts)."""
+    """Membership inference on one synthesis. Intervals are of 95 % (for an advantage: of both its parts).
 
-    advantage_keys: float = described(_advantage("keys", "their keys"))
+    advantage_…_chance: the advantage if it is beyond chance, otherwise at most 0. It is beyond chance if
+    Newcombe's interval lies above 0, as it does once in `ONCE_IN` tables that reveal nothing. TPR_at_…: NaN
+    where the holdout has fewer than ten records at that rate. Their intervals combine the error of the
+    claimed members with that of the threshold, whose rate among all others has a beta distribution.
+    """
+
+    advantage_keys: float = described(_advantage(*_BY_KEYS))
+    advantage_keys_chance: float = described(_advantage_beyond_chance(*_BY_KEYS))
     advantage_keys_low: float = interval_end("membership advantage by keys", "lower", POINTS, source=CLOPPER)
     advantage_keys_high: float = interval_end("membership advantage by keys", "upper", POINTS, source=CLOPPER)
-    advantage_records: float = described(_advantage("whole records", "their whole record"))
+    advantage_records: float = described(_advantage(*_BY_RECORDS))
+    advantage_records_chance: float = described(_advantage_beyond_chance(*_BY_RECORDS))
     advantage_records_low: float = interval_end(
         "membership advantage by records", "lower", POINTS, source=CLOPPER
     )
@@ -253,6 +279,13 @@ class MembershipClaims:
             clopper_pearson(self.claimed_others, self.others, confidence),
         )
 
+    def find_advantage_beyond_chance(self) -> float:
+        """Return TPR - FPR (a share of 1) if it is beyond chance, otherwise at most 0."""
+        advantage = self.claimed_members / self.members - self.claimed_others / self.others
+        counts = (self.claimed_members, self.members, self.claimed_others, self.others)
+        low, _ = newcombe(*counts, confidence=1 - 2 / ONCE_IN)
+        return advantage if low > 0 else min(advantage, 0.0)
+
 
 def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> MembershipClaims:
     """Claim membership of the nearest records, up to the distance at which `rate` of the others are claimed.
@@ -269,6 +302,27 @@ def claim_by_distance(members: IntArray, others: IntArray, rate: float) -> Membe
     share = (claimed_others - nearer) / tied
     claimed = float((members < limit).sum() + share * (members == limit).sum())
     return MembershipClaims(claimed, len(members), claimed_others, len(others))
+
+
+def find_rate_of_members(
+    members: IntArray, others: IntArray, rate: float, per_person: tuple[float, float] = (1, 1)
+) -> tuple[float, float, float]:
+    """Return TPR at a false positive rate and the ends of its interval, as shares of 1.
+
+    NaN if the others are too few for the rate. The interval combines the error of TPR at a given threshold
+    with that of the threshold, as Newcombe's interval combines two shares.
+    """
+    at_rate = claim_by_distance(members, others, rate)
+    people = at_rate.scale(*per_person)
+    if people.claimed_others < _FEWEST_CLAIMED * (1 - 1e-9):
+        return math.nan, math.nan, math.nan
+    TPR, (low, high), _, rates = people.rates()
+    lower, upper = (claim_by_distance(members, others, end).claimed_members / len(members) for end in rates)
+    return (
+        TPR,
+        max(0.0, TPR - math.hypot(TPR - low, TPR - lower)),
+        min(1.0, TPR + math.hypot(high - TPR, upper - TPR)),
+    )
 
 
 def area_under_curve(members: IntArray, others: IntArray) -> tuple[float, float]:
@@ -306,16 +360,17 @@ def membership(
         per_person: Records per person in GT and in the holdout.
         claim: The claimed ε and δ.
     """
-    by_distance = {name: claim_by_distance(members, others, rate) for name, rate in RATES.items()}
-    attackers = [claims.scale(*per_person) for claims in (keys, records, *by_distance.values())]
+    by_distance = [claim_by_distance(members, others, rate) for rate in RATES.values()]
+    attackers = [claims.scale(*per_person) for claims in (keys, records, *by_distance)]
     figures: dict[str, float] = {}
     for name, claims in zip(("advantage_keys", "advantage_records"), attackers, strict=False):
         TPR, TPR_interval, FPR, FPR_interval = claims.rates()
         figures[name] = 100 * (TPR - FPR)
+        figures[f"{name}_chance"] = 100 * claims.find_advantage_beyond_chance()
         figures[f"{name}_low"] = 100 * (TPR_interval[0] - FPR_interval[1])
         figures[f"{name}_high"] = 100 * (TPR_interval[1] - FPR_interval[0])
-    for name, claims in zip(RATES, attackers[2:], strict=True):
-        TPR, (low, high), _, _ = claims.rates()
+    for name, rate in RATES.items():
+        TPR, low, high = find_rate_of_members(members, others, rate, per_person)
         figures |= {name: 100 * TPR, f"{name}_low": 100 * low, f"{name}_high": 100 * high}
     AUC, error = area_under_curve(members, others)
     epsilon, delta = (math.nan, 0.0) if claim is None else claim

@@ -14,7 +14,9 @@ from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.measures.holdout import MembershipClaims, find_rate_of_members
 from disclosure_pipeline.measures.samples import clopper_pearson
+from disclosure_pipeline.policy.registry import find_figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
@@ -46,6 +48,7 @@ def test_advantages_are_those_of_the_reference(
     assert row["advantage_records"] == pytest.approx(float(100 * by_records))
     assert row["advantage_keys"] == pytest.approx(float(100 * by_keys))
     for name in ("advantage_records", "advantage_keys"):
+        assert row[f"{name}_chance"] in (row[name], min(row[name], 0))
         assert row[f"{name}_low"] <= row[name] <= row[f"{name}_high"]
     assert list(row.index) == list(COLUMNS["membership"])
 
@@ -57,12 +60,62 @@ def test_planted_shares_are_found(share: float) -> None:
     assert row["advantage_keys"] == pytest.approx(100 * share * 0.94, abs=1.5)
     # A share is copied; of the others as many are near as of the holdout.
     assert row["TPR_at_1"] == pytest.approx(100 * share + 1 - share, abs=0.6)
-    assert row["TPR_at_0_1"] == pytest.approx(100 * share + 0.1, abs=0.4)
     assert row["AUC"] == pytest.approx(50 + 50 * share, abs=3 * row["AUC_se"])
     assert row["TPR_at_1_low"] < row["TPR_at_1"] < row["TPR_at_1_high"]
     # Four attackers share what may go wrong once in a thousand times.
     (low, _), (_, high) = (clopper_pearson(found, 4000, 1 - 0.001 / 4) for found in (4000 * share, 0))
     assert row["epsilon_ruled_out"] == pytest.approx(math.log(low / high), abs=0.1)
+
+
+def test_a_rate_needs_ten_records_of_the_holdout() -> None:
+    gt, sd, holdout = planted(0.1, 10_000)
+    of_all = measured(gt, sd, holdout).loc[1]
+    assert of_all["TPR_at_0_1"] == pytest.approx(10.1, abs=0.4)
+    assert of_all["TPR_at_0_1_low"] < of_all["TPR_at_0_1"] < of_all["TPR_at_0_1_high"]
+    for records, known in ((9_999, ["TPR_at_1"]), (1000, ["TPR_at_1"]), (999, [])):
+        row = measured(gt.head(2000), sd, holdout.head(records)).loc[1]
+        assert [name for name in ("TPR_at_1", "TPR_at_0_1") if np.isfinite(row[name])] == known
+        for name in {"TPR_at_1", "TPR_at_0_1"} - {*known}:
+            assert np.isnan([row[name], row[f"{name}_low"], row[f"{name}_high"]]).all()
+
+
+@pytest.mark.parametrize(("members", "others"), [(20_000, 2000), (2000, 1000)])
+def test_the_interval_of_a_rate_covers_the_rate(members: int, others: int) -> None:
+    """Distances of members and others are alike, so that exactly 1 % of the members are nearer."""
+    rng = np.random.default_rng(3)
+    ends = [
+        find_rate_of_members(rng.integers(0, 10**9, members), rng.integers(0, 10**9, others), 0.01)
+        for _ in range(300)
+    ]
+    assert 0.92 <= np.mean([low <= 0.01 <= high for _, low, high in ends]) <= 0.995
+
+
+@pytest.mark.parametrize(("members", "others", "share"), [(2000, 500, 0.3), (1000, 100, 0.02)])
+def test_an_honest_advantage_is_within_chance(members: int, others: int, share: float) -> None:
+    """It often exceeds 2 points, and once in `ONCE_IN` tables what chance explains."""
+    rng = np.random.default_rng(4)
+    claims = [
+        MembershipClaims(rng.binomial(members, share), members, rng.binomial(others, share), others)
+        for _ in range(2000)
+    ]
+    advantages = [
+        attacker.claimed_members / members - attacker.claimed_others / others for attacker in claims
+    ]
+    assert np.mean([advantage > 0.02 for advantage in advantages]) > 0.01
+    beyond = [attacker.find_advantage_beyond_chance() for attacker in claims]
+    assert np.mean([advantage > 0 for advantage in beyond]) <= 0.001
+    assert min(beyond) == min(advantages)
+    assert MembershipClaims(600, 2000, 100, 1000).find_advantage_beyond_chance() == pytest.approx(0.2)
+
+
+def test_a_clause_on_an_advantage_allows_for_chance() -> None:
+    gt, holdout = (pd.DataFrame({"a": np.arange(n) % 10, "e": 0}) for n in (200, 15))
+    result = dp.disclosure(gt, gt[gt["a"] > 4], ["a"], "e", holdout=holdout)
+    row = result.membership.loc[1]
+    assert row["advantage_keys"] == pytest.approx(50 - 100 / 3)
+    assert row["advantage_keys_chance"] == 0
+    assert find_figures(result, "advantage_keys", None) == [0]
+    assert find_figures(result, "advantage_keys_strictly", None) == [row["advantage_keys"]]
 
 
 def test_a_fresh_table_rules_nothing_out() -> None:

@@ -66,6 +66,8 @@ def test_every_measure_of_a_gate_with_everything_on_has_a_value_and_can_be_bound
     # Copies of the holdout's records are another step's.
     clauses = [clause for clause in everything.clauses() if clause.column != "others"]
     outcomes = {judgement.clause.name: judgement.outcome for judgement in judge(clauses, result)}
+    # A holdout of 300 people does not tell who would be claimed at these rates.
+    assert {outcomes.pop(name) for name in ("TPR_at_1", "TPR_at_0_1")} == {"undetermined"}
     assert set(outcomes.values()) == {"kept"} | {
         outcome for name, outcome in outcomes.items() if "flags" in name
     }

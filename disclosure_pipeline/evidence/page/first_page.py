@@ -351,8 +351,8 @@ _SENTENCES = {
         "synthesis, and of {ground_truth} of those who did."
     ),
     "membership": (
-        "Whole records of table {synthesis} show who took part with an advantage of {advantage_records}; the "
-        "nearest records find {TPR_at_1} of those who did, at 1 % false alarms."
+        "Whole records of table {synthesis} show who took part with an advantage of {advantage_records}"
+        "{by_distance}."
     ),
     "units": (
         "From table {synthesis}, somebody who knows these columns of everybody names {individual_risk} of "
@@ -392,4 +392,9 @@ def _describe_frames(figures: Content) -> Iterator[str]:
             by_weight = ""
             if row.get("DiSCO_weighted") is not None:
                 by_weight = f"; by weight, DiSCO is {written['DiSCO_weighted']} of the population"
-            yield sentence.format(**written, by_weight=by_weight)
+            by_distance = ""
+            if row.get("TPR_at_1") is not None:
+                by_distance = (
+                    f"; the nearest records find {written['TPR_at_1']} of those who did, at 1 % false alarms"
+                )
+            yield sentence.format(**written, by_weight=by_weight, by_distance=by_distance)
