@@ -192,7 +192,7 @@ class CAP:
         records with its q; 0 if there are none. [R; average CAP, version 1, of B]
     CAP_matched: the same sum / iS, over the GT records whose q is in SD. [average CAP, version 2, of B]
     TCAP: DiSCO / iS, as synthpop 1.9-2 prints it.
-    TCAP_disclosive: DiSCO / DiS. [L; synthpop 1.9-3]
+    TCAP_disclosive: DiSCO / DiS. [L; synthpop 1.9-3 with TCAPb]
     TCAP_taub: mean of pd over the SD records with ps = 1 (WEAP of 1) whose q is in GT. [T]
     DCAP_scaled, TCAP_scaled: (x - baseCAPd) / (1 - baseCAPd). 100 is certainty; 0 is as good as no key, and
         negative worse. [R App. 2]
