@@ -63,10 +63,11 @@ def draft_policy(
 ) -> None:
     """Print a `policy:` for GATE (a gate's defs.yaml, or its folder), with a reason for every bound.
 
-    The bounds follow from the ground truth alone: from its own risk, from what other people's records would
-    tell about each person, and from how far chance goes beyond that in files of this number and size. The
-    newest candidates are shown for comparison only. The draft ends with what the bounds would detect (see
-    `policy power`). It has figures of the ground truth, but no values, and does not count as an evaluation.
+    Each bound is the smallest difference from other people's records that matters; its clause allows for
+    chance by itself. From the ground truth alone follows the difference that it detects in files of this
+    number and size. The newest candidates are shown for comparison only. The draft ends with what the bounds
+    would detect together (see `policy power`). It has figures of the ground truth, but no values, and does
+    not count as an evaluation.
     """
     from disclosure_pipeline.candidates.measuring import measure_baselines, sample_ground_truth
     from disclosure_pipeline.candidates.power import measure_gate_power
@@ -103,7 +104,7 @@ def draft_policy(
         "own": BY_ITSELF,
         "others": BY_OTHERS,
         "chance": BY_CHANCE,
-        "standard_errors": "3 standard errors",
+        "beyond_by_chance": "beyond, by chance",
     }
     bounds = [
         {"clause": bound.measure, "target": bound.column, "bound": bound.bound, "reason": bound.reason}

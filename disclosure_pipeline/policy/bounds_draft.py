@@ -1,7 +1,8 @@
-"""Draft the bounds of a policy from the ground truth, each with its reason.
+"""Draft the bounds of a policy, each with what it detects in tables of these sizes.
 
-No bound is derived from a candidate: that a candidate keeps a bound does not show that people are safe. The
-bounds follow from the ground truth's own risk, and from what disjoint halves of it disclose of each other.
+A bound is the smallest difference that matters: its clause allows for chance by itself, so none is added. No
+bound is derived from a candidate: that a candidate keeps a bound does not show that people are safe. What a
+clause detects follows from what disjoint halves of the ground truth disclose of each other.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ import numpy as np
 import yaml
 
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.together import any_of_fresh_samples
+from disclosure_pipeline.measures.chance import difference_by_chance
+from disclosure_pipeline.measures.together import any_beyond_by_chance, any_of_fresh_samples
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import BEYOND_BOTH, SMALLER_OF, find_figures
 
-# The smallest bound, in percentage points: good models cannot be told from a smaller difference.
-SMALLEST_BOUND = 2.0
-# Width of the margin for chance, in standard errors of one file.
-_WIDTH = 3.0
+MATERIAL_EFFECT = 2.0
+"""The drafted bound, in percentage points: good models cannot be told from a smaller difference."""
+
+_DETECTED = 0.95  # share of the tables in which a difference is detected
 _STEP = 0.5
 _OVERLAPS = ("key_overlap", "whole_key_overlap", "target_overlap")
 _DRAFTED = ("unique_hits_beyond", "DiSCO", "DiSCO_any_beyond")
@@ -59,77 +61,97 @@ def draft_policy(
 ) -> PolicyDraft:
     """Draft bounds for a gate, for candidates of `files` files of `records` records (by default, of GT's).
 
-    Identity disclosure and DiSCO of each target are bounded by their excess over other people's records:
-    three standard errors of chance for tables of these sizes, but at least two points, and more for the worst
-    of several files. Several files are also bounded as one release, by the largest excess of as many fresh
-    samples over draws of other people's records. An overlap that other people's records do not reach is
-    lowered to half of what they share.
+    Identity disclosure and DiSCO of each target are bounded by their excess over other people's records, and
+    several files also as one release: by `MATERIAL_EFFECT`. The reason of each bound says which excess its
+    clause detects. An overlap that other people's records do not reach is lowered to half of what they
+    share.
 
     `own` is the disclosure of GT as its own synthesis, `halves` that of disjoint halves of tables of this
     size (`measure_baselines`).
     """
     rows = [_describe_baseline(own, halves, "unique_hits", None, "UiO", "unique_hits_others")]
-    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None, files)]
+    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None)]
     measure = BEYOND_BOTH["DiSCO"] if gate.measures.chance else "DiSCO_beyond"
     for target in gate.targets:
-        bounds.append(_draft_beyond(own, halves, measure, target, files))
-        rows.append(_describe_baseline(own, halves, "DiSCO", target, "Dorig", "DiSCO_others"))
+        bounds.append(_draft_beyond(own, halves, measure, target, len(gate.targets)))
+        rows.append(
+            _describe_baseline(own, halves, "DiSCO", target, "Dorig", "DiSCO_others", len(gate.targets))
+        )
     if files > 1:
-        bounds += [_draft_any(own, halves, target, files) for target in gate.targets]
+        bounds += [_draft_any(own, halves, target, files, len(gate.targets)) for target in gate.targets]
     bounds += _draft_overlaps(gate, halves)
     return PolicyDraft(tuple(bounds), tuple(rows), files, records or own.N_d)
 
 
 def _draft_beyond(
-    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, files: int
+    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, comparisons: int = 1
 ) -> DraftedBound:
-    chance = measure_chance(own, halves, measure, column, files)
-    bound = round_up_bound(max(SMALLEST_BOUND, chance))
-    in_files = "" if files == 1 else f" and {files} files"
-    margin = f"chance alone reaches {max(chance, 0):.2g} points with {own.N_d:,} people{in_files}"
-    if chance < SMALLEST_BOUND:
-        margin += f", and {SMALLEST_BOUND:g} points leave room for a good model"
-    share = f"{math.floor(own.N_d * bound / 100):,} people"
-    if column is None:
-        share = f"{bound:g} in 100 synthetic records"
-    reason = f"Only the excess over other people's records counts; {margin}; {bound:g} points are {share}"
-    return DraftedBound(measure, column, bound, reason)
-
-
-def _draft_any(own: Disclosure, halves: Sequence[Disclosure], target: str, files: int) -> DraftedBound:
-    [others] = find_figures(own, "DiSCO_others", target)
-    error = math.sqrt(files) * measure_chance(own, halves, "DiSCO_beyond", target)
-    chance = any_of_fresh_samples([others] * files) - others + error
-    bound = round_up_bound(max(SMALLEST_BOUND, chance))
-    reason = (
-        f"{files} fresh samples and chance go at most {chance:.2g} points beyond draws of other people's "
-        f"records; {bound:g} points are {math.floor(own.N_d * bound / 100):,} people"
+    error = estimate_error(own, halves, SMALLER_OF.get(measure, (measure,))[0], column)
+    usual = min(0.0, _find_mean_of_halves(halves, measure, column))
+    excess = f"in 100 {'people' if column is not None else 'synthetic records'} over other people's records"
+    by_chance = difference_by_chance(error, comparisons)
+    return DraftedBound(
+        measure, column, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, usual, excess)
     )
-    return DraftedBound("DiSCO_any_beyond", target, bound, reason)
 
 
-def measure_chance(
-    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, files: int = 1
-) -> float:
-    """Return the largest excess that chance explains: three standard errors of a figure whose mean is 0.
+def _draft_any(
+    own: Disclosure, halves: Sequence[Disclosure], target: str, files: int, comparisons: int
+) -> DraftedBound:
+    [others] = find_figures(own, "DiSCO_others", target)
+    error = math.sqrt(files) * estimate_error(own, halves, "DiSCO_beyond", target)
+    by_chance = any_beyond_by_chance(any_of_fresh_samples([others] * files) - others, error, comparisons)
+    excess = f"in 100 people, in any of {files} files, over as many draws of other people's records"
+    return DraftedBound(
+        "DiSCO_any_beyond", target, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, 0.0, excess)
+    )
 
-    The errors are those of the halves, scaled by the square root of the number of people, and widened for the
-    worst of several files and all of them together. A figure that is the smaller of two differences has the
-    mean that it has on the halves, if that is below 0. Infinite if a half has no finite error.
+
+def _say_what_is_detected(by_chance: float, error: float, usual: float, excess: str) -> str:
+    """Say which excess a clause detects, if honest tables have an excess of `usual` on average."""
+    detected = find_detected_excess(MATERIAL_EFFECT, by_chance, error, usual)
+    if not detected < 100:  # noqa: PLR2004 (percent; NaN, too)
+        return "In tables of this size chance explains every excess: the bound detects nothing"
+    return (
+        f"Detects, in 19 of 20 tables, an excess of {detected:.2g} {excess}; in tables of this size, chance "
+        f"explains up to {by_chance:.2g}"
+    )
+
+
+def find_detected_excess(bound: float, by_chance: float, error: float, usual: float = 0.0) -> float:
+    """Return the smallest excess, in percentage points, that breaks a clause in 19 of 20 tables.
+
+    A clause is broken if a figure exceeds its bound and what chance explains. `usual`: the figure's average
+    in honest tables, `error`: its standard error.
+
+    >>> round(find_detected_excess(2, 3.7, 1.0), 2), find_detected_excess(2, 0, 0)
+    (5.34, 2)
     """
-    differences = SMALLER_OF.get(measure, (measure,))
-    errors = [error for half in halves for error in _list_figures(half, f"{differences[0]}_se", column)]
+    return max(bound, by_chance) + NormalDist().inv_cdf(_DETECTED) * error - usual
+
+
+def estimate_error(
+    own: Disclosure, halves: Sequence[Disclosure], difference: str, column: str | None
+) -> float:
+    """Return the standard error that a difference has in one file, from those of the halves.
+
+    They are brought to the number of people of the whole table. Infinite if a half has no finite error.
+    """
+    errors = [error for half in halves for error in _list_figures(half, f"{difference}_se", column)]
     if not errors or not all(map(math.isfinite, errors)):
         return math.inf
     size = halves[0].N_d / max(1, own.N_d)
-    error = math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
-    comparisons = files + (files > 1)
-    width = NormalDist().inv_cdf(1 - NormalDist().cdf(-_WIDTH) / comparisons)
-    if len(differences) == 1:
-        return width * error
-    figures = [_list_figures(half, name, column) for half in halves for name in differences]
-    smaller = np.minimum(*(np.concatenate(figures[place :: len(differences)]) for place in (0, 1)))
-    return min(0.0, float(smaller.mean())) + width * error
+    return math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
+
+
+def _find_mean_of_halves(halves: Sequence[Disclosure], measure: str, column: str | None) -> float:
+    """Return the mean of a figure that is the smaller of two differences; 0 for one difference."""
+    if measure not in SMALLER_OF or not halves:
+        return 0.0
+    first, second = (
+        np.concatenate([_list_figures(half, name, column) for half in halves]) for name in SMALLER_OF[measure]
+    )
+    return float(np.minimum(first, second).mean())
 
 
 def _list_figures(half: Disclosure, name: str, column: str | None) -> list[float]:
@@ -138,12 +160,12 @@ def _list_figures(half: Disclosure, name: str, column: str | None) -> list[float
 
 
 def round_up_bound(bound: float) -> float:
-    """Round a bound up to half a point, at most to 50.
+    """Round a bound up to half a point, at most to 99.5.
 
     >>> round_up_bound(2.01), round_up_bound(2), round_up_bound(math.inf)
-    (2.5, 2.0, 50.0)
+    (2.5, 2.0, 99.5)
     """
-    return 50.0 if bound > 50 else math.ceil(bound / _STEP - 1e-9) * _STEP  # noqa: PLR2004
+    return 99.5 if bound > 99.5 else math.ceil(bound / _STEP - 1e-9) * _STEP  # noqa: PLR2004
 
 
 def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBound]:
@@ -171,7 +193,13 @@ def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBou
 
 
 def _describe_baseline(
-    own: Disclosure, halves: Sequence[Disclosure], name: str, column: str | None, original: str, others: str
+    own: Disclosure,
+    halves: Sequence[Disclosure],
+    name: str,
+    column: str | None,
+    original: str,
+    others: str,
+    comparisons: int = 1,
 ) -> dict[str, Any]:
     def first(measure: str) -> float | None:
         figures = find_figures(own, measure, column)
@@ -183,7 +211,9 @@ def _describe_baseline(
         "own": first(original),
         "others": first(others),
         "chance": first("DiSCO_chance") if column and "DiSCO_chance" in own.attribute.columns else None,
-        "standard_errors": measure_chance(own, halves, f"{name}_beyond", column),
+        "beyond_by_chance": difference_by_chance(
+            estimate_error(own, halves, f"{name}_beyond", column), comparisons
+        ),
     }
 
 
@@ -251,12 +281,17 @@ def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
             lines += _comment(drafted.reason, 6)
             lines.append(f"      {_quote_name(drafted.column)}: {{beyond: {drafted.bound:g}}}")
         return lines
-    lines += ["  # Chance is not measured (measures.chance), so these bounds include what others disclose."]
-    lines += ["  DiSCO:", "    targets:"]
-    others = {row["target"]: row["others"] for row in draft.baselines}
+    lines += [
+        "  # Chance is not measured (measures.chance), so these bounds include what others disclose, and",
+        "  # what chance adds to it.",
+        "  DiSCO:",
+        "    targets:",
+    ]
+    baselines = {row["target"]: row for row in draft.baselines}
     for drafted in target_bounds:
-        at_most = min(99.5, round_up_bound((others[drafted.column or ""] or 0) + drafted.bound))
-        lines += _comment(f"{drafted.reason}, in addition to what other people's records disclose", 6)
+        row = baselines[drafted.column]
+        at_most = round_up_bound((row["others"] or 0) + max(drafted.bound, row["beyond_by_chance"]))
+        lines += _comment(drafted.reason, 6)
         lines.append(f"      {_quote_name(drafted.column)}: {{at_most: {at_most:g}}}")
     return lines
 

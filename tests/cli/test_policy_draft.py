@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NoReturn
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -19,8 +20,15 @@ from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
+from disclosure_pipeline.measures.chance import difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
-from disclosure_pipeline.policy.bounds_draft import SMALLEST_BOUND, draft_policy, measure_chance, write_policy
+from disclosure_pipeline.policy.bounds_draft import (
+    MATERIAL_EFFECT,
+    draft_policy,
+    estimate_error,
+    find_detected_excess,
+    write_policy,
+)
 from disclosure_pipeline.policy.gate import Gate
 
 
@@ -55,7 +63,7 @@ def test_the_draft_loads_and_says_why(home: Home, gate: Path) -> None:
     for number, line in enumerate(lines):
         if ("beyond: " in line and "{" in line) or line.startswith("  unique_hits_beyond"):
             assert lines[number - 1].strip().startswith("# ")
-    assert "Only the excess over other people's records counts" in drafted.stdout.replace("\n  # ", " ")
+    assert "# Detects, in 19 of 20 tables, an excess of " in drafted.stdout
     assert not [canary for canary in gates.CANARIES if canary in drafted.output]
     assert not (home.path / "store").exists()  # nothing is recorded, and GT was not asked
 
@@ -72,8 +80,8 @@ def test_no_bound_follows_from_a_candidate(finished_home: Home) -> None:
     assert with_candidates.startswith(without.rstrip("\n"))
 
 
-def test_chance_is_that_of_the_halves(gate: Path) -> None:
-    """Three standard errors of the halves, brought to the size of the whole table."""
+def test_a_bound_says_what_it_detects(gate: Path) -> None:
+    """The excess that exceeds the bound and chance in 19 of 20 tables, by the errors of the halves."""
     folders = folders_of(load_gate(gate))
     actual = measure_baselines(folders)
     assert len(actual.halves) == DRAWS
@@ -81,25 +89,36 @@ def test_chance_is_that_of_the_halves(gate: Path) -> None:
     assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
     of_work = pd.concat([half.attribute.loc[["work"]] for half in actual.halves])
     squares = of_work[["DiSCO_beyond", "DiSCO_beyond_se"]].pow(2).mean()
-    smaller = of_work[["DiSCO_beyond", "DiSCO_excess"]].min(axis=1).mean()
-    expected = 3 * math.sqrt(squares["DiSCO_beyond_se"] / 2)
-    assert measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(expected)
+    error = math.sqrt(squares["DiSCO_beyond_se"] / 2)
+    assert estimate_error(actual.own, actual.halves, "DiSCO_beyond", "work") == pytest.approx(error)
     # The figures of the halves themselves vary as much, but a few of them tell that worse.
     assert 0.3 < math.sqrt(squares["DiSCO_beyond"] / squares["DiSCO_beyond_se"]) < 2
-    both = measure_chance(actual.own, actual.halves, "DiSCO_beyond_both", "work")
-    assert both == pytest.approx(expected + min(0, smaller))
     draft = draft_policy(folders.gate, actual.own, actual.halves)
     assert measure_baselines(folders).own.attribute.equals(actual.own.attribute)  # the same each time
-    for bound in draft.bounds:
-        if bound.measure.endswith(("beyond", "both")):
-            chance = measure_chance(actual.own, actual.halves, bound.measure, bound.column)
-            assert bound.bound >= max(SMALLEST_BOUND, chance)
-            assert bound.bound < max(SMALLEST_BOUND, chance) + 0.5
-            assert f"{bound.bound:g} points are" in bound.reason
+    assert {bound.bound for bound in draft.bounds if "beyond" in bound.measure} == {MATERIAL_EFFECT}
+    [of_work_drafted] = [bound for bound in draft.bounds if bound.column == "work"]
+    z = NormalDist().inv_cdf(1 - 1 / (10_000 * len(folders.gate.targets)))
+    smaller = of_work[["DiSCO_beyond", "DiSCO_excess"]].min(axis=1).mean()
+    detected = max(MATERIAL_EFFECT, z * error) + 1.645 * error - min(0, smaller)
+    assert f"an excess of {detected:.2g} in 100 people" in of_work_drafted.reason
+    assert of_work_drafted.reason.endswith(f"chance explains up to {z * error:.2g}")
+
+
+def test_what_a_draft_says_is_detected_is_detected(gate: Path) -> None:
+    """Fresh tables whose DiSCO of one target is that much higher break its clause in 19 of 20 cases."""
+    folders = folders_of(load_gate(gate))
+    actual = measure_baselines(folders)
+    error = estimate_error(actual.own, actual.halves, "DiSCO_beyond", "work")
+    chance = difference_by_chance(error)
+    assert chance > MATERIAL_EFFECT  # a bound that added three errors would detect less
+    detected = find_detected_excess(MATERIAL_EFFECT, chance, error)
+    excesses = np.random.default_rng(1).normal(detected, error, 4000)
+    broken = [difference_beyond_chance(excess, error) > MATERIAL_EFFECT for excess in excesses]
+    assert np.mean(broken) == pytest.approx(0.95, abs=0.02)
 
 
 def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
-    """The worst of five files, and of all together, goes further; smaller files vary more."""
+    """All of five files go further than one by chance; smaller files vary more."""
     gate = write_gate(finished_home)
     of_newest = run(gate).stdout
     assert "For candidates of one file with 300 records" in of_newest
@@ -107,15 +126,21 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     assert "For candidates of 5 files with 100 records" in of_five
     assert "DiSCO_any_beyond" not in of_newest
     bound = loaded(gate, of_five).policy.bounds["DiSCO_any_beyond"].for_target("work").at_most
+    assert bound == MATERIAL_EFFECT
     folders = folders_of(load_gate(gate))
     actual, smaller = measure_baselines(folders), measure_baselines(folders, 100)
-    one, six = (measure_chance(actual.own, actual.halves, "DiSCO_beyond", "work", files) for files in (1, 5))
-    assert six / one == pytest.approx(NormalDist().inv_cdf(1 - NormalDist().cdf(-3) / 6) / 3)
     assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
-    others = float(actual.own.attribute["DiSCO_others"].to_dict()["work", 1]) / 100
-    assert bound is not None and bound > 100 * (1 - (1 - others) ** 5 - others)
-    chances = [measure_chance(of.own, of.halves, "unique_hits_beyond", None) for of in (actual, smaller)]
-    assert chances[0] < chances[1]
+    error = estimate_error(smaller.own, smaller.halves, "DiSCO_beyond", "work")
+    others = smaller.own.attribute["DiSCO_others"].to_dict()["work", 1]
+    fresh = 100 * (1 - (1 - others / 100) ** 5) - others
+    z = NormalDist().inv_cdf(1 - 1 / (10_000 * len(folders.gate.targets)))
+    draft = draft_policy(folders.gate, smaller.own, smaller.halves, 5, 100)
+    [reason] = [b.reason for b in draft.bounds if (b.measure, b.column) == ("DiSCO_any_beyond", "work")]
+    by_chance = fresh + z * math.sqrt(5) * error
+    expected = f"up to {by_chance:.2g}" if by_chance + 1.645 * math.sqrt(5) * error < 100 else "every excess"
+    assert expected in reason
+    errors = [estimate_error(of.own, of.halves, "unique_hits_beyond", None) for of in (actual, smaller)]
+    assert errors[0] < errors[1]
 
 
 def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
@@ -125,7 +150,7 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
     home.write_ground_truth(people)
     gate = write_gate(home)
     beyond = loaded(gate, run(gate).stdout).policy.bounds["DiSCO"].for_target("work").beyond
-    assert beyond is not None and beyond <= 15
+    assert beyond == MATERIAL_EFFECT
 
 
 @on_some_days
@@ -148,11 +173,16 @@ def test_the_bounds_do_not_wait_for_it(gate: Path, monkeypatch: pytest.MonkeyPat
     assert run(gate, "--seconds", "60").stdout == run(gate).stdout
 
 
-def test_what_is_not_measured_reads_as_the_widest_bound(gate: Path) -> None:
-    actual = measure_baselines(folders_of(load_gate(gate)))
-    assert measure_chance(actual.own, (), "DiSCO_beyond", "work") == math.inf
+def test_what_is_not_measured_detects_nothing(gate: Path) -> None:
+    folders = folders_of(load_gate(gate))
+    actual = measure_baselines(folders)
+    assert estimate_error(actual.own, (), "DiSCO_beyond", "work") == math.inf
     damaged = replace(actual.own, attribute=actual.own.attribute.assign(DiSCO_beyond_se=math.nan))
-    assert measure_chance(actual.own, [damaged], "DiSCO_beyond", "work") == math.inf
+    assert estimate_error(actual.own, [damaged], "DiSCO_beyond", "work") == math.inf
+    draft = draft_policy(folders.gate, actual.own, [damaged])
+    assert {bound.reason for bound in draft.bounds if bound.column == "work"} == {
+        "In tables of this size chance explains every excess: the bound detects nothing"
+    }
 
 
 def test_other_people_keep_the_drafted_bounds(home: Home) -> None:
