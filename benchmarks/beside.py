@@ -39,7 +39,6 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
     "nearest": (dp.nearest, 1),
     "resemblance": (dp.resemblance, 10),
     "subgroups": (lambda gt, sd: dp.subgroups(gt, sd, KEYS, "health", by="region"), 10),
-    "anonymity_loss": (lambda gt, sd: dp.anonymity_loss(gt, sd, KEYS, list(TARGETS)), 10),
     "disclosure": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS)), 1),
     "certainty": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), certainty=(0.9, 1)), 1),
     "holdout": (lambda gt, sd: dp.disclosure(gt, sd, KEYS, list(TARGETS), holdout=sd.tail(len(sd) // 10)), 1),
@@ -48,18 +47,11 @@ WORKS: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], object], int]] = {
         1,
     ),
     "together, stacked": (lambda gt, sd: dp.disclosure(gt, [sd, sd, sd], KEYS, list(TARGETS)), 1),
-    "over_releases": (
-        lambda gt, sd: dp.disclosure_over_releases(gt, sd, KEYS, list(TARGETS), earlier=[sd]),
-        10,
-    ),
     "releases": (lambda gt, sd: count_releases(gt, [sd, sd, sd]), 1),
-    "nearest_guess": (lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, "health"), 100),
     "remedy": (
         lambda gt, sd: dp.compare_remedies(gt, sd, KEYS, list(TARGETS), [dp.Remedy.remove_unique_copies()]),
         10,
     ),
-    # All sets are in exposure.py.
-    "exposure": (lambda gt, sd: dp.exposure(gt, sd, KEYS, list(TARGETS), minutes=60), 10),
 }
 
 

@@ -1,10 +1,7 @@
 """The public names of the library and the modules that define them."""
 
-from .analyses.exposure import Exposure, exposure
-from .analyses.guesses import NearestGuess, anonymity_loss, nearest_guess
 from .analyses.individual import IndividualAttribution, individual_attribution
 from .analyses.key_sets import KeySets, disclosure_of_key_sets
-from .analyses.over_releases import disclosure_over_releases
 from .candidates.power import power
 from .errors import DisclosurePipelineError, InputError
 from .evaluation.arguments import Exclusions, Pair
@@ -31,29 +28,23 @@ __all__ = [
     "DisclosureProtection",
     "DuckDBSource",
     "Exclusions",
-    "Exposure",
     "FileSource",
     "IndividualAttribution",
     "InputError",
     "KeySets",
-    "NearestGuess",
     "Pair",
     "PredictionRisk",
     "Remedy",
     "ReplicatedUniques",
     "SqlSource",
     "TablesResemblance",
-    "anonymity_loss",
     "compare_remedies",
     "copies",
     "disclosure",
     "disclosure_of_key_sets",
-    "disclosure_over_releases",
     "disclosure_protection",
-    "exposure",
     "individual_attribution",
     "nearest",
-    "nearest_guess",
     "power",
     "prediction_risk",
     "replicated_uniques",

@@ -125,25 +125,19 @@ FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "ibis": in_database,
 }
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "anonymity_loss": lambda gt, sd: dp.anonymity_loss(gt, sd, KEYS, TARGETS),
     "compare_remedies": lambda gt, sd: dp.compare_remedies(
         gt, sd, KEYS, TARGETS, [dp.Remedy.remove_replicated_uniques(), dp.Remedy.top_code("age", at=23)]
     ),
     "copies": lambda gt, sd: dp.copies(gt, sd, TARGETS),
     "disclosure": lambda gt, sd: dp.disclosure(gt, sd, KEYS, TARGETS, engine="memory"),
     "disclosure_of_key_sets": lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [KEYS, ["sex"]], TARGETS),
-    "disclosure_over_releases": lambda gt, sd: dp.disclosure_over_releases(
-        gt, sd, KEYS, TARGETS, earlier=[gt]
-    ),
     "disclosure_protection": lambda gt, sd: dp.disclosure_protection(
         gt, sd, KEYS, TARGETS, continuous=["income"], bins=3
     ),
-    "exposure": lambda gt, sd: dp.exposure(gt, sd, KEYS, TARGETS),
     "individual_attribution": lambda gt, sd: dp.individual_attribution(
         gt, sd, KEYS, TARGETS, groups={"income": 3}
     ),
     "nearest": dp.nearest,
-    "nearest_guess": lambda gt, sd: dp.nearest_guess(gt, sd, KEYS, TARGETS, numeric=["age"]),
     "prediction_risk": lambda gt, sd: dp.prediction_risk(gt, sd, KEYS, TARGETS),
     "replicated_uniques": lambda gt, sd: dp.replicated_uniques(gt, sd, KEYS),
     "resemblance": dp.resemblance,

@@ -1,1 +1,1 @@
-"""Analyses that no gate needs: sets of keys, exposure, single records, releases over time."""
+"""Analyses that no gate needs: sets of keys, single records."""

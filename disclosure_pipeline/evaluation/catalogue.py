@@ -30,19 +30,19 @@ from disclosure_pipeline.evaluation.catalogue_guards import (
 )
 from disclosure_pipeline.measures.attribute import CAP, Attribute, Identity, Individual
 from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.certainty import AnonymityLoss, Certainty
+from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
-from disclosure_pipeline.measures.nearest import NearestGuesses, Nearness
+from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Subgroup
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
-from disclosure_pipeline.measures.together import BESIDE_ANY, Together, TogetherIdentity
+from disclosure_pipeline.measures.together import Together, TogetherIdentity
 from disclosure_pipeline.measures.weighted import (
     COPY_FIGURES,
     GROUP_FIGURES,
@@ -368,18 +368,10 @@ CATALOGUE = drop_repeats(
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
     *list_columns("disclosure_protection", PROTECTION_FRAME),
-    *list_columns("nearest_guess", words_of_fields(NearestGuesses) | frame_words.NEAREST_GUESS),
-    *list_columns("nearest_guess_records", frame_words.GUESS_RECORDS),
     *list_columns("resemblance", words_of_fields(Resemblance) | select_words(_RENAMED, "TVD_relabelled")),
-    *list_columns("exposure", _KEY_SET | frame_words.EXPOSURE),
     *list_columns("key_sets", _IDENTITY | select_words(_ATTRIBUTE, "Dorig", "DiSCO")),
     *list_columns(
         "subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"
-    ),
-    *list_columns("anonymity_loss", words_of_fields(AnonymityLoss)),
-    *list_columns(
-        "disclosure_over_releases",
-        frame_words.RELEASES | select_words(words_of_fields(Together), *BESIDE_ANY),
     ),
     *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
     *list_columns("weap", frame_words.WEAP),

@@ -180,52 +180,6 @@ EXACT_COPIES: dict[str, Words] = {
     "copies": Words("copies", "This many synthetic records equal a confidential record.", RECORDS),
 }
 
-NEAREST_GUESS: dict[str, Words] = {
-    f"{name}_{suffix}": words
-    for name, title in {"accuracy": "guessed", "score": "votes"}.items()
-    for suffix, words in {
-        "others": Words.neutral(
-            f"{title} from other people's nearest records",
-            "The same from other people's confidential records.",
-        ),
-        "beyond": Words(
-            f"{title} beyond other people's nearest records",
-            "How much more the synthetic table tells than as many records of other people.",
-            POINTS,
-        ),
-        "beyond_se": standard_error_of(f"{name}_beyond"),
-    }.items()
-}
-
-EXPOSURE: dict[str, Words] = {
-    "columns": Words.neutral("columns of the set", "An intruder must know this many columns.", COUNT),
-    "smallest_support": Words.neutral(
-        "smallest support",
-        "The smallest number of synthetic records that agree on a disclosed person.",
-        RECORDS,
-    ),
-    "exposed": Words(
-        "exposed", "This many people are disclosed by a set of this size and by no smaller one."
-    ),
-    "exposed_others": Words.neutral(
-        "exposed by other people's records", "The same from other people's confidential records."
-    ),
-}
-
-_OVER = {
-    "any": "by at least one of the tables",
-    "agreed": "by at least two of the tables, which agree",
-}
-_WHEN = {
-    "earlier": "from the published tables",
-    "with_candidate": "from these and the candidate",
-    "new": "only once the candidate is published, too",
-}
-RELEASES: dict[str, Words] = {
-    f"{name}_{when}": Words(f"disclosed {by}, {what}", f"People whose target is disclosed {by}, {what}.")
-    for name, by in _OVER.items()
-    for when, what in _WHEN.items()
-}
 
 REMEDIES: dict[str, Words] = {
     "records": Words.neutral("records", "Synthetic records after the remedy.", RECORDS),
@@ -274,11 +228,6 @@ WEAP: dict[str, Words] = {
     ),
 }
 
-GUESS_RECORDS: dict[str, Words] = {
-    "score": Words("votes", "The share of the nearest synthetic records with the same target.", SHARE),
-    "right": Words("chance of a right guess", "The chance that the guess is right.", SHARE),
-    "distance": Words.neutral("distance", "How far the nearest synthetic record is.", NONE),
-}
 
 UNITS = words_of_fields(HouseholdRisk)
 

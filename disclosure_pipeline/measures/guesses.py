@@ -260,61 +260,6 @@ class Modes:
         return records
 
 
-def guess_counts_of_table(
-    d: IntArray, r: IntArray, modes: Modes, right: IntArray, no_guess: Mask
-) -> GuessCounts:
-    """Count as `guess_counts`, from tables (targets, q); `right`: `modes.records_of(d)`."""
-    if no_guess.any():
-        may_be = _guessable_levels(no_guess)
-        d, modes = d[may_be], Modes.from_table(r[may_be])
-        right = modes.records_of(d)
-    has_mode = modes.largest > 0
-    return GuessCounts(
-        _group_by_number(modes.levels[has_mode], right[has_mode]),
-        _group_by_level(_sum_of_some(d, has_mode), no_guess),
-    )
-
-
-def guess_counts_of_table_without_self(r: IntArray, modes: Modes, no_guess: Mask) -> GuessCounts:
-    """Count as `guess_counts_without_self`, from a table (targets, q) of which all records are guessed."""
-    if no_guess.any():
-        r = r[_guessable_levels(no_guess)]
-        modes = Modes.from_table(r)
-    others = r.sum(axis=0, dtype=r.dtype) - 1
-    right = (modes.levels == 1) & (others > 0)
-    behind = _count_levels(r == modes.largest - 1)
-    return GuessCounts(
-        _group_by_number(1 + behind[right].astype(np.int64), modes.largest[right]),
-        _group_by_level(_sum_of_some(r, others > 0), no_guess),
-    )
-
-
 def _count_levels(levels: Mask) -> IntArray:
     counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
     return counts
-
-
-def _sum_of_some(r: IntArray, chosen: Mask) -> IntArray:
-    sums: IntArray = r.sum(axis=1, dtype=np.int64)
-    left_out = np.flatnonzero(~chosen)
-    if 2 * len(left_out) > len(chosen):
-        return r[:, chosen].sum(axis=1, dtype=np.int64)
-    return sums - r[:, left_out].sum(axis=1, dtype=np.int64) if len(left_out) else sums
-
-
-def _guessable_levels(no_guess: Mask) -> slice | IntArray:
-    """Return the levels that may be guessed, as a slice (which avoids a copy) if they come first."""
-    may_be = np.flatnonzero(~no_guess)
-    return slice(0, len(may_be)) if len(may_be) and may_be[-1] == len(may_be) - 1 else may_be
-
-
-def _group_by_number(groups: IntArray, sums: IntArray) -> Grouped:
-    """Add up by number of levels, as `Grouped.sum_by_group`, but faster for few numbers."""
-    by_number = np.bincount(groups, weights=sums).astype(np.int64)
-    present = np.flatnonzero(by_number)
-    return Grouped(present, by_number[present])
-
-
-def _group_by_level(sums: IntArray, no_guess: Mask) -> Grouped:
-    present = np.flatnonzero(sums)
-    return Grouped(np.flatnonzero(~no_guess)[present], sums[present])

@@ -23,7 +23,7 @@ import numpy as np
 from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, total
-from disclosure_pipeline.measures.frequency import Keys, first_of_run
+from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 from disclosure_pipeline.measures.words import (
@@ -118,7 +118,6 @@ class Together:
     )
 
 
-BESIDE_ANY = ("DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_by_chance")
 """The figures shown beside `any`."""
 
 
@@ -275,30 +274,6 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
     for s_q in s_q_of_tables:
         in_any |= s_q == 1
     return int(np.count_nonzero(in_any & (d_q == 1)))
-
-
-def count_disclosing_tables(cells: Keys, keys: Keys, syntheses: Sequence[int]) -> DisclosingTables:
-    """Count from the cell and the key combination of each record (GT is table 0)."""
-    records = len(keys.q[0])
-    tables, correct = np.zeros(records, dtype=np.int64), np.zeros(records, dtype=np.int64)
-    for synthesis in syntheses:
-        s_tq, s_q = cells.counts[synthesis], keys.counts[synthesis]
-        one_level = np.zeros(keys.size, dtype=bool)
-        of_cell = cells.level_of(0)
-        one_level[of_cell[(s_tq > 0) & (s_tq == s_q[of_cell])]] = True
-        tables += one_level[keys.q[0]]
-        own = s_tq[cells.q[0]]
-        correct += (own > 0) & (own == s_q[keys.q[0]])
-    return DisclosingTables(tables, correct)
-
-
-def replicated_uniques_together(keys: Keys, syntheses: Sequence[int]) -> Mask:
-    """Mark the GT records with d_q = 1 whose q has s_q = 1 in at least one synthesis."""
-    alone = keys.counts[0] == 1
-    in_any = np.zeros(keys.size, dtype=bool)
-    for synthesis in syntheses:
-        in_any |= keys.counts[synthesis] == 1
-    return (alone & in_any)[keys.q[0]]
 
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"

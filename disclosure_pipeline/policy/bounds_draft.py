@@ -125,7 +125,7 @@ def find_detected_excess(bound: float, by_chance: float, error: float, usual: fl
     in honest tables, `error`: its standard error.
 
     >>> round(find_detected_excess(2, 3.7, 1.0), 2), find_detected_excess(2, 0, 0)
-    (5.34, 2)
+    (5.34, 2.0)
     """
     return max(bound, by_chance) + NormalDist().inv_cdf(_DETECTED) * error - usual
 

@@ -68,13 +68,9 @@ def test_an_upper_cased_key() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda gt, sd: dp.anonymity_loss(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [["region"], ["region", "age"]], "work"),
-        lambda gt, sd: dp.disclosure_over_releases(gt, sd, ["region", "age"], "work", earlier=[sd]),
         lambda gt, sd: dp.disclosure_protection(gt, sd, ["region", "age"], "work", "zero_cap"),
-        lambda gt, sd: dp.exposure(gt, sd, ["region", "age"], "work", up_to=1),
         lambda gt, sd: dp.individual_attribution(gt, sd, ["region", "age"], "work"),
-        lambda gt, sd: dp.nearest_guess(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.prediction_risk(gt, sd, ["region", "age"], "work"),
         lambda gt, sd: dp.compare_remedies(
             gt, sd, ["region"], "work", [dp.Remedy.merge_small_levels("work", fewest=2)]
@@ -96,18 +92,10 @@ def test_whatever_compares_keys_warns_of_an_upper_cased_one(
         function(people(1), people(2))
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda gt, sd: dp.disclosure_of_key_sets(gt, sd, [["region"], ["age"]], "work"),
-        lambda gt, sd: dp.exposure(gt, sd, ["region", "age"], "work", up_to=1),
-    ],
-    ids=["key sets", "exposure"],
-)
-def test_doubts_come_before_the_figures(function: Callable[[pd.DataFrame, pd.DataFrame], Any]) -> None:
+def test_doubts_come_before_the_figures() -> None:
     sd = people().assign(region=lambda table: table["region"].str.upper())
     with pytest.warns(ComparabilityWarning) as caught:
-        result = function(people(), sd)
+        result = dp.disclosure_of_key_sets(people(), sd, [["region"], ["age"]], "work")
     assert [str(warning.message) for warning in caught] == list(result.warnings)
     assert str(result).splitlines()[: len(caught)] == [f"Warning: {doubt}" for doubt in result.warnings]
 

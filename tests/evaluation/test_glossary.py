@@ -64,17 +64,11 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         summary = result.summary().drop(columns="target")
         return {"key_sets": [result.identity, summary], "key_overlap": result.key_overlap}
 
-    def of_guess() -> dict[str, Any]:
-        result = dp.nearest_guess(*of_target)
-        return {"nearest_guess": result.figures, "nearest_guess_records": result.records[target, 1]}
-
     single: dict[str, Callable[[], Any]] = {
         "copies": lambda: dp.copies(gt, sd, TARGETS),
         "nearest": lambda: dp.nearest(gt, sd),
         "power": lambda: dp.power(gt, {"repU": 5, "DiSCO": 5}, KEYS, seconds=0.001).to_frame(),
         "subgroups": lambda: dp.subgroups(*of_target, by="sex"),
-        "anonymity_loss": lambda: dp.anonymity_loss(*of_target),
-        "disclosure_over_releases": lambda: dp.disclosure_over_releases(*of_target, earlier=[sd]),
         "individual_attribution": lambda: dp.individual_attribution(*of_target).records[target, 1],
         "prediction_risk": lambda: dp.prediction_risk(*of_target).figures,
         "disclosure_protection": lambda: dp.disclosure_protection(*of_target).figures,
@@ -82,10 +76,9 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
         "compare_remedies": lambda: (
             dp.compare_remedies(gt, sd, KEYS, TARGETS, [dp.Remedy.remove_replicated_uniques()]).figures
         ),
-        "exposure": lambda: list_frames(dp.exposure(*of_target), "figures", "smallest_sets"),
         "resemblance": lambda: list_frames(dp.resemblance(gt, sd), "columns", "pairs"),
     }
-    several = {"disclosure": of_disclosure, "disclosure_of_key_sets": of_key_sets, "nearest_guess": of_guess}
+    several = {"disclosure": of_disclosure, "disclosure_of_key_sets": of_key_sets}
     return several | {name: name_frame(name, make) for name, make in single.items()}
 
 

@@ -186,8 +186,8 @@ def test_the_example_data_before_and_after() -> None:
     coarse = figures.loc[repr(applied[3])]
     assert (coarse["repU"] < before["repU"] / 2).all()
     assert (coarse["TVD_mean"] > before["TVD_mean"]).all()
-    exposed = dp.exposure(gt, sd, keys, ["depress"], up_to=4).figures
-    row: Any = exposed.loc[", ".join(keys)]
+    measured = dp.disclosure(gt, sd, keys, ["depress"])
+    row = measured.attribute.join(measured.cap).join(measured.identity, on="synthesis")
     beyond = [
         f"{name}{end}" for name in ("DiSCO", "guessed", "unique_hits") for end in ("_beyond", "_beyond_se")
     ]

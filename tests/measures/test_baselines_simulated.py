@@ -167,23 +167,18 @@ def test_honest_tables_lie_within_two_standard_errors(
     ("make", "times"),
     some_of(product([population, mixture, uniform, skewed, dependent], [1 / 3, 1, 3]), 5, part_in_ci=3),
 )
-def test_honest_nearest_guesses_and_distances_lie_within_two_standard_errors(
+def test_honest_distances_lie_within_two_standard_errors(
     make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:
     """The error of distances is rather too large, because the largest differences have random signs."""
-    within, guesses = [], []
+    within = []
     for seed in range(400, 430):
         gt, sd = make(600, 2 * seed), make(round(600 * times), 2 * seed + 1)
         apart = dp.resemblance(gt[KEYS], sd[KEYS])
         for distances in (apart.columns, apart.pairs):
             beyond = distances["TVD"] - distances["TVD_expected"]
             within += (beyond.abs() <= 2 * distances["TVD_se"]).tolist()
-        guesses.append(dp.nearest_guess(gt, sd, ["sex", "region", "household"], "work").figures.iloc[0])
     assert np.mean(within) >= 0.9
-    for name in ("accuracy", "score"):
-        beyond, error = (pd.DataFrame(guesses)[f"{name}_{end}"] for end in ("beyond", "beyond_se"))
-        assert (beyond.abs() <= 2 * error).mean() >= 0.9, name
-        assert 0.6 <= beyond.std() / error.mean() <= 1.25, name
 
 
 @pytest.mark.parametrize("make", [population, mixture])
