@@ -1,8 +1,7 @@
 """`disclosure_of_key_sets()`: all 220 sets of 3 of 12 keys, 12 targets, a million GT and SD records.
 
-Run with `python benchmarks/key_sets.py` (a number of records can be given). Two cores. Beside it, for a few
-of the sets, `disclosure()` one by one, which measures more. The peak of memory is that of the first call,
-over the frames.
+Run with `python benchmarks/key_sets.py` (a number of records can be given). Two cores. The peak of memory is
+that of the first call, over the frames.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ CORES = 2
 LEVELS = (2, 2, 3, 5, 6, 8, 12, 16, 25, 40, 73, 100)
 KEYS = [f"key {levels} {i}" for i, levels in enumerate(LEVELS)]
 TARGETS = [f"target {levels} {i}" for i, levels in enumerate(LEVELS)]
-ONE_BY_ONE = 5
 
 
 def table(records: int, seed: int) -> pd.DataFrame:
@@ -75,9 +73,6 @@ def main() -> None:
         runs = [timed(work) for _ in range(RUNS)]
         rows.append(row(case, len(key_sets), runs))
         rows[0].setdefault("peak GB", (resident("VmHWM") - before) / 1e9)  # later ones use what it let go of
-    some = key_sets[:: len(key_sets) // ONE_BY_ONE][:ONE_BY_ONE]
-    runs = [timed(lambda: [dp.disclosure(gt, sd, keys, TARGETS) for keys in some]) for _ in range(RUNS)]
-    rows.append(row("disclosure() one by one", len(some), runs))
     print(f"{records:,} GT and SD records; {RUNS} runs, {CORES} cores\n")
     print(pd.DataFrame(rows).to_string(index=False, float_format="{:.2f}".format))
 

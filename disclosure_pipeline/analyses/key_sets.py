@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.analyses.key_set_counts import count_key_sets
+from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
 from disclosure_pipeline.errors import InputError
@@ -26,6 +26,7 @@ from disclosure_pipeline.evaluation.resemblance import (
     whole_key_overlap,
 )
 from disclosure_pipeline.measures.attribute import Identity, identity
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables, holds_values
@@ -140,7 +141,7 @@ def disclosure_of_key_sets(
 ) -> KeySets:
     """Measure identity disclosure, Dorig and DiSCO for many sets of keys.
 
-    The figures are those of `disclosure()` set by set, without exclusions, but faster.
+    The figures are those of `disclosure()` set by set, without exclusions.
 
     Args:
         ground_truth: The confidential table, given as in `disclosure()` and read into memory.
@@ -198,24 +199,26 @@ def _measure(
 ) -> KeySets:
     names = (*tables.keys, *tables.targets)
     columns = dict(zip(names, tables.code(names), strict=True))
-    targets_of_sets = [[t for t, target in enumerate(targets) if target not in keys] for keys in sets]
-    counts_of_sets = count_key_sets(
-        [[columns[name] for name in keys] for keys in sets],
-        [columns[target] for target in targets],
-        targets_of_sets,
-        on_progress,
-    )
-    N_d, *N_s = (len(frame) for frame in tables.frames)
+    opened = FramesInMemory(tables.frames, "memory")
+    N_d, *N_s = opened.records
     Dorig = np.full((len(sets), len(N_s), len(targets)), math.nan)
     DiSCO = Dorig.copy()
     identities: list[Identity] = []
     overlaps: list[Mapping[str, float]] = []
-    for i, (counts, targets_of_set) in enumerate(zip(counts_of_sets, targets_of_sets, strict=True)):
-        for t in targets_of_set:
-            Dorig[i, :, t] = percent(counts.Dorig[t], N_d)
-            DiSCO[i, :, t] = [percent(number, N_d) for number in counts.DiSCO[:, t]]
-        identities += [identity(keys.uniques, N_d, n) for keys, n in zip(counts.keys, N_s, strict=True)]
-        overlaps += whole_key_overlap([keys.shared for keys in counts.keys], N_d, N_s).values()
+    for i, keys in enumerate(sets):
+        measured = [t for t, target in enumerate(targets) if target not in keys]
+        request = CountRequest(
+            [columns[name] for name in keys],
+            [Target(columns[targets[t]], CodedExclusions(), math.inf) for t in measured],
+        )
+        [counts] = opened.count([request])
+        for t, of_target in zip(measured, counts.targets, strict=True):
+            records = [of_synthesis.totals.records for of_synthesis in of_target]
+            Dorig[i, :, t] = [percent(of_synthesis.Dorig, N_d) for of_synthesis in records]
+            DiSCO[i, :, t] = [percent(of_synthesis.DiSCO, N_d) for of_synthesis in records]
+        identities += [identity(of_keys.uniques, N_d, n) for of_keys, n in zip(counts.keys, N_s, strict=True)]
+        overlaps += whole_key_overlap([of_keys.shared for of_keys in counts.keys], N_d, N_s).values()
+        on_progress("Measuring the key sets", i + 1, len(sets))
     coded = list(columns.values())
     doubts = _find_doubts(tables, coded, overlaps)
     warn_of_doubts(doubts)
@@ -231,7 +234,7 @@ def _measure(
         Dorig=pd.DataFrame(Dorig.reshape(len(labels), -1), index=index, columns=per_target),
         DiSCO=pd.DataFrame(DiSCO.reshape(len(labels), -1), index=index, columns=per_target),
         key_overlap=pd.DataFrame(overlaps, index=index),
-        warnings=(*doubts, *identifier_warnings(FramesInMemory(tables.frames, "memory"), coded)),
+        warnings=(*doubts, *identifier_warnings(opened, coded)),
     )
 
 

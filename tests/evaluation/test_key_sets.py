@@ -1,9 +1,8 @@
-"""Many key sets at once: the figures of `disclosure()` set by set, whatever way they are counted."""
+"""Many key sets: the figures of `disclosure()` set by set."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,30 +14,8 @@ from hypothesis.strategies import DrawFn
 from support.sampling import examples
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.analyses import key_set_counts
-from disclosure_pipeline.counting.memory.radix import Limits
 
 COLUMNS = ("a", "b", "c", "number")
-
-PATHS = {
-    "as it is": (Limits(), {}),
-    "two threads": (Limits(threads=2), {}),
-    "five threads, few records at a time": (Limits(threads=5), {"_CHUNK": 3}),
-    "one record at a time": (Limits(threads=0), {"_CHUNK": 1}),
-    "a target a word": (Limits(), {"_BITS": 4}),
-    "keys numbered": (Limits(table=1), {}),
-    "little memory": (Limits(threads=3), {"_MOST_BYTES": 1}),
-}
-
-
-@contextmanager
-def by(path: str) -> Iterator[None]:
-    limits, constants = PATHS[path]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(key_set_counts, "Limits", lambda: limits)
-        for name, value in constants.items():
-            patch.setattr(key_set_counts, name, value)
-        yield
 
 
 @st.composite
@@ -82,18 +59,16 @@ def assert_those_of_disclosure(
 @given(
     tables(),
     st.lists(st.sampled_from(SETS), min_size=1, max_size=3, unique_by=frozenset),
-    st.sampled_from(list(PATHS)),
     st.booleans(),
 )
 def test_the_figures_are_those_of_disclosure(
-    frames: list[pd.DataFrame], key_sets: list[tuple[str, ...]], path: str, grouped: bool
+    frames: list[pd.DataFrame], key_sets: list[tuple[str, ...]], grouped: bool
 ) -> None:
     options: dict[str, Any] = {}
     if grouped:
         options = {"groups": {"number": 2}, "special_values": {"number": [-8]}, "edges": "ground_truth"}
     targets = [name for name in COLUMNS if not all(name in keys for keys in key_sets)]
-    with by(path):
-        result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
+    result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
     assert result.key_sets == tuple(key_sets)
     assert result.targets == tuple(targets)
     assert_those_of_disclosure(
@@ -106,7 +81,7 @@ def test_the_figures_are_those_of_disclosure(
 
 
 def survey(records: int, seed: int) -> pd.DataFrame:
-    """Columns of 2 to 3000 levels; together they need two words, and some keys are too many to count."""
+    """Columns of 2 to 3000 levels."""
     random = np.random.default_rng(seed)
     person = random.integers(0, 2500, records)
     return pd.DataFrame(
@@ -119,42 +94,6 @@ def survey(records: int, seed: int) -> pd.DataFrame:
             **{f"t{i}": (person // 3 + (random.random(records) < 1 / 9)) % (5 + 40 * i) for i in range(6)},
         }
     )
-
-
-LARGER_TARGETS = ["income", "person", "age", "sex", *(f"t{i}" for i in range(6))]
-
-
-@pytest.fixture(scope="module")
-def larger_frames() -> list[pd.DataFrame]:
-    return [survey(1500, 1), survey(1800, 2), survey(300, 3)]
-
-
-@pytest.fixture(scope="module")
-def larger_disclosure(larger_frames: list[pd.DataFrame]) -> Callable[[tuple[Any, ...]], dp.Disclosure]:
-    """Measure the larger tables by the keys of one set, once for all paths."""
-
-    @cache
-    def of_set(keys: tuple[Any, ...]) -> dp.Disclosure:
-        targets = [target for target in LARGER_TARGETS if target not in keys]
-        return dp.disclosure(larger_frames[0], larger_frames[1:], list(keys), targets)
-
-    return of_set
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_larger_tables(
-    path: str,
-    larger_frames: list[pd.DataFrame],
-    larger_disclosure: Callable[[tuple[Any, ...]], dp.Disclosure],
-) -> None:
-    """So large that chunks, words and tables of q are many; every target is also among the keys."""
-    key_sets = [("sex", "age"), ("person", "income", "age"), ("age", "region", "t5"), ("t0",), ("person",)]
-    sizes = {"_CHUNK": 200} if path == "one record at a time" else {}
-    with by(path), pytest.MonkeyPatch.context() as patch:
-        for name, value in sizes.items():
-            patch.setattr(key_set_counts, name, value)
-        result = dp.disclosure_of_key_sets(larger_frames[0], larger_frames[1:], key_sets, LARGER_TARGETS)
-    assert_those_of_disclosure(result, larger_frames, larger_disclosure)
 
 
 def test_a_summary_row_per_set() -> None:
@@ -234,7 +173,7 @@ def test_refuses_invalid_arguments_before_work_starts(
     def started(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the work started")
 
-    monkeypatch.setattr("disclosure_pipeline.analyses.key_sets.count_key_sets", started)
+    monkeypatch.setattr("disclosure_pipeline.analyses.key_sets._measure", started)
     with pytest.raises(dp.InputError, match=message):
         dp.disclosure_of_key_sets(survey(20, 1), survey(20, 2), key_sets, targets)
 
