@@ -15,11 +15,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import yaml
-
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver
+from disclosure_pipeline.policy.reviewed_files import DefinitionError, TrustedKey, Waiver, read_definition
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
     hash_file,
@@ -32,9 +30,6 @@ from disclosure_pipeline.tables.sources import LinkedSource, Source
 
 CLAIMS = "claims.yaml"
 MOST_BYTES = 4096
-
-# A number without a decimal point, such as 1e-6, is text in YAML 1.1.
-_EXPONENT = re.compile(r"[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -55,10 +50,13 @@ def read_claims(content: bytes) -> Claims:
     >>> read_claims(b"claims: {epsilon: 1, delta: 1e-6}")
     Claims(epsilon=1.0, delta=1e-06)
     """
-    written = _read_yaml(content)
+    written = None
+    with suppress(DefinitionError, UnicodeDecodeError):  # their messages quote the file
+        if len(content) <= MOST_BYTES:
+            written = read_definition(content.decode(), CLAIMS, exponents=True)
     claims = written.get("claims") if isinstance(written, Mapping) and set(written) == {"claims"} else None
     if isinstance(claims, Mapping) and {"epsilon"} <= set(claims) <= {"epsilon", "delta"}:
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             return Claims(_to_number(claims["epsilon"]), _to_number(claims.get("delta", 0)))
     raise StoreError(
         f"{CLAIMS} must hold only a claim, such as claims: {{epsilon: 1, delta: 1e-6}}: an epsilon above 0, "
@@ -66,29 +64,8 @@ def read_claims(content: bytes) -> Claims:
     )
 
 
-def _read_yaml(content: bytes) -> Any:
-    """Return the content of YAML; None if it is invalid, too long, or gives a name twice."""
-    if len(content) > MOST_BYTES:
-        return None
-    try:
-        text = content.decode()
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        return None if _has_duplicate_names(node) else yaml.safe_load(text)
-    except (UnicodeDecodeError, yaml.YAMLError, RecursionError, ValueError):
-        return None
-
-
-def _has_duplicate_names(node: yaml.Node | None) -> bool:
-    if not isinstance(node, yaml.MappingNode):
-        return False
-    names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-    return len(set(names)) < len(names) or any(_has_duplicate_names(value) for _, value in node.value)
-
-
 def _to_number(value: Any) -> float:
     """Return the value as a number, or NaN."""
-    if isinstance(value, str) and _EXPONENT.fullmatch(value):
-        return float(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number else math.nan
 

@@ -1,13 +1,14 @@
-"""Strict readers of the files under review: definitions, public keys with their periods, and waivers.
+"""Strict readers of the files that people and models deliver: definitions, public keys, waivers, claims.
 
 All are unambiguous YAML: values that YAML 1.1 and 1.2 (https://yaml.org/type/,
-https://yaml.org/spec/1.2.2/#103-core-schema) or two readers interpret differently are refused.
+https://yaml.org/spec/1.2.2/#103-core-schema) or two readers interpret differently are refused. So are files
+of too many bytes or values, and aliases, with which a few lines stand for more values than a machine holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -31,6 +32,7 @@ from disclosure_pipeline.tables.dictionary import FrozenModel
 
 # Larger files are not read.
 _LARGEST = 1 << 20
+_MOST_NODES = 100_000
 _DEEPEST = 100
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -85,11 +87,12 @@ def read_file(path: Path) -> str:
     raise DefinitionError(f"{path}: {wrong}.")
 
 
-def read_definition(text: str, name: str) -> Any:
+def read_definition(text: str, name: str, *, exponents: bool = False) -> Any:
     """Return the content of a YAML text with one document; `name` is the file's name in messages.
 
-    Times stay text. Raise DefinitionError, with line and column, for invalid YAML, duplicate and merge keys,
-    names that are not text, tags, and values that readers of YAML interpret differently.
+    Times stay text. With `exponents`, 1e-6 is a number, as it is in YAML 1.2 alone. Raise DefinitionError,
+    with line and column, for invalid YAML, duplicate and merge keys, aliases, names that are not text, tags,
+    and values that readers of YAML interpret differently.
 
     >>> read_definition("repU: 8", "defs.yaml")
     {'repU': 8}
@@ -97,25 +100,25 @@ def read_definition(text: str, name: str) -> Any:
     Traceback (most recent call last):
     disclosure_pipeline.policy.reviewed_files.DefinitionError: defs.yaml:1:7: 0100 is ...
     """
-    documents = read_documents(text, name)
+    documents = read_documents(text, name, _LoaderOfExponents if exponents else _Loader)
     if len(documents) > 1:
         raise DefinitionError(f"{name}: it holds {len(documents)} documents, expected one.")
     return documents[0].content if documents else None
 
 
-def read_documents(text: str, name: str) -> list[Document]:
+def read_documents(text: str, name: str, make_loader: Callable[[str], Any] | None = None) -> list[Document]:
     r"""Return the documents of a YAML text. Raise DefinitionError as `read_definition` does.
 
     >>> [document.content for document in read_documents("a: 1\n---\nb: 2", "defs.yaml")]
     [{'a': 1}, {'b': 2}]
     """
     try:
-        loader = _Loader(text)
+        loader = (make_loader or _Loader)(text)
         try:
             documents = []
             while loader.check_node():
                 node = loader.get_node()
-                places = dict(_check(node, (), ()))
+                places = dict(_check(node, (), 0))
                 documents.append(Document(loader.construct_document(node), places))
         finally:
             loader.dispose()
@@ -137,10 +140,21 @@ class _AmbiguousError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader that keeps times as text and refuses tags."""
+    """A loader that keeps times as text and refuses tags, aliases and too many nodes."""
+
+    nodes = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
+        self.nodes += 1
+        if self.nodes > _MOST_NODES:
+            raise _AmbiguousError(
+                event, f"it has more than {_MOST_NODES:,} values, too many for a definition"
+            )
+        if event.anchor is not None:
+            raise _AmbiguousError(
+                event, "anchors (&) and aliases (*) are not allowed: write the value itself"
+            )
         if getattr(event, "tag", None) is not None:
             raise _AmbiguousError(event, f"the tag {event.tag} is not allowed: write the value itself")
         return super().compose_node(parent, index)
@@ -149,23 +163,32 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 
 
+class _LoaderOfExponents(_Loader):
+    """A loader to which 1e-6 is a number."""
+
+
+_LoaderOfExponents.add_implicit_resolver(
+    f"{_TAG}float", re.compile(r"[0-9]+[eE][-+][0-9]+$"), list("0123456789")
+)
+
+
 def _check(
-    node: Any, path: tuple[str | int, ...], within: tuple[Any, ...]
+    node: Any, path: tuple[str | int, ...], depth: int
 ) -> Iterator[tuple[tuple[str | int, ...], tuple[int, int]]]:
     """Yield the places of a node and its descendants. Raise _AmbiguousError for the first ambiguous one."""
-    if len(within) > _DEEPEST or any(node is other for other in within):
-        raise _AmbiguousError(node, "it contains itself or is nested too deeply")
+    if depth > _DEEPEST:
+        raise _AmbiguousError(node, "it is nested too deeply")
     yield path, (node.start_mark.line + 1, node.start_mark.column + 1)
     if isinstance(node, yaml.ScalarNode):
         _check_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         for position, item in enumerate(node.value):
-            yield from _check(item, (*path, position), (*within, node))
+            yield from _check(item, (*path, position), depth + 1)
     else:
         seen: dict[str, int] = {}
         for key, value in node.value:
             name = _check_name(key, seen)
-            for place, mark in _check(value, (*path, name), (*within, node)):
+            for place, mark in _check(value, (*path, name), depth + 1):
                 # The place of an entry is that of its name.
                 at_name = (key.start_mark.line + 1, key.start_mark.column + 1)
                 yield place, at_name if place == (*path, name) else mark

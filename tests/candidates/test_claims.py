@@ -108,6 +108,12 @@ def test_a_damaged_record_of_a_claim_is_no_claim(damaged: dict[str, Any], arrive
         read_snapshot("one", gate.store)
 
 
+# 811 bytes that stand for 2^40 values.
+NESTED_ALIASES = "a0: &a0 [1, 1]\n" + "".join(
+    f"a{level}: &a{level} [*a{level - 1}, *a{level - 1}]\n" for level in range(1, 40)
+)
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -115,7 +121,13 @@ def test_a_damaged_record_of_a_claim_is_no_claim(damaged: dict[str, Any], arrive
         *(f"claims: {{epsilon: {value}}}" for value in ("0", "-1", "one", "true", ".inf", ".nan")),
         *("claims: {epsilon: 1, rho: 2}", "claims: {epsilon: 1, delta: 1}", "claims: {"),
         *("claims: {epsilon: 1, epsilon: 9}", "\udcff"),
+        *("claims: {epsilon: 010}", "claims: {epsilon: 1:30}", "claims: {epsilon: 1e400}"),
+        *("claims: &c {epsilon: 1}", "base: &b {epsilon: 1}\nclaims: {<<: *b}", "claims: !!map {epsilon: 1}"),
         pytest.param("claims: {epsilon: 1} #" + "x" * 5000, id="long"),
+        pytest.param(f"claims: {{epsilon: {'9' * 400}}}", id="400 digits"),
+        pytest.param(f"claims: {{epsilon: {'9' * 4000}}}", id="4000 digits"),
+        pytest.param("claims: " + "{a: " * 900, id="deep"),
+        pytest.param(NESTED_ALIASES, id="nested aliases"),
     ],
 )
 def test_what_is_no_claim_is_refused(content: str) -> None:
