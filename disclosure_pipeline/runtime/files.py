@@ -131,7 +131,7 @@ def read_json(path: Path, made_by: str) -> dict[str, Any]:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         content = None
-    except ValueError:
+    except (ValueError, RecursionError):
         content = ()
     if content is None:
         raise StoreError(f"{path.name} is missing: run {made_by} first.")

@@ -49,7 +49,10 @@ if TYPE_CHECKING:
 
 ALL_MISSING = "holds nothing but missing values"
 NOT_THERE = "the column is not in the table"
-NOT_DESCRIBED = "the column is not in the data dictionary"
+OTHER_COLUMNS = "(other columns)"
+"""Stands for columns that the dictionary does not have: their names may be values, and are not shown."""
+_ROW_NUMBERS = {"", "Unnamed: 0", "__index_level_0__"}
+"""The names that pandas gives to a column of row numbers."""
 NO_COLUMN = "no column of the data dictionary is in the table"
 CONTROL_CHARACTER = "holds a control character, such as a line break within a level: remove it"
 WITHOUT_OWNER = "lacks a value in some records: it must say whose each record is"
@@ -109,16 +112,27 @@ def find_violations(
         },
         strict=contract.only_known,
     )
-    column_violations = [
-        Violation(table, name, rule, records, 1.0)
-        for name, rule in _run_schema(schema, _positions_of_levels(columns, read))
-    ]
+    missing, undescribed = _run_schema(schema, _positions_of_levels(columns, read))
+    column_violations = [Violation(table, name, NOT_THERE, records, 1.0) for name in missing]
+    if undescribed:
+        rule = _describe_other_columns(undescribed)
+        column_violations.append(Violation(table, OTHER_COLUMNS, rule, records, 1.0))
     if checked != {(name, rule) for name, column_rules in rules.items() for rule in column_rules}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")
     return column_violations + [
         Violation(table, name, rule, broken, broken / records)
         for (name, rule), broken in broken_records.items()
     ]
+
+
+def _describe_other_columns(names: Sequence[str]) -> str:
+    """Say how many columns the dictionary does not have, without their names."""
+    one = len(names) == 1
+    rule = f"{len(names):,} {'column is' if one else 'columns are'} not in the data dictionary"
+    if _ROW_NUMBERS.intersection(names):
+        numbers = "it holds" if one else "one holds"
+        return f"{rule}: {numbers} the row numbers of pandas; write the table without its index"
+    return f"{rule}: compare the first line with it"
 
 
 def _list_rules(column: Column, levels: Levels) -> dict[str, Mask]:
@@ -157,12 +171,15 @@ def _import_pandera() -> Any:
     return pandera
 
 
-def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
-    """Run the schema, whose checks count violations themselves; return missing and undescribed columns."""
+def _run_schema(schema: Any, positions: pd.DataFrame) -> tuple[list[str], list[str]]:
+    """Run the schema, whose checks count violations themselves; return missing and undescribed columns.
+
+    Raise DisclosurePipelineError if it reports anything else.
+    """
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaErrors
 
-    rule_of_reason = {"COLUMN_NOT_IN_DATAFRAME": NOT_THERE, "COLUMN_NOT_IN_SCHEMA": NOT_DESCRIBED}
+    names: dict[str, list[str]] = {"COLUMN_NOT_IN_DATAFRAME": [], "COLUMN_NOT_IN_SCHEMA": []}
     by_rule = {"CHECK_ERROR", "DATAFRAME_CHECK"}
     try:
         with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
@@ -170,11 +187,17 @@ def _run_schema(schema: Any, positions: pd.DataFrame) -> list[tuple[str, str]]:
     except SchemaErrors as errors:
         reasons = [(error.reason_code.name, str(error.failure_cases)) for error in errors.schema_errors]
     else:
-        return []
+        reasons = []
     finally:
         # The frame and pandera's accessor refer to each other: this frees the records without a collection.
         vars(positions).pop("pandera", None)
-    return [(name, rule_of_reason.get(reason, reason)) for reason, name in reasons if reason not in by_rule]
+    for reason, name in reasons:
+        if reason in names:
+            names[reason].append(name)
+        elif reason not in by_rule:
+            raise DisclosurePipelineError(f"The contract was not checked: pandera reports {reason}.")
+    missing, undescribed = names.values()
+    return missing, undescribed
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,8 @@ class Violation:
     def __str__(self) -> str:
         if self.records is None:
             return self.without_numbers
-        return f"{self.without_numbers} ({self.records} records, {self.share:.2%})"
+        records = "1 record" if self.records == 1 else f"{self.records} records"
+        return f"{self.without_numbers} ({records}, {self.share:.2%})"
 
     @property
     def without_numbers(self) -> str:

@@ -627,5 +627,5 @@ def test_a_contract_error_of_batches_holds_no_value(tmp_path: Path) -> None:
     path.write_text("a\nXylophonist\n1\n")
     with pytest.raises(ContractError) as caught, tiny_batches(), ExitStack() as stack:
         stream_canonical(path, Contract({"a": Column(type="integer")}, "the table", ["a"], True), stack)
-    assert str(caught.value) == "the table, column 'a': is not of type integer (1 records, 50.00%)"
+    assert str(caught.value) == "the table, column 'a': is not of type integer (1 record, 50.00%)"
     assert caught.value.__context__ is None

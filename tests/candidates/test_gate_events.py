@@ -113,7 +113,7 @@ def test_tables_that_do_not_belong_together_are_refused(
         (spoil(diagnosis="a new one"), "events.diagnosis", "a level that the ground truth does not have"),
         (spoil(diagnosis="=1+1"), "events.diagnosis", "a formula"),
         (spoil(diagnosis="person p-1-000004"), "(any)", "identifiers of the ground truth"),
-        (lambda e: e.assign(ward=1), "ward", "not in the data dictionary"),
+        (lambda e: e.assign(ward=1), "(other columns)", "1 column is not in the data dictionary"),
         (lambda e: e.drop(columns="days"), "days", "not in the table"),
         (lambda e: e.head(0), "(all)", "has no records"),
     ],

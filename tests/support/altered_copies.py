@@ -260,7 +260,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "records in another order": (csv(lambda copy: copy.sample(frac=1, random_state=1)), None),
     "a column more": (
         csv(lambda copy: copy.assign(weight=1)),
-        "'weight': the column is not in the data dictionary",
+        "column '(other columns)': 1 column is not in the data dictionary",
     ),
     "a column fewer": (csv(lambda copy: copy.drop(columns="work")), "'work': the column is not in the table"),
     "a column by another name": (
@@ -268,7 +268,7 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
         "'sex': the column is not in the table",
     ),
     "a column twice": (csv(lambda copy: pd.concat([copy, copy[["sex"]]], axis=1)), "have the same name"),
-    "the row numbers of pandas": (csv(index=True), "the column is not in the data dictionary"),
+    "the row numbers of pandas": (csv(index=True), "data dictionary: it holds the row numbers"),
     "the identifiers of GT": (csv(lambda _: GROUND_TRUTH), "column 'person': is a text identifier"),
     # Files
     "Parquet": (parquet(), None),

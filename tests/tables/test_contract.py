@@ -216,13 +216,29 @@ def test_every_violation_is_counted(csv: Any) -> None:
         ("age", "is outside the range"): 1,
         ("income", "is not of type integer"): 2,
         ("work", "the column is not in the table"): 4,
-        ("extra", "the column is not in the data dictionary"): 4,
+        ("(other columns)", "1 column is not in the data dictionary: compare the first line with it"): 4,
     }
+
+
+def test_columns_that_are_not_declared_are_counted_and_not_named(csv: Any) -> None:
+    """A model may have written records of the ground truth there."""
+    names = ["sex", *(f"Kwisatz-{number}" for number in range(300))]
+    path = csv("\n".join(",".join(row) for row in (names, ["m"] * 301)))
+    [((column, rule), records)] = broken(path, sex={"type": "category"}).items()
+    assert (column, records) == ("(other columns)", 1)
+    assert rule.startswith("300 columns are not in the data dictionary")
+
+
+def test_the_row_numbers_of_pandas_are_recognised(csv: Any) -> None:
+    actual = broken(csv(",sex\n0,m\n1,m\n"), sex={"type": "category"})
+    [(column, rule)] = actual
+    assert column == "(other columns)"
+    assert rule.endswith("it holds the row numbers of pandas; write the table without its index")
 
 
 def test_shares_are_of_all_records() -> None:
     violation = Violation(TABLE, "age", "is not of type integer", 1, 0.25)
-    assert str(violation) == "the ground truth, column 'age': is not of type integer (1 records, 25.00%)"
+    assert str(violation) == "the ground truth, column 'age': is not of type integer (1 record, 25.00%)"
 
 
 def test_ignores_undeclared_columns_of_gt_alone(csv: Any) -> None:
@@ -230,7 +246,9 @@ def test_ignores_undeclared_columns_of_gt_alone(csv: Any) -> None:
     path = csv("a,name\nx,Quetzalcoatl\n")
     table = read_canonical(path, contract(False, a={"type": "category"}))
     assert list(table.frame) == ["a"]
-    assert broken(path, a={"type": "category"}) == {("name", "the column is not in the data dictionary"): 1}
+    assert broken(path, a={"type": "category"}) == {
+        ("(other columns)", "1 column is not in the data dictionary: compare the first line with it"): 1
+    }
 
 
 def test_refuses_a_column_of_missing_values_alone(csv: Any) -> None:
