@@ -45,7 +45,7 @@ def policy() -> None:
     help="The policy as YAML, or the figures behind it.",
 )
 @click.option(
-    "--files", type=click.IntRange(min=1), help="Files per candidate; by default as in the newest one."
+    "--files", type=click.IntRange(1, 1000), help="Files per candidate; by default as in the newest one."
 )
 @click.option(
     "--records", type=click.IntRange(min=1), help="Records per file; by default as in the newest candidate."

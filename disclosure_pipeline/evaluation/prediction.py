@@ -83,6 +83,9 @@ _TASKS = ("classification", "regression")
 _LARGEST_SEED = 2**32 - 1
 
 
+_MOST_FOLDS = 1000
+
+
 @dataclass(frozen=True)
 class Options:
     """The options of `prediction_risk()`."""
@@ -95,7 +98,7 @@ class Options:
 
     def check(self) -> None:
         """Raise InputError if an option is out of range."""
-        require_whole_number("folds", self.folds, 2)
+        require_whole_number("folds", self.folds, 2, _MOST_FOLDS)
         require_whole_number("seed", self.seed, 0, _LARGEST_SEED)
         if not _is_number(self.tau) or not 0 <= self.tau < 1:
             raise InputError(

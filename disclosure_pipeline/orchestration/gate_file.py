@@ -37,7 +37,7 @@ from disclosure_pipeline.policy.reviewed_files import (
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.runtime.files import write_whole
-from disclosure_pipeline.tables.files import is_remote
+from disclosure_pipeline.tables.files import is_remote, require_usable_path
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, as_source
 
 if TYPE_CHECKING:
@@ -226,6 +226,7 @@ def _find_definitions(folder: Path, settings: str) -> Path:
 
 def require_other_table(table: Path, ground_truth: str) -> None:
     """Raise InputError if the table that describes a new gate is the confidential one."""
+    require_usable_path(ground_truth, "the ground truth")
     if Path(ground_truth).exists() and table.samefile(Path(ground_truth)):
         raise InputError(
             f"{table} is the confidential table itself: give a synthetic or invented table with the same "

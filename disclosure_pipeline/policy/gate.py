@@ -19,6 +19,7 @@ from disclosure_pipeline.policy.gate_sections import (
     GateEvents,
     GateExclusions,
     Notify,
+    PathText,
     check_definition,
     check_events,
 )
@@ -78,7 +79,7 @@ class Gate(FrozenModel):
         Notify, Field(description="Who is notified of failed runs and verdicts, in addition to the log")
     ] = Notify()
     ground_truth: Annotated[
-        str | Source,
+        PathText | Source,
         Field(
             description="The confidential table: the path or location of a CSV, TSV, Parquet or Arrow file, "
             "or a table in a database"
@@ -93,7 +94,7 @@ class Gate(FrozenModel):
         ),
     ] = None
     confidential: Annotated[
-        Mapping[str, str | Source],
+        Mapping[str, PathText | Source],
         Field(
             description="Further confidential tables by name, such as last year's ground truth, with sources "
             "like that of ground_truth and the same dictionary. A candidate must not copy their records or "
@@ -110,7 +111,7 @@ class Gate(FrozenModel):
         ),
     ] = None
     incoming: Annotated[
-        str,
+        PathText,
         Field(description="Folder with one folder per candidate, which is complete once it has a _SUCCESS"),
     ]
     synthesis_asset: Annotated[
@@ -129,7 +130,7 @@ class Gate(FrozenModel):
             "sensor then ignores other folders"
         ),
     ] = ()
-    store: Annotated[str, Field(description="Folder for snapshots, figures and dossiers")]
+    store: Annotated[PathText, Field(description="Folder for snapshots, figures and dossiers")]
     store_url: Annotated[
         str | None,
         Field(
@@ -138,9 +139,9 @@ class Gate(FrozenModel):
             pattern=r"^(https?|file)://[!-~]+$",
         ),
     ] = None
-    releases: Annotated[str, Field(description="Folder in which approved candidates are published")]
+    releases: Annotated[PathText, Field(description="Folder in which approved candidates are published")]
     trusted_keys: Annotated[
-        str | tuple[TrustedKey, ...],
+        PathText | tuple[TrustedKey, ...],
         Field(
             description="Public keys whose signatures are trusted: a file with one PEM key or a YAML list of "
             "keys and their periods, or that list itself. Every release is signed with one of them"

@@ -15,12 +15,15 @@ from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
-from disclosure_pipeline.tables.files import redact_location, refuse_password
+from disclosure_pipeline.tables.files import redact_location, refuse_password, refuse_unusable_path
 from disclosure_pipeline.tables.grouping import check_edges
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, SqlSource
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
+
+
+PathText = Annotated[str, AfterValidator(refuse_unusable_path)]
 
 
 class GatePair(FrozenModel):
@@ -73,7 +76,8 @@ class GateEvents(FrozenModel):
     """
 
     ground_truth: Annotated[
-        str | Source, Field(description="The confidential events: a path or source like that of the people")
+        PathText | Source,
+        Field(description="The confidential events: a path or source like that of the people"),
     ]
     columns: Annotated[
         Mapping[str, Column],

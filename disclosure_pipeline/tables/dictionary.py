@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.grouping import MOST_GROUPS
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.messages import listed
 
@@ -146,7 +147,9 @@ class Column(FrozenModel):
             le=15,
         ),
     ] = None
-    groups: Annotated[int | None, Field(description="The number of groups for the numbers", ge=2)] = None
+    groups: Annotated[
+        int | None, Field(description="The number of groups for the numbers", ge=2, le=MOST_GROUPS)
+    ] = None
     within: Annotated[
         Size | Mapping[Literal["share", "amount"], Size] | None,
         Field(

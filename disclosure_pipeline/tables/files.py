@@ -57,6 +57,30 @@ def refuse_password(location: str) -> None:
         raise ValueError("a password does not belong here: write ${NAME} and set that environment variable")
 
 
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # bytes
+
+
+def refuse_unusable_path(path: str) -> str:
+    """Return a path or location. Raise ValueError, without the path, if no system can have such a file."""
+    if "\0" in path:
+        raise ValueError("a path cannot have the character NUL")
+    longest = 0 if is_remote(path) else max(len(part.encode(errors="replace")) for part in path.split("/"))
+    if len(path.encode(errors="replace")) > _LONGEST_PATH or longest > _LONGEST_NAME:
+        raise ValueError(
+            f"a path has at most {_LONGEST_PATH:,} bytes, and each of its names at most {_LONGEST_NAME}"
+        )
+    return path
+
+
+def require_usable_path(path: str, what: str) -> str:
+    """Return a path or location. Raise InputError, naming `what`, if no system can have such a file."""
+    try:
+        return refuse_unusable_path(path)
+    except ValueError as error:
+        wrong = str(error)
+    raise InputError(f"{what}: {wrong}.")
+
+
 def is_remote(location: str) -> bool:
     """Return whether a location is remote, for fsspec, instead of a path on this machine."""
     return "://" in location
@@ -138,7 +162,7 @@ def locate(location: str | Path | Any, what: str) -> StoragePath:
     universal: Any = location
     if hasattr(universal, "fs") and hasattr(universal, "storage_options"):
         return StoragePath(universal.fs, universal.path, redacted_location)
-    text = fill_in_variables(text, what)
+    text = require_usable_path(fill_in_variables(text, what), what)
     try:
         import fsspec
 

@@ -26,6 +26,9 @@ from disclosure_pipeline.tables.levels import (
 )
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
+MOST_GROUPS = 1000
+"""The most groups of a column: more would be levels of their own."""
+
 _LARGEST = 2**62  # below this, sums of two products fit 64 bits
 
 
@@ -71,7 +74,14 @@ class Within:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
+    """Return whether a value is a number that a float can hold, infinity and NaN included."""
+    if not isinstance(value, (Real, Decimal)) or isinstance(value, (bool, np.bool_)):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Band:
@@ -298,9 +308,9 @@ def _check_groups(groups: Any) -> dict[Any, int]:
     numbers = _list_items("groups", groups, "number of groups, such as {'income': 20}")
     for column, number in numbers:
         whole = isinstance(number, Integral) and not isinstance(number, bool)
-        if not whole or number < _FEWEST_GROUPS:
+        if not whole or not _FEWEST_GROUPS <= number <= MOST_GROUPS:
             raise InputError(
-                f"groups of column {column!r} must be a whole number from 2 on, "
+                f"groups of column {column!r} must be a whole number from 2 to {MOST_GROUPS:,}, "
                 f"not {describe_argument(number)}."
             )
     return dict(numbers)

@@ -13,6 +13,7 @@ GROUND_TRUTH = "the ground truth"
 HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
+_LONGEST = 200  # of an argument that is shown
 
 # Characters that format text: not an underscore inside a word, nor brackets without a link.
 _MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
@@ -35,8 +36,14 @@ def name_events(table: str) -> str:
 
 
 def describe_argument(argument: Any) -> str:
-    """Describe an argument for a message: by its type, unless it is text or a number."""
-    return repr(argument) if isinstance(argument, (str, int, float, Real)) else type(argument).__name__
+    """Describe an argument for a message: by its type, unless it is a short text or a number."""
+    if not isinstance(argument, (str, int, float, Real)):
+        return type(argument).__name__
+    try:
+        text = repr(argument)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of too many digits"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def suggest_names(name: Any, known: Iterable[Any]) -> str:

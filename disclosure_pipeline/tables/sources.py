@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, TypeVar
 
 import pandas as pd
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.progress import report_progress
@@ -34,6 +34,8 @@ from disclosure_pipeline.tables.files import (
     open_sql,
     redact_location,
     refuse_password,
+    refuse_unusable_path,
+    require_usable_path,
 )
 
 T = TypeVar("T")
@@ -45,7 +47,9 @@ class FileSource(FrozenModel):
     """A file, or a folder of Parquet files: a local path or any location that fsspec knows."""
 
     path: Annotated[
-        str, Field(description=f"Path, or location such as s3://bucket/table.parquet; {ENVIRONMENT}")
+        str,
+        AfterValidator(refuse_unusable_path),
+        Field(description=f"Path, or location such as s3://bucket/table.parquet; {ENVIRONMENT}"),
     ]
     format: Annotated[Format | None, Field(description="Needed if the file's name does not show it")] = None
     delimiter: Annotated[
@@ -150,7 +154,9 @@ class SqlSource(_Database):
 class DuckDBSource(_Database):
     """A table or query of a DuckDB file."""
 
-    duckdb: Annotated[str, Field(description=f"Path of the file; {ENVIRONMENT}")]
+    duckdb: Annotated[
+        str, AfterValidator(refuse_unusable_path), Field(description=f"Path of the file; {ENVIRONMENT}")
+    ]
 
     @property
     def redacted_location(self) -> str:
@@ -227,7 +233,9 @@ def is_location(table: Any) -> bool:
 
 def as_source(location: str | Path | Source) -> Source:
     """Return the source of a path; return a source unchanged."""
-    return FileSource(path=str(location)) if isinstance(location, (str, Path)) else location
+    if not isinstance(location, (str, Path)):
+        return location
+    return FileSource(path=require_usable_path(str(location), "the table"))
 
 
 def read_raw(

@@ -207,8 +207,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
             for both in [TABLE.assign(work=KINDS[kind])]
         ),
         *(
-            ({"groups": {"age": number}}, ("groups", "'age'", "whole number from 2 on"))
-            for number in (1, 0, -3, 2.0, 2.5, True, "5", None, np.nan)
+            ({"groups": {"age": number}}, ("groups", "'age'", "whole number from 2 to 1,000"))
+            for number in (1, 0, -3, 2.0, 2.5, True, "5", None, np.nan, 1001, 10**8, 10**5000)
         ),
         ({"groups": {"income": 3}}, ("'income'", "neither a key nor a target")),
         ({"groups": {"incom": 3}}, ("'incom'", "Did you mean 'income'?")),

@@ -265,3 +265,10 @@ def test_a_unit_is_no_column_of_the_dictionary() -> None:
 def test_a_unit_changes_the_digest() -> None:
     definitions = (gate_of("couples"), gate_of("couples", unit="person"), gate_of("couples", with_unit=False))
     assert len({Gate.model_validate(definition).policy_digest() for definition in definitions}) == 3
+
+
+@pytest.mark.parametrize("name", ["ground_truth", "incoming", "store", "releases", "trusted_keys"])
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
+def test_a_path_that_no_file_can_have_is_refused(name: str, path: str) -> None:
+    with pytest.raises(ValidationError, match="a path"):
+        Gate.model_validate(gates.definition(**{name: path}))

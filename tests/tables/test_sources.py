@@ -21,6 +21,7 @@ from support.refusals import refusal
 from support.sampling import some_of
 from support.services import PASSWORD, Postgres, postgres, s3
 
+import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import InputError, StoreError
@@ -479,3 +480,14 @@ def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(
     with pytest.raises(InputError, match="cannot be read") as refused:
         arrival.record_ground_truth(folders)
     assert PASSWORD not in str(refused.value) + folders.ground_truth.redacted_location + repr(folders)
+
+
+@pytest.mark.parametrize("path", ["a\0b.csv", "x" * 5000, "/x" * 3000], ids=["NUL", "name", "path"])
+def test_a_path_that_no_file_can_have_is_an_error(path: str) -> None:
+    table = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
+    for engine in ("auto", "partitioned"):
+        with pytest.raises(dp.InputError, match=r"the ground truth: a path (cannot have|has at most)"):
+            dp.disclosure(path, table, ["a"], engine=engine)
+    for make in (lambda: dp.FileSource(path=path), lambda: dp.DuckDBSource(duckdb=path, table="t")):
+        with pytest.raises(ValueError, match="a path"):
+            make()
