@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 STANDARD_ERRORS = 6.0
 
 
+RequiredBound = Literal["identity", "attribute"]
+
+
 class PolicyError(DisclosurePipelineError, ValueError):
     """The policy is incomplete or contradicts itself."""
 
@@ -224,6 +227,18 @@ def find_unbounded(
             if not any((measure, target) in bounded for measure in measures)
         ),
     ]
+
+
+def find_required_bound(measure: str) -> RequiredBound | None:
+    """Return the kind of disclosure that every policy bounds, if a bound on the measure does so.
+
+    >>> [find_required_bound(name) for name in ("repU", "DiSCO_beyond_strictly", "DiSCO_within", "nearer")]
+    ['identity', None, 'attribute', None]
+    """
+    measure = measure.removesuffix(STRICT_SUFFIX)
+    if measure in IDENTITY_BOUNDS:
+        return "identity"
+    return "attribute" if measure in {"DiSCO", BEYOND_BOTH["DiSCO"], *BAND_BOUNDS} else None
 
 
 def _list_guard_clauses(guards: Guards, targets: Sequence[str], banded: Sequence[str]) -> Iterator[Clause]:

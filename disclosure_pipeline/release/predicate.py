@@ -23,10 +23,17 @@ from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
-from disclosure_pipeline.policy.bounds import Over
-from disclosure_pipeline.policy.registry import round_records
+from disclosure_pipeline.policy.bounds import DEFAULTS, Over
+from disclosure_pipeline.policy.clauses import RequiredBound, find_required_bound
+from disclosure_pipeline.policy.registry import has_public_value, round_records
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment
-from disclosure_pipeline.policy.verdict import Judgement, Outcome, read_judgements, round_judgements
+from disclosure_pipeline.policy.verdict import (
+    Judgement,
+    Outcome,
+    can_be_waived,
+    read_judgements,
+    round_judgements,
+)
 
 
 def describe_errors(error: ValidationError) -> list[str]:
@@ -65,6 +72,13 @@ class _StatementModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _omit_if_none(name: str, content: dict[str, Any]) -> dict[str, Any]:
+    """Omit a field without a value, as statements do that were signed before the field existed."""
+    if content[name] is None:
+        del content[name]
+    return content
+
+
 class StatedPolicy(_StatementModel):
     """The policy that the candidate was judged by."""
 
@@ -78,6 +92,23 @@ class StatedPolicy(_StatementModel):
         dict[str, JsonValue],
         AfterValidator(_require_finite),
         Field(description="The policy section of the gate's definition"),
+    ]
+
+
+class StatedRules(_StatementModel):
+    """The rules of the signing version for a clause's figure: later versions judge the clause by these."""
+
+    default: Annotated[
+        Figure | None, Field(description="The default bound of a guard; null for any other figure")
+    ]
+    is_published: Annotated[bool, Field(description="True if the figure is stated, rounded")]
+    can_be_waived: Annotated[bool, Field(description="True if a waiver may let the clause pass")]
+    required: Annotated[
+        RequiredBound | None,
+        Field(
+            description="The kind of disclosure that every policy must bound and this clause does; null if "
+            "there is none"
+        ),
     ]
 
 
@@ -114,6 +145,14 @@ class StatedClause(_StatementModel):
     ]
     outcome: Outcome
     words: Annotated[str, Field(description="All of this in a sentence")]
+    rules: Annotated[
+        StatedRules | None,
+        Field(description="The signing version's rules; absent in statements older than this field"),
+    ] = None
+
+    @model_serializer(mode="wrap")
+    def _to_one_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return _omit_if_none("rules", serialize(self))
 
 
 class StatedWaiver(_StatementModel):
@@ -245,11 +284,7 @@ class Predicate(_StatementModel):
 
     @model_serializer(mode="wrap")
     def _to_one_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit `power` if there is none, as in statements that were signed before the field existed."""
-        content: dict[str, Any] = serialize(self)
-        if self.power is None:
-            del content["power"]
-        return content
+        return _omit_if_none("power", serialize(self))
 
 
 def build_predicate(
@@ -360,5 +395,12 @@ def _state_power(power: GatePower, smallest_count: int) -> StatedPower:
 
 
 def _state_clause(judgement: Judgement) -> StatedClause:
-    row = judgement.to_row() | {"words": str(judgement)}
+    clause = judgement.clause
+    rules = StatedRules(
+        default=DEFAULTS.get(clause.measure),
+        is_published=has_public_value(clause.measure, clause.share_of),
+        can_be_waived=can_be_waived(clause),
+        required=find_required_bound(clause.measure),
+    )
+    row = judgement.to_row() | {"words": str(judgement), "rules": rules}
     return StatedClause(**{name: row[name] for name in StatedClause.model_fields})

@@ -9,16 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
 from disclosure_pipeline.candidates.store import is_safe_name
-from disclosure_pipeline.policy.clauses import Clause, find_unbounded
-from disclosure_pipeline.policy.registry import has_public_value
+from disclosure_pipeline.policy.clauses import Clause, RequiredBound
 from disclosure_pipeline.policy.reviewed_files import Digest
-from disclosure_pipeline.policy.verdict import can_be_waived, judge_figures
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
     Predicate,
@@ -59,47 +56,90 @@ def _check_tables(predicate: Predicate, files: Mapping[str, str]) -> Iterator[st
             yield f"{name} does not have as many records as {other}"
 
 
+# The names and rules of statements without `rules`, as they were when those were signed.
+_REQUIRED_BEFORE: Mapping[str, RequiredBound] = {
+    "repU": "identity",
+    "unique_hits_beyond": "identity",
+    "unique_hits_beyond_strictly": "identity",
+    "DiSCO": "attribute",
+    "DiSCO_beyond_both": "attribute",
+    "DiSCO_beyond_both_strictly": "attribute",
+    "DiSCO_within": "attribute",
+    "DiSCO_within_beyond": "attribute",
+    "DiSCO_within_beyond_strictly": "attribute",
+}
+_NEVER_WAIVED_BEFORE = frozenset(
+    ("epsilon_beyond_claim", "equal_content", "excluded", "key_overlap", "target_overlap", "warnings")
+)
+
+
 def _check_clauses(predicate: Predicate) -> Iterator[str]:
     all_clauses = [*predicate.clauses, *predicate.controls]
     repeated = [name for name, count in Counter(clause.name for clause in all_clauses).items() if count > 1]
     if repeated:
         yield f"it repeats clause {', '.join(repeated)}"
-    bounded = {(clause.measure, clause.column) for clause in predicate.clauses if not clause.warns}
-    for unbounded in find_unbounded(bounded, predicate.policy.targets):
-        yield f"it has no bound on {unbounded}"
+    if len({clause.rules is None for clause in all_clauses}) > 1:
+        yield "it names the rules of some clauses only"
+    bounded = {(_find_required(clause), clause.column) for clause in predicate.clauses if not clause.warns}
+    if ("identity", None) not in bounded:
+        yield "it has no bound on identity disclosure"
+    for target in predicate.policy.targets:
+        if ("attribute", target) not in bounded:
+            yield f"it has no bound on attribute disclosure of {target}"
+    guards = _read_guards(predicate)
     for stated in all_clauses:
-        clause = _to_clause(stated, control=stated in predicate.controls)
-        if stated.name != clause.name:
-            yield f"clause {stated.name} must be named {clause.name} for its measure"
-        if stated.loosened_from != clause.loosened_from:
+        is_control = stated in predicate.controls
+        name = Clause.from_row(vars(stated) | {"control": is_control}).name
+        if stated.name != name:
+            yield f"clause {stated.name} must be named {name} for its measure"
+        if not _is_loosened_as_stated(stated):
             yield f"clause {stated.name} names a wrong default that it is loosened from"
+        if guards.get(stated.measure, stated.bound) != stated.bound:
+            yield f"clause {stated.name} has another bound than its policy"
         if stated.outcome == "undetermined":
             yield f"clause {stated.name} could not be determined"
             continue
-        yield from _check_figures(stated)
-        if (clause.control and stated.outcome != "kept") or (
-            stated.outcome == "exceeded" and not stated.warns
-        ):
+        yield from _check_figures(stated, is_control=is_control)
+        if (is_control and stated.outcome != "kept") or (stated.outcome == "exceeded" and not stated.warns):
             yield f"clause {stated.name} forbids an approval: {stated.words}"
 
 
-def _check_figures(stated: StatedClause) -> Iterator[str]:
+def _find_required(stated: StatedClause) -> RequiredBound | None:
+    return _REQUIRED_BEFORE.get(stated.measure) if stated.rules is None else stated.rules.required
+
+
+def _read_guards(predicate: Predicate) -> Mapping[str, Any]:
+    guards = predicate.policy.definition.get("guards")
+    return guards if isinstance(guards, dict) else {}
+
+
+def _is_loosened_as_stated(stated: StatedClause) -> bool:
+    if stated.rules is None:
+        return stated.loosened_from is None or stated.bound > stated.loosened_from
+    default = stated.rules.default
+    return stated.loosened_from == (default if default is not None and stated.bound > default else None)
+
+
+def _check_figures(stated: StatedClause, *, is_control: bool) -> Iterator[str]:
     if stated.share_of is not None and stated.limit is not None:
         yield f"clause {stated.name} reveals the limit of a share, which is a figure of the ground truth"
     if stated.share_of is None and stated.limit != stated.bound:
         yield f"clause {stated.name} has a limit that is not its bound"
-    if has_public_value(stated.measure, stated.share_of) != (stated.value is not None):
-        problem = "lacks its value" if stated.value is None else "has a value that must be withheld"
-        yield f"clause {stated.name} {problem}"
+    may_be_published = stated.share_of is None and not is_control
+    if stated.rules is not None:
+        may_be_published = may_be_published and stated.rules.is_published
+        if stated.value is None and may_be_published:
+            yield f"clause {stated.name} lacks its value"
+    if stated.value is not None and not may_be_published:
+        yield f"clause {stated.name} has a value that must be withheld"
     elif stated.value is not None and stated.limit is not None:
-        outcome = judge_figures(_to_clause(stated, bound=stated.limit), [stated.value], 1).outcome
+        outcome = "kept" if _is_within(stated, stated.value, stated.limit) else "exceeded"
         if outcome != ("exceeded" if stated.outcome == "waived" else stated.outcome):
             yield f"clause {stated.name} is stated as {stated.outcome}, but its value and limit say {outcome}"
 
 
-def _to_clause(stated: StatedClause, bound: float | None = None, *, control: bool = False) -> Clause:
-    clause = Clause.from_row(vars(stated) | {"control": control})
-    return clause if bound is None else replace(clause, bound=bound)
+def _is_within(stated: StatedClause, value: float, limit: float) -> bool:
+    return value >= limit if stated.at_least else value <= limit
 
 
 def _check_waivers(predicate: Predicate) -> Iterator[str]:
@@ -107,15 +147,21 @@ def _check_waivers(predicate: Predicate) -> Iterator[str]:
     if sorted(waived) != sorted(waiver.clause for waiver in predicate.waivers):
         yield "its waivers do not match its waived clauses"
         return
+    guards = _read_guards(predicate)
     for waiver in predicate.waivers:
         clause = waived[waiver.clause]
-        if not can_be_waived(_to_clause(clause)):
+        if clause.measure in guards or not _can_be_waived(clause):
             yield f"clause {clause.name} cannot be waived"
-        limited = _to_clause(clause, bound=waiver.ceiling)
-        if clause.value is not None and judge_figures(limited, [clause.value], 1).outcome != "kept":
+        if clause.value is not None and not _is_within(clause, clause.value, waiver.ceiling):
             yield f"clause {clause.name} is beyond the ceiling of waiver {waiver.name}"
         if waiver.expires <= predicate.published_at:
             yield f"waiver {waiver.name} had expired when the candidate was published"
+
+
+def _can_be_waived(stated: StatedClause) -> bool:
+    if stated.rules is None:
+        return stated.loosened_from is None and stated.measure not in _NEVER_WAIVED_BEFORE
+    return stated.rules.can_be_waived and stated.rules.default is None
 
 
 def _check_times(predicate: Predicate) -> Iterator[str]:

@@ -459,15 +459,21 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "no limit": (with_clause(DISCO, limit=None), OTHER_LIMIT),
     "a guard that is loosened in silence": (with_clause("nearer", bound=80.0, limit=80.0), LOOSENED),
     "a guard that is said to be loosened and is not": (with_clause("nearer", loosened_from=70.0), LOOSENED),
+    "a guard with another bound than in the policy": (
+        with_clause("nearer", bound=80.0, limit=80.0, loosened_from=70.0), "another bound than its policy"
+    ),
+    "no rules": (with_clause("nearer", rules=None), "it names the rules of some clauses only"),
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), OTHER_LIMIT),
     "an overlap that is too low": (with_clause("key_overlap[sex]", outcome="exceeded"), AGAINST),
     "the value of an overlap": (with_clause("key_overlap[sex]", value=79.9), NO_SHARE),
     "a maximum said to be a minimum": (
         with_clause("repU", at_least=True, value=7.0), "value and limit say exceeded"
     ),
-    "a binding clause that warns": (with_clause(DISCO, warns=True), "no bound on DiSCO of work"),
-    "no repU": (without_clause("repU", "repU / UiO"), "no bound on repU"),
-    "no DiSCO of a target": (without_clause(DISCO), "no bound on DiSCO of work"),
+    "a binding clause that warns": (
+        with_clause(DISCO, warns=True), "no bound on attribute disclosure of work"
+    ),
+    "no repU": (without_clause("repU", "repU / UiO"), "no bound on identity disclosure"),
+    "no DiSCO of a target": (without_clause(DISCO), "no bound on attribute disclosure of work"),
     "a clause twice": (lambda of: {"clauses": (*of.clauses, of.clauses[0])}, "it repeats clause repU"),
     "a clause with the name of another": (
         with_clause(DISCO, measure="repU"), f"clause {DISCO} must be named repU[work]"

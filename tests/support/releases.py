@@ -92,7 +92,8 @@ def predicate(*, waived: bool = False, published: datetime = PUBLISHED) -> Predi
 
 def assert_states_clauses(predicate: Predicate, content: dict[str, Any]) -> None:
     """Every clause and control is that of the dossier's content, but for figures rounded to ten records."""
-    rounded, not_stated = {"value", "limit", "words"}, {"control", "waiver", "note"}
+    rounded = {"value", "limit", "words", "rules"}
+    not_stated = {"control", "waiver", "note", "part"}
     step = 100 * 10 / min(content["figures"]["N_d"], *content["figures"]["N_s"])
     for is_control, clauses in ((False, predicate.clauses), (True, predicate.controls)):
         rows = [row for row in content["clauses"] if row["control"] is is_control]

@@ -1,0 +1,214 @@
+"""A release is judged by what its statement says, whatever the catalogue of the verifying version says."""
+
+import base64
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from securesystemslib.signer import CryptoSigner
+from support import releases
+
+from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
+from disclosure_pipeline.policy import bounds, clauses, registry
+from disclosure_pipeline.policy.reviewed_files import read_key_file
+from disclosure_pipeline.release.predicate import Predicate
+from disclosure_pipeline.release.statement import STATEMENT, find_contradictions, read_statement
+from disclosure_pipeline.release.verifying import verify
+
+SIGNED = Path(__file__).parents[1] / "golden" / "signed_0.1.0.zip"
+TABLES = ("JUDGED", "MEASURES", "STRICT", "CONTROLS", "DOUBTS", "GUARDS")
+Change = Callable[[Measure], Measure | None]
+
+
+def halve_default(entry: Measure) -> Measure:
+    if entry.bound is None:
+        return entry
+    return replace(entry, bound=replace(entry.bound, default=entry.bound.default / 2))
+
+
+def double_default(entry: Measure) -> Measure:
+    if entry.bound is None:
+        return entry
+    return replace(entry, bound=replace(entry.bound, default=2 * entry.bound.default + 1))
+
+
+def withhold(entry: Measure) -> Measure:
+    return replace(entry, published=None)
+
+
+def publish_as(kind: Any) -> Change:
+    return lambda entry: replace(entry, published=kind)
+
+
+def rename(entry: Measure) -> Measure:
+    return replace(entry, name=f"{entry.name}_renamed")
+
+
+def make_guard(entry: Measure) -> Measure:
+    return replace(entry, role="guard", bound=GuardBound(0.001, "A guard now"))
+
+
+def make_doubt(entry: Measure) -> Measure:
+    return replace(entry, role="doubt", bound=None)
+
+
+CHANGES: dict[str, Change] = {
+    "every default is halved": halve_default,
+    "every default is doubled": double_default,
+    "nothing is published": withhold,
+    "every figure is a published share": publish_as("share"),
+    "every figure is a published number": publish_as("records"),
+    "every figure is in the page alone": publish_as("unit"),
+    "every figure is renamed": rename,
+    "every figure is dropped": lambda _: None,
+    "every figure is a guard": make_guard,
+    "every figure is a doubt": make_doubt,
+}
+
+
+def change_catalogue(monkeypatch: pytest.MonkeyPatch, change: Change, only: str | None = None) -> None:
+    """Change the entries (or one of them) in every table that the policy is read from."""
+    entries = {
+        name: change(entry) if only in {None, name} else entry for name, entry in registry.JUDGED.items()
+    }
+    changed = {entry.name: entry for entry in entries.values() if entry is not None}
+    roles: dict[str, set[str]] = {
+        "MEASURES": {"bound"}, "STRICT": {"strict"}, "CONTROLS": {"control"},
+        "DOUBTS": {"doubt"}, "GUARDS": {"guard"},
+    }  # fmt: skip
+    tables: list[tuple[Any, dict[str, Any]]] = [
+        (registry.JUDGED, changed),
+        *(
+            (getattr(registry, table), {name: of for name, of in changed.items() if of.role in roles[table]})
+            for table in TABLES[1:]
+        ),
+        (bounds.DEFAULTS, {name: of.bound.default for name, of in changed.items() if of.bound is not None}),
+    ]
+    for table, content in tables:
+        for name in [name for name in table if name not in content]:
+            monkeypatch.delitem(table, name)
+        for name, value in content.items():
+            monkeypatch.setitem(table, name, value)
+    if only is None and change is rename:
+        for names in ("IDENTITY_BOUNDS", "BAND_BOUNDS"):
+            renamed = tuple(f"{name}_renamed" for name in getattr(registry, names))
+            for module in (registry, clauses):
+                monkeypatch.setattr(module, names, renamed)
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signed")
+    with zipfile.ZipFile(SIGNED) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A release of today's version, with a waiver."""
+    signer = CryptoSigner.generate_ed25519()
+    folder = tmp_path_factory.mktemp("published") / releases.CANDIDATE
+    return releases.publish(folder, signer, releases.predicate(waived=True)), [releases.trust(signer)]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
+    monkeypatch: pytest.MonkeyPatch, signed: Path, published: tuple[Path, Any], change: str
+) -> None:
+    keys = read_key_file(signed / "public-key.pem")
+    before = dict(registry.JUDGED)
+    change_catalogue(monkeypatch, CHANGES[change])
+    assert before != registry.JUDGED
+    for candidate in ("conditional-model", "two-syntheses"):
+        approval = verify(signed / candidate, keys)
+        assert approval.predicate.candidate == candidate
+        stated = [*approval.predicate.clauses, *approval.predicate.controls]
+        assert all(clause.words in str(approval) for clause in stated)
+    folder, own_keys = published
+    assert "Approved" in str(verify(folder, own_keys))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_changed_figure_leaves_every_release_valid(signed: Path, change: str) -> None:
+    """One figure at a time, of those that the statements name."""
+    predicates = [read_predicate(signed / name) for name in ("conditional-model", "two-syntheses")]
+    names = {clause.measure for of in predicates for clause in (*of.clauses, *of.controls)}
+    assert {"repU", "unique_copies_beyond", "guessed_beyond", "key_overlap", "copy_repU"} <= names
+    for name in sorted(names):
+        with pytest.MonkeyPatch.context() as patch:
+            change_catalogue(patch, CHANGES[change], name)
+            for predicate in predicates:
+                files = {table.name: "" for table in predicate.synthetic} | {"dossier.html": ""}
+                assert find_contradictions(predicate, files) == [], name
+
+
+def read_predicate(folder: Path) -> Predicate:
+    envelope = json.loads((folder / STATEMENT).read_bytes())
+    return read_statement(base64.b64decode(envelope["payload"])).predicate
+
+
+def find_problems(predicate: Predicate, name: str, **changes: Any) -> list[str]:
+    """Return the contradictions after a clause has been changed."""
+    kind = "controls" if name in {clause.name for clause in predicate.controls} else "clauses"
+    edited = tuple(
+        clause.model_copy(update=changes) if clause.name == name else clause
+        for clause in getattr(predicate, kind)
+    )
+    assert edited != getattr(predicate, kind)
+    forged = predicate.model_copy(update={kind: edited})
+    files = {table.name: "" for table in forged.synthetic} | {"dossier.html": ""}
+    return find_contradictions(forged, files)
+
+
+FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a value beyond its limit": ("repU", {"value": 20.001}, "its value and limit say exceeded"),
+    "a looser bound of a guard": ("nearer", {"bound": 80.0, "limit": 80.0}, "another bound than its policy"),
+    "a looser limit": ("repU", {"limit": 90.0}, "has a limit that is not its bound"),
+    "not loosened": (
+        "guessed_beyond[work]", {"loosened_from": 12.0}, "a wrong default that it is loosened from"
+    ),
+    "a waived guard": ("nearer", {"outcome": "waived"}, "waivers do not match"),
+    "the value of a share": ("repU / UiO", {"value": 0.1}, "a value that must be withheld"),
+    "the value of a control": ("copy_difference[work]", {"value": 0.0}, "a value that must be withheld"),
+    "undetermined": ("repU", {"outcome": "undetermined"}, "could not be determined"),
+    "only warns": ("DiSCO[work]", {"warns": True}, "no bound on attribute disclosure of work"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+@pytest.mark.parametrize("change", [None, *CHANGES])
+def test_a_forged_statement_of_an_earlier_version_is_refused_under_any_catalogue(
+    monkeypatch: pytest.MonkeyPatch, signed: Path, forgery: str, change: str | None
+) -> None:
+    predicate = read_predicate(signed / "two-syntheses")
+    if change is not None:
+        change_catalogue(monkeypatch, CHANGES[change])
+    name, changes, problem = FORGED[forgery]
+    assert any(problem in found for found in find_problems(predicate, name, **changes))
+
+
+def test_no_waiver_of_an_earlier_statement_lifts_a_guard(signed: Path) -> None:
+    predicate = read_predicate(signed / "two-syntheses")
+    for name in ("nearer", "guessed_beyond[work]", "key_overlap[sex]", "equal_content", "warnings"):
+        waiver = predicate.waivers[0].model_copy(update={"clause": name, "ceiling": 0.0})
+        edited = predicate.model_copy(update={"waivers": (*predicate.waivers, waiver)})
+        assert f"clause {name} cannot be waived" in find_problems(edited, name, outcome="waived")
+
+
+def test_a_statement_says_the_rules_that_it_is_judged_by() -> None:
+    predicate = releases.predicate(waived=True)
+    rules = {clause.name: clause.rules for clause in (*predicate.clauses, *predicate.controls)}
+    assert all(rules.values())
+    nearer, of_DiSCO, identity = rules["nearer"], rules["DiSCO[income]"], rules["repU"]
+    assert nearer is not None and of_DiSCO is not None and identity is not None
+    assert nearer.model_dump() == {
+        "default": 70.0, "is_published": registry.has_public_value("nearer", None),
+        "can_be_waived": False, "required": None,
+    }  # fmt: skip
+    assert (of_DiSCO.required, identity.required) == ("attribute", "identity")
+    assert of_DiSCO.can_be_waived and of_DiSCO.is_published and of_DiSCO.default is None
