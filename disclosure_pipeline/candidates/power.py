@@ -110,8 +110,8 @@ def power(
         >>> power = dp.power(population(1000), policy, ["sex", "age"], ["work", "health"], seconds=0.1)
         >>> power.records
         500
-        >>> power.count_refused("copies", 100).percent
-        100.0
+        >>> power.unknown
+        ('copies', 'near copies', 'copies among ten times as many records')
 
     Source: this project's own.
     """

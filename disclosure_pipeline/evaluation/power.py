@@ -26,6 +26,11 @@ KINDS = (COPIES, NEAR_COPIES, DILUTED)
 MOST = 20_000
 """The most records of a half of GT."""
 
+FEWEST_TRIES = 20
+"""Nothing is said of a rate from fewer tries than these."""
+
+UNKNOWN = "not measured well enough to say"
+
 LARGEST_UNNOTICED = 30
 """Percent of the people: a policy that does not notice copies of this many is useless."""
 
@@ -69,6 +74,11 @@ class Refusals:
         return 100 * low, 100 * high
 
     @property
+    def are_enough(self) -> bool:
+        """True if there were enough tries to say something of the rate."""
+        return self.tries >= FEWEST_TRIES
+
+    @property
     def are_reliable(self) -> bool:
         """True if at least 19 of 20 tries were refused."""
         return self.refused >= _OFTEN * self.tries
@@ -101,13 +111,23 @@ class GatePower:
         return Refusals(sum(count.refused for count in counts), sum(count.tries for count in counts))
 
     def detection_limit(self, kind: str = COPIES) -> float:
-        """Return the smallest percentage of copied people that is refused in 19 of 20 tries, or infinity."""
+        """Return the smallest percentage of copied people that is refused in 19 of 20 tries, or infinity.
+
+        NaN if there were fewer than 20 tries.
+        """
+        if len(self.noticed[kind]) < FEWEST_TRIES:
+            return math.nan
         return next((share for share in SHARES if self.count_refused(kind, share).are_reliable), math.inf)
 
     @property
     def is_blind(self) -> bool:
-        """True if copies of 30 % of the people are not refused in 19 of 20 tries."""
-        return not self.detection_limit() <= LARGEST_UNNOTICED
+        """True if copies of 30 % of the people are not refused in 19 of 20 tries; False if unknown."""
+        return self.detection_limit() > LARGEST_UNNOTICED
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The kinds of copies that were tried too few times to say something of them."""
+        return tuple(kind for kind in self.noticed if math.isnan(self.detection_limit(kind)))
 
     @property
     def unnoticed(self) -> str | None:
@@ -117,30 +137,38 @@ class GatePower:
         return NEAR_COPIES if math.isinf(self.detection_limit(NEAR_COPIES)) else None
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each kind of copy and share of the people (percent)."""
+        """Return a row for each kind of copy and share of the people (percent).
+
+        The rates are NaN if there were fewer than 20 tries.
+        """
         rows = []
         for kind in self.noticed:
             for share in SHARES:
                 count = self.count_refused(kind, share)
-                rows.append((kind, share, count.refused, count.tries, count.percent, *count.interval))
+                rates = (count.percent, *count.interval) if count.are_enough else (math.nan,) * 3
+                rows.append((kind, share, count.refused, count.tries, *rates))
         columns = ["planted", "share", "refused", "tries", "percent", "low", "high"]
         return pd.DataFrame(rows, columns=columns)
 
     def summarize(self) -> str:
         """Return a sentence for a board: which copies are noticed, and how many honest tables are refused."""
-        limit = self.detection_limit()
-        return summarize_power(limit, self.count_refused(COPIES, limit), self.false_refusals)
+        limit, honest = self.detection_limit(), self.false_refusals
+        noticed = None if math.isnan(limit) else self.count_refused(COPIES, limit)
+        return summarize_power(limit, noticed, honest if honest.are_enough else None)
 
     def describe(self) -> list[str]:
         """Return a sentence on honest tables, and one on each kind of copy."""
-        low, high = self.false_refusals.interval
-        sentences = [
-            f"It refuses {self.false_refusals} honest tables (95 % interval: {low:.0f} to {high:.0f} %)."
-        ]
-        return sentences + [self._describe(kind) for kind in self.noticed]
+        honest = self.false_refusals
+        low, high = honest.interval
+        sentence = f"It refuses {honest} honest tables (95 % interval: {low:.0f} to {high:.0f} %)."
+        if not honest.are_enough:
+            sentence = f"How many honest tables it refuses is {UNKNOWN}: {_name_tries(honest.tries)}."
+        return [sentence, *(self._describe(kind) for kind in self.noticed)]
 
     def _describe(self, kind: str) -> str:
         limit, without = self.detection_limit(kind), self.count_refused(kind, 0)
+        if not without.are_enough:
+            return f"Whether it notices {kind} is {UNKNOWN}: {_name_tries(without.tries)}."
         if without.are_reliable:
             return f"Nothing can be said about {kind}: it also refuses such tables without any ({without})."
         if math.isinf(limit):
@@ -186,16 +214,34 @@ class GatePower:
     __repr__ = __str__
 
 
-def summarize_power(limit: float, noticed: Refusals, honest: Refusals) -> str:
+def _name_tries(tries: int) -> str:
+    return f"only {tries} {'try was' if tries == 1 else 'tries were'} made"
+
+
+def summarize_power(limit: float, noticed: Refusals | None, honest: Refusals | None) -> str:
     """Return a sentence on a gate's detection limit (percent, or infinity) and on refused honest tables.
 
+    None, or fewer than 20 tries, is not measured well enough to say.
+
     Example:
+        >>> summarize_power(5, Refusals(1, 1), None)
+        'The copies that this gate would notice, and the honest tables that it refuses, are not measured well enough to say.'
+
         >>> summarize_power(5, Refusals(19, 20), Refusals(1, 100))
         'This gate would have refused a table that repeats 5 % of the people (19 of 20 times); it refuses 1 of 100 honest tables.'
     """  # noqa: E501
-    if limit == 0:
+    if honest is None or not honest.are_enough:
+        honest = None
+    if noticed is None or not noticed.are_enough:
+        if honest is None:
+            return (
+                "The copies that this gate would notice, and the honest tables that it refuses, are "
+                f"{UNKNOWN}."
+            )
+        return f"The copies that this gate would notice are {UNKNOWN}; it refuses {honest} honest tables."
+    if limit == 0 and honest is not None:
         return f"This gate refuses honest tables ({honest}), so its detection of copies cannot be measured."
-    refuses = f"; it refuses {honest} honest tables."
+    refuses = f"; it refuses {honest} honest tables." if honest else f"; its false refusals are {UNKNOWN}."
     if limit <= LARGEST_UNNOTICED:
         found = f"would have refused a table that repeats {limit:g} % of the people ({noticed} times)"
         return f"This gate {found}{refuses}"

@@ -226,13 +226,23 @@ class StatedPower(_StatementModel):
         ),
     ]
     noticed: Annotated[
-        StatedRefusals, Field(description="Tables with that share of copied people; all of them if null")
+        StatedRefusals | None,
+        Field(
+            description="Tables with that share of copied people, or of everybody if the share is null; null "
+            "if fewer than 20 were tried, which is too few to say anything"
+        ),
     ]
-    honest: Annotated[StatedRefusals, Field(description="Tables without any copy")]
+    honest: Annotated[
+        StatedRefusals | None,
+        Field(description="Tables without any copy; null if fewer than 20 were tried"),
+    ]
 
     def __str__(self) -> str:
         limit = math.inf if self.share is None else self.share
-        return summarize_power(limit, self.noticed.as_refusals(), self.honest.as_refusals())
+        noticed, honest = (
+            None if part is None else part.as_refusals() for part in (self.noticed, self.honest)
+        )
+        return summarize_power(limit, noticed, honest)
 
 
 class Predicate(_StatementModel):
@@ -385,13 +395,16 @@ def _read_exact(content: Mapping[str, Any]) -> list[Judgement]:
 
 def _state_power(power: GatePower, smallest_count: int) -> StatedPower:
     limit = power.detection_limit()
-    noticed, honest = power.count_refused(COPIES, limit), power.false_refusals
     return StatedPower(
         records=round_records(power.records, smallest_count),
         share=limit if math.isfinite(limit) else None,
-        noticed=StatedRefusals(refused=noticed.refused, tries=noticed.tries),
-        honest=StatedRefusals(refused=honest.refused, tries=honest.tries),
+        noticed=_state_refusals(power.count_refused(COPIES, limit)),
+        honest=_state_refusals(power.false_refusals),
     )
+
+
+def _state_refusals(counted: Refusals) -> StatedRefusals | None:
+    return StatedRefusals(refused=counted.refused, tries=counted.tries) if counted.are_enough else None
 
 
 def _state_clause(judgement: Judgement) -> StatedClause:

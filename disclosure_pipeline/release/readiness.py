@@ -155,8 +155,13 @@ def _describe_power(folders: GateFolders, digest: str) -> Finding:
             "disclosure-pipeline policy power again"
         )
         return Finding("policy", sentence, is_problem=True)
-    is_doubt = power.false_refusals.are_reliable or power.unnoticed is not None
-    return Finding("policy", " ".join(power.describe()), is_doubt=is_doubt)
+    honest = power.false_refusals
+    refuses_all = honest.are_enough and honest.are_reliable
+    sentences = power.describe()
+    if power.unknown:
+        sentences.append("Run disclosure-pipeline policy power with more --seconds")
+    is_doubt = refuses_all or power.unnoticed is not None or bool(power.unknown)
+    return Finding("policy", " ".join(sentences), is_doubt=is_doubt)
 
 
 def _is_recorded(folders: GateFolders, digest: str) -> bool:

@@ -173,9 +173,10 @@ def _check_power(predicate: Predicate) -> Iterator[str]:
     power = predicate.power
     if power is None:
         return
-    if any(stated.refused > stated.tries for stated in (power.noticed, power.honest)):
+    if any(stated.refused > stated.tries for stated in (power.noticed, power.honest) if stated is not None):
         yield "its policy's power counts more refusals than tries"
-    if (power.share is not None) != power.noticed.as_refusals().are_reliable:
+    is_noticed = power.noticed is not None and power.noticed.as_refusals().are_reliable
+    if (power.share is not None) != is_noticed:
         yield "its policy's power names a share of copies that was not refused 19 of 20 times, or omits it"
 
 

@@ -61,8 +61,8 @@ def test_large_shares_of_copies_are_noticed_and_honest_tables_are_not_refused(tm
     assert steps == {("Reading the ground truth", 0), ("Halving the ground truth", 1)}
     assert measured.records == 1000
     assert {kind: len(tries) for kind, tries in measured.noticed.items()} == dict.fromkeys(KINDS, 1)
-    assert 0 < measured.detection_limit() <= 30
-    assert measured.detection_limit(DILUTED) > 0  # a table ten times as large is no offence
+    assert 0 < measured.noticed[COPIES][0] <= 30
+    assert measured.noticed[DILUTED][0] > 0  # a table ten times as large is no offence
     assert not measured.is_blind
 
 
@@ -259,21 +259,24 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     arguments = ("policy", "power", folder, "--seconds", A_MOMENT)
     printed = gates.run_command(*arguments)
     assert printed.exit_code == 0, printed.output
-    assert re.search(r"; it refuses \d+ of \d+ honest tables\.", printed.stdout)
+    assert NOTHING_TOLD in printed.stdout
+    assert not re.search(r"\d+ of \d+", printed.stdout)
     found = json.loads(gates.run_command(*arguments, "--format", "json").stdout)
     assert {row["planted"] for row in found["power"]} == set(KINDS)
     assert not [canary for canary in gates.CANARIES if canary in printed.output]
     [kept] = home.path.rglob("power.json")
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
-    assert re.search(r"It refuses \d+ of \d+ honest tables", gates.run_command("check", folder).output)
+    unknown = gates.run_command("check", folder).output
+    assert re.search("^warning: policy, .*not measured well enough to say", unknown, re.MULTILINE)
+    assert "policy power with more --seconds" in unknown and not re.search(r"refuses \d+ of \d+", unknown)
     content = json.loads(kept.read_text())
-    content["content"]["noticed"] = {kind: [None if kind == NEAR_COPIES else 3] for kind in KINDS}
+    content["content"]["noticed"] = {kind: [None if kind == NEAR_COPIES else 3] * 20 for kind in KINDS}
     kept.write_text(json.dumps(content))
     checked = gates.run_command("check", folder)
     assert re.search(
         "^warning: policy, .*It does not notice near copies reliably", checked.output, re.MULTILINE
     )
-    content["content"]["noticed"] = {kind: [None] for kind in KINDS}
+    content["content"]["noticed"] = {kind: [None] * 20 for kind in KINDS}
     kept.write_text(json.dumps(content))
     blind = gates.run_command("check", folder)
     assert "cannot notice that 30 % of the people are copied" in blind.output
@@ -341,7 +344,7 @@ def test_fresh_draws_and_halves_are_refused_alike(monkeypatch: pytest.MonkeyPatc
 
 
 def power_of(
-    *copies: float, near: tuple[float, ...] = (50.0,), diluted: tuple[float, ...] = (5.0,)
+    *copies: float, near: tuple[float, ...] = (50.0,) * 20, diluted: tuple[float, ...] = (5.0,) * 20
 ) -> GatePower:
     return GatePower(100, {COPIES: copies, NEAR_COPIES: near, DILUTED: diluted})
 
@@ -371,35 +374,73 @@ def test_the_sentence_of_the_first_page() -> None:
         "This gate would have refused a table that repeats 3 % of the people (19 of 20 times); it refuses "
         "0 of 100 honest tables."
     )
-    assert power_of(50.0, 50.0).summarize() == (
+    assert power_of(*(50.0,) * 20).summarize() == (
         "This gate cannot notice that 30 % of the people are copied: it refuses a table that repeats 50 % "
-        "(2 of 2 times); it refuses 0 of 3 honest tables."
+        "(20 of 20 times); it refuses 0 of 40 honest tables."
     )
-    assert "repeats everybody only 1 of 2 times" in power_of(math.inf, 3.0).summarize()
-    refusing = power_of(0.0, 0.0)
+    assert "repeats everybody only 10 of 20 times" in power_of(*(math.inf, 3.0) * 10).summarize()
+    refusing = power_of(*(0.0,) * 20)
     assert (
         refusing.summarize()
-        == "This gate refuses honest tables (2 of 3), so its detection of copies cannot be measured."
+        == "This gate refuses honest tables (20 of 40), so its detection of copies cannot be measured."
     )
+
+
+NOTHING_TOLD = (
+    "The copies that this gate would notice, and the honest tables that it refuses, are not measured well "
+    "enough to say."
+)
+
+
+@pytest.mark.parametrize("copies", [(3.0,), (0.0, 0.0), (math.inf,), (3.0,) * 9])
+def test_few_tries_tell_nothing(copies: tuple[float, ...]) -> None:
+    """One of one refused, or none of two, is no evidence: no rate stands in a sentence, row or picture."""
+    found = power_of(*copies, near=(3.0,), diluted=(math.inf, 5.0))
+    assert found.summarize() == NOTHING_TOLD
+    assert all("not measured well enough to say" in sentence for sentence in found.describe())
+    assert not re.search(r"\d+ of \d+", str(found))
+    assert all(math.isnan(found.detection_limit(kind)) for kind in KINDS)
+    assert (found.is_blind, found.unnoticed, found.unknown) == (False, None, KINDS)
+    frame = found.to_frame()
+    assert frame[["percent", "low", "high"]].isna().all().all()
+    assert set(frame["tries"]) == {len(copies), 1, 2}
+    assert title_power(found) == "The copies that would be noticed are not measured well enough to say"
+    assert specify_power(found)["data"]["values"] == []
+
+
+@pytest.mark.parametrize("tries", [19, 20])
+def test_twenty_tries_tell_something(tries: int) -> None:
+    told = power_of(*(3.0,) * tries, near=(3.0,) * tries)
+    sentence = f"would have refused a table that repeats 3 % of the people ({tries} of {tries} times)"
+    assert (sentence in told.summarize()) == (tries == 20)
+    assert f"it refuses 0 of {2 * tries} honest tables" in told.summarize()
+    assert told.unknown == (() if tries == 20 else (COPIES, NEAR_COPIES))
 
 
 @pytest.mark.parametrize(
-    ("smallest", "is_blind"), [((30.0,), False), ((50.0,), True), ((math.inf, 3.0), True), ((0.0,), False)]
+    ("smallest", "is_blind"),
+    [
+        ((30.0,) * 20, False),
+        ((50.0,) * 20, True),
+        ((math.inf, 3.0) * 10, True),
+        ((0.0,) * 20, False),
+        ((math.inf,) * 19, False),
+    ],
 )
 def test_a_gate_that_does_not_notice_a_third_is_blind(smallest: tuple[float, ...], is_blind: bool) -> None:
     assert power_of(*smallest).is_blind == is_blind
 
 
 def test_every_kind_of_copy_has_a_sentence() -> None:
-    found = power_of(2.0, 3.0, near=(math.inf, 30.0), diluted=(0.0, 7.0, 7.0))
+    found = power_of(*(2.0, 3.0) * 10, near=(math.inf, 30.0) * 10, diluted=(0.0, 7.0, 7.0) * 7)
     assert found.describe() == [
-        "It refuses 0 of 4 honest tables (95 % interval: 0 to 49 %).",
-        "It refuses copies of 3 % of the people: 2 of 2 tries.",
-        "It does not notice near copies reliably, not even of everybody: it refuses 1 of 2 tries.",
-        "It refuses copies among ten times as many records of 7 % of the people: 3 of 3 tries, and 1 of 3 "
+        "It refuses 0 of 40 honest tables (95 % interval: 0 to 9 %).",
+        "It refuses copies of 3 % of the people: 20 of 20 tries.",
+        "It does not notice near copies reliably, not even of everybody: it refuses 10 of 20 tries.",
+        "It refuses copies among ten times as many records of 7 % of the people: 21 of 21 tries, and 7 of 21 "
         "without any.",
     ]
-    assert "Nothing can be said" in power_of(0.0).describe()[1]
+    assert "Nothing can be said" in power_of(*(0.0,) * 20).describe()[1]
     assert str(found).splitlines()[0] == found.summarize()
     assert "100 records" in str(found)
 
@@ -418,12 +459,12 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 
 def test_the_picture_has_a_line_and_intervals_for_each_kind() -> None:
-    found = power_of(2.0, 3.0, 3.0)
+    found = power_of(*(2.0, 3.0) * 10)
     chart = found.plot().to_dict()
     assert chart["title"]["text"] == title_power(found)
-    assert title_power(found) == "Copies of 3 % of the people are noticed; 0 of 4 honest tables are refused"
-    assert title_power(power_of(50.0)).startswith("Copies are not noticed reliably")
-    assert title_power(power_of(0.0)).startswith("Copies are not noticed reliably")
+    assert title_power(found) == "Copies of 3 % of the people are noticed; 0 of 40 honest tables are refused"
+    assert title_power(power_of(*(50.0,) * 20)).startswith("Copies are not noticed reliably")
+    assert title_power(power_of(*(0.0,) * 20)).startswith("Copies are not noticed reliably")
     bars, lines, points = specify_power(found)["layer"]
     assert (bars["encoding"]["y"]["field"], bars["encoding"]["y2"]["field"]) == ("low", "high")
     assert lines["encoding"]["strokeDash"]["scale"]["domain"] == list(KINDS)
@@ -433,10 +474,10 @@ def test_the_picture_has_a_line_and_intervals_for_each_kind() -> None:
 
 
 def test_the_picture_can_be_saved(tmp_path: Any) -> None:
-    dp.save_plot(power_of(2.0, 3.0).plot(), tmp_path / "power.svg")
+    dp.save_plot(power_of(*(2.0, 3.0) * 10).plot(), tmp_path / "power.svg")
     assert "who are copied" in (tmp_path / "power.svg").read_text()
 
 
 def test_limits_are_told_as_they_are() -> None:
-    told = summarize_power(1, Refusals(2, 2), Refusals(1, 200))
+    told = summarize_power(1, Refusals(20, 20), Refusals(1, 200))
     assert "repeats 1 % of the people" in told and told.endswith("it refuses 1 of 200 honest tables.")

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -157,12 +156,13 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
 def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> None:
     text = run(gate, "--seconds", "0.1").stdout
     noticed = text.split("# What this policy would detect:\n")[1].splitlines()
-    assert re.match(r"# It refuses \d+ of \d+ honest tables", noticed[0])
+    text_noticed = " ".join(line.removeprefix("# ") for line in noticed)
+    assert text_noticed.count("not measured well enough to say") >= 3  # kinds of copies
     assert all(line.startswith("# ") for line in noticed)
     assert yaml.safe_load(text) == yaml.safe_load(run(gate).stdout)
     assert not (home.path / "store").exists()  # it is not what the gate's policy would notice
     found = json.loads(run(gate, "--seconds", "0.1", "--format", "json").stdout)["power"]
-    assert re.match(r"It refuses \d+ of \d+ honest tables", found[0]["finding"])
+    assert [row["finding"] for row in found if "not measured well enough to say" in row["finding"]]
 
 
 def test_the_bounds_do_not_wait_for_it(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,6 +99,12 @@ def test_a_release_measures_again_what_is_not_sealed(
     assert measurements == [1, 1]
     power = gates.stated(home.published(HONEST)).power
     assert str(power) == ANEW.summarize()
+    assert power is not None and power.model_dump() == {
+        "records": 140, "share": None, "noticed": None, "honest": None
+    }  # fmt: skip
+    told = gates.run_command("verify", home.published(HONEST), "--key", home.path / "keys" / "public-key.pem")
+    assert "not measured well enough to say" in told.output and "of 2 times" not in told.output
+    assert "% of the people who are copied" not in (home.published(HONEST) / "dossier.html").read_text()
 
 
 def test_without_a_salt_it_is_kept_unsealed_and_measured_again(
@@ -177,6 +183,24 @@ def test_a_statement_says_both_figures() -> None:
     content = encode_statement(build_statement(releases.hashes(), stated))
     assert read_statement(content).predicate.power == told
     assert str(told).endswith("repeats everybody only 1 of 20 times; it refuses 1 of 100 honest tables.")
+
+
+@pytest.mark.parametrize(
+    ("share", "noticed", "honest"), [(3, (1, 1), (0, 2)), (None, (0, 1), (0, 2)), (5, (19, 19), (0, 19))]
+)
+def test_few_tries_of_an_earlier_statement_are_shown_as_unknown(
+    share: float | None, noticed: tuple[int, int], honest: tuple[int, int]
+) -> None:
+    told = state(share, noticed, honest)
+    stated = releases.predicate().model_copy(update={"power": told})
+    assert build_statement(releases.hashes(), stated)
+    assert "not measured well enough to say" in str(told) and " of " not in str(told)
+
+
+def test_a_share_that_nobody_measured_is_not_stated() -> None:
+    power = StatedPower(records=140, share=3.0, noticed=None, honest=None)
+    with pytest.raises(StatementError, match="was not refused 19 of 20 times"):
+        build_statement(releases.hashes(), releases.predicate().model_copy(update={"power": power}))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     heading,
     style_legibly,
 )
-from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED
+from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED, UNKNOWN
 from disclosure_pipeline.measures.chance import errors_of_largest
 
 if TYPE_CHECKING:
@@ -317,18 +318,22 @@ def plot_power(power: GatePower) -> alt.LayerChart:
 
 def title_power(power: GatePower) -> str:
     """Return the title of the picture, which states the finding."""
-    limit = power.detection_limit()
-    finding = (
-        "Copies are not noticed reliably"
-        if limit == 0 or limit > LARGEST_UNNOTICED
-        else f"Copies of {limit:g} % of the people are noticed"
-    )
-    return f"{finding}; {power.false_refusals} honest tables are refused"
+    limit, honest = power.detection_limit(), power.false_refusals
+    if math.isnan(limit):
+        finding = f"The copies that would be noticed are {UNKNOWN}"
+    elif limit == 0 or limit > LARGEST_UNNOTICED:
+        finding = "Copies are not noticed reliably"
+    else:
+        finding = f"Copies of {limit:g} % of the people are noticed"
+    return f"{finding}; {honest} honest tables are refused" if honest.are_enough else finding
 
 
 def specify_power(power: GatePower) -> dict[str, Any]:
-    """Return the picture as a Vega-Lite specification without a title, with a line for each kind of copy."""
-    frame = power.to_frame()
+    """Return the picture as a Vega-Lite specification without a title.
+
+    Each kind of copy that was tried often enough has a line.
+    """
+    frame = power.to_frame().dropna()
     kinds = list(dict.fromkeys(frame["planted"]))
 
     def by_kind(part: int) -> dict[str, Any]:
