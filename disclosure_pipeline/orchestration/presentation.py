@@ -66,19 +66,24 @@ def _name_figure(measure: str, target: str | None) -> str:
 
 
 def _find_figures(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
-    label = _name_figure(measure, target)
-    figures = {label: _find_worst(result, measure, target)}
+    """Return the worst figure of all files, and that of other people's records for the same file."""
+    label, registered = _name_figure(measure, target), find_measure(measure)
+    found = _list_by_file(result, measure, target)
+    worst = (min if registered is not None and registered.high_is_safe else max)(found, default=None)
+    figures: dict[str, float | None] = {label: worst}
     if not measure.endswith("_others"):
-        figures[f"{label}__others"] = _find_worst(result, f"{measure}_others", target)
+        others = _list_by_file(result, f"{measure}_others", target)
+        figures[f"{label}__others"] = (
+            others[found.index(worst)] if worst is not None and len(others) == len(found) else None
+        )
     return figures
 
 
-def _find_worst(result: Disclosure, measure: str, target: str | None) -> float | None:
+def _list_by_file(result: Disclosure, measure: str, target: str | None) -> list[float]:
     registered = find_measure(measure)
     if registered is None or registered.per_target == (target is None):
-        return None
-    figures = find_figures(result, measure, target)
-    return (min if registered.high_is_safe else max)(figures, default=None)
+        return []
+    return list(find_figures(result, measure, target))
 
 
 def _list_figures(judgement: Judgement) -> dict[str, float | None]:

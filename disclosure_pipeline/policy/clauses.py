@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, find_loosened_default
 from disclosure_pipeline.policy.registry import (
     BAND_BOUNDS,
@@ -275,10 +275,15 @@ def _list_controls(targets: Sequence[str]) -> Iterator[Clause]:
 def find_measure_words(name: str) -> Words:
     """Return the words of the measure, guard, control, doubt, check or overlap that clauses bound.
 
+    Dossiers of earlier versions may have clauses on figures that are no longer known.
+
     >>> find_measure_words("key_overlap").title
     'shared values of a key'
     """
-    return JUDGED[name].words
+    entry = JUDGED.get(name)
+    if entry is None:
+        return Words.neutral(name, "This version does not know the figure.", NONE)
+    return entry.words
 
 
 def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:

@@ -53,6 +53,9 @@ IDENTITY_BOUNDS = ("repU", "unique_hits_beyond")
 # They follow from a model of the population that often fails (`measures.survey`).
 MODELLED = frozenset({"repU_population", "right_identifications", "DiSCO_population"})
 
+# The frames of figures of all releases together; the last row includes the candidate.
+OVER_RELEASES = ("over_releases", "released_targets")
+
 # The frame of DiSCO within a band. Every policy bounds one of these for a target with a band.
 BANDS = "bands"
 BAND_BOUNDS = ("DiSCO_within", "DiSCO_within_beyond")

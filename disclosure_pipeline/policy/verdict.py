@@ -13,7 +13,9 @@ from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
     DOUBTS,
     JUDGED,
+    OVER_RELEASES,
     compute_rounding_step,
+    find_entry,
     find_fewest_records,
     find_figures,
     has_public_value,
@@ -23,6 +25,13 @@ from disclosure_pipeline.policy.reviewed_files import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
+Part = int | str
+ALL_FILES = "all files"
+"""The part of a figure of all files of a candidate as one table."""
+ANY_FILE = "any file"
+"""The part of a figure of people whom at least one file of a candidate concerns."""
+WITH_RELEASES = "with all releases"
+"""The part of a figure of a candidate together with everything published."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Judgement:
             `waiver` lets it pass
         note: the meaning of a broken clause whose figure does not explain itself
         rounded_to: the number of records that `value` is rounded to for publication; None if it is exact
+        part: the file (1 for the first) or files that `value` is of; None if it is a mean or not determined
     """
 
     clause: Clause
@@ -44,6 +54,7 @@ class Judgement:
     waiver: Waiver | None = None
     note: str = ""
     rounded_to: int | None = None
+    part: Part | None = None
 
     def __str__(self) -> str:
         clause = self.clause
@@ -130,13 +141,17 @@ class Judgement:
             "waiver": None if self.waiver is None else self.waiver.name,
             "loosened_from": self.clause.loosened_from,
             "note": self.note,
+            "part": self.part,
         }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
-        """Return the judgement of a row of `to_row`. Raise KeyError if a field is missing."""
-        clause = Clause.from_row(row)
-        return cls(clause, row["value"], row["limit"], row["outcome"], waiver, row["note"])
+        """Return the judgement of a row of `to_row`, perhaps of an earlier version without `note` and `part`.
+
+        Raise KeyError if another field is missing.
+        """
+        clause, note, part = Clause.from_row(row), row.get("note", ""), row.get("part")
+        return cls(clause, row["value"], row["limit"], row["outcome"], waiver, note, part=part)
 
 
 def _write_apart(value: float, bound: float) -> str:
@@ -204,19 +219,31 @@ def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...
 
 def _judge(clause: Clause, result: Disclosure) -> Judgement:
     results = [result]
-    tables = len(result.N_s)
+    parts: list[Part] = list(range(1, len(result.N_s) + 1))
     if is_about_release(clause):  # one figure, unless there are figures of more files than the candidate has
-        tables = int(0 < tables >= max(result.identity.index, default=0))
-    if tables > 1 and covers_stacked(clause):
-        tables += 1
+        is_whole = 0 < len(parts) >= max(result.identity.index, default=0)
+        parts = [_name_part(clause.measure, len(parts))] if is_whole else []
+    if len(parts) > 1 and covers_stacked(clause):
+        parts.append(ALL_FILES)
         results += [result.stacked] if result.stacked is not None else []
 
     def figures(measure: str) -> list[float]:
         return [figure for result in results for figure in find_figures(result, measure, clause.column)]
 
     originals = None if clause.share_of is None else figures(clause.share_of)
-    judgement = judge_figures(clause, figures(clause.measure), tables, originals)
+    found = figures(clause.measure)
+    judgement = judge_figures(clause, found, len(parts), originals)
+    if judgement.value is not None and clause.over == "worst":
+        judgement = replace(judgement, part=parts[found.index(judgement.value)])
     return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
+
+
+def _name_part(measure: str, files: int) -> Part:
+    """Name the part that the single figure of a candidate's `files` is of."""
+    entry = find_entry(measure, files)
+    if not entry.is_of_release:
+        return 1
+    return WITH_RELEASES if entry.frame in OVER_RELEASES else ANY_FILE
 
 
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:

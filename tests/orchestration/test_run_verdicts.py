@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +14,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.orchestration.presentation import passes_with_warnings
+from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
 from disclosure_pipeline.orchestration.steps import VERDICT, group_clauses
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement, Outcome
@@ -195,3 +196,15 @@ def test_a_check_of_several_clauses_warns_only_where_all_that_are_broken_do(
         for name, outcome, warn in zip("ab", outcomes, warns, strict=True)
     ]
     assert passes_with_warnings(judgements) is expected
+
+
+def test_a_figure_stands_beside_that_of_others_for_the_same_file() -> None:
+    """The largest of either, of different files, would belong to no table."""
+    gate = gates.gate()
+    result = gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
+    attribute = result.attribute.copy()
+    of_work = attribute.index.get_level_values("target") == "work"
+    attribute.loc[of_work, "DiSCO"] = [30.0, 20.0]
+    attribute.loc[of_work, "DiSCO_others"] = [5.0, 15.0]
+    shown = show_plots(replace(result, attribute=attribute), [], ["work"])
+    assert (shown["DiSCO__work"].value, shown["DiSCO__work__others"].value) == (30.0, 5.0)

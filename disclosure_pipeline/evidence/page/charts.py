@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from disclosure_pipeline.evaluation.frames import LABELS, find_heading, find_words
@@ -60,6 +60,20 @@ def write_figure(value: Any, words: Words | None) -> str:
     if unit in {RECORDS, COUNT} and float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:.3g}{_SUFFIXES.get(unit, '')}"
+
+
+def write_rounded(value: Any, words: Words | None, content: Mapping[str, Any]) -> str:
+    """Write a figure with its unit; in the edition for publication, as the limit that it is rounded to.
+
+    Example:
+        >>> write_rounded(0.2, Words("a", "b"), {"is_rounded": True}), write_rounded(0.2, Words("a", "b"), {})
+        ('at most 0.2 %', '0.2 %')
+    """
+    written = write_figure(value, words)
+    is_share = words is not None and words.unit in {PERCENT, POINTS, SHARE, RECORDS}
+    if words is None or not content.get("is_rounded") or value is None or not is_share:
+        return written
+    return f"{'at least' if words.high_is == 'safe' else 'at most'} {written}"
 
 
 def write_bound(clause: Mapping[str, Any], words: Words) -> str:
@@ -125,19 +139,72 @@ class Figure:
     table: PageTable
 
 
-def write_figures(row: Mapping[str, Any], frame: str, *names: str) -> list[str]:
-    """Write figures of a row of a frame with their units."""
-    return [write_figure(row.get(name), require_words(name, frame)) for name in names]
+def write_figures(content: Content, row: Mapping[str, Any], frame: str, *names: str) -> list[str]:
+    """Write figures of a row of a frame of a dossier with their units."""
+    return [write_rounded(row.get(name), require_words(name, frame), content) for name in names]
 
 
 def find_worst(rows: Iterable[Mapping[str, Any]], label: str, figure: str) -> dict[str, Mapping[str, Any]]:
-    """Return the row with the largest figure for each label, in order of first appearance."""
+    """Return the row with the largest exact figure for each label, in order of first appearance."""
     worst: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         name = str(row[label])
-        if name not in worst or row[figure] > worst[name][figure]:
+        if name not in worst or rank(row, figure) > rank(worst[name], figure):
             worst[name] = row
     return worst
+
+
+def rank(row: Mapping[str, Any], figure: str) -> float:
+    """Return a number by which rows of a frame are ordered as by the exact figure, -infinity without it.
+
+    In the edition for publication, whose rounded figures may tie, rows keep their exact places.
+    """
+    places = row.get(PLACES)
+    if places is not None:
+        return float(places.get(figure, -inf))
+    value = _RANKED[figure](row) if figure in _RANKED else row.get(figure)
+    return -inf if value is None else float(value)
+
+
+def place_rows(rows: Sequence[Mapping[str, Any]], figures: Iterable[str]) -> list[dict[str, int]]:
+    """Return the place of each row by each of the figures that it has, from the smallest."""
+    places: list[dict[str, int]] = [{} for _ in rows]
+    for figure in figures:
+        ranks = [rank(row, figure) for row in rows]
+        order = sorted(set(ranks) - {-inf})
+        for place, value in zip(places, ranks, strict=True):
+            if value != -inf:
+                place[figure] = order.index(value)
+    return places
+
+
+PLACES = "places"
+"""The field of a row of the edition for publication with its places among the rows of its frame."""
+BEYOND_BOTH, BEYOND_OTHERS, FARTHEST = "beyond both", "beyond others", "TVD beyond"
+
+
+def find_beyond_both(row: Mapping[str, Any]) -> float | None:
+    """Return the figure that a policy bounds: the smaller of DiSCO_beyond_chance and DiSCO_excess."""
+    beyond, excess = row.get("DiSCO_beyond_chance"), row.get("DiSCO_excess")
+    beyond = row.get("DiSCO_beyond") if beyond is None else beyond
+    if beyond is None:
+        return None
+    return float(beyond if excess is None else min(beyond, excess))
+
+
+def _find_beyond_others(row: Mapping[str, Any]) -> float | None:
+    beyond = row.get("DiSCO_beyond")
+    if beyond is not None or row.get("DiSCO") is None:
+        return None if beyond is None else float(beyond)
+    return float(row["DiSCO"] - (row.get("DiSCO_others") or 0.0))
+
+
+# Figures that rows are ordered by and that are not a column.
+_RANKED: Mapping[str, Callable[[Mapping[str, Any]], float | None]] = {
+    BEYOND_BOTH: find_beyond_both,
+    BEYOND_OTHERS: _find_beyond_others,
+    FARTHEST: lambda row: None if row.get("TVD") is None else row["TVD"] - (row.get("TVD_expected") or 0.0),
+}
 
 
 def tabulate(

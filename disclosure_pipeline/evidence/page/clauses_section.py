@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -20,13 +21,18 @@ from disclosure_pipeline.evidence.page.charts import (
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.registry import (
+    BANDS,
+    CONFIDENTIAL,
     CONFIDENTIAL_GUARDS,
     CONTROLS,
     GUARDS,
     JUDGED,
+    OVER_RELEASES,
     SMALLER_OF,
+    find_entry,
     find_measure,
 )
+from disclosure_pipeline.policy.verdict import ALL_FILES, ANY_FILE, WITH_RELEASES, Part
 from disclosure_pipeline.tables.messages import capitalized
 
 QUESTIONS: Mapping[str, tuple[Question, ...]] = {
@@ -107,7 +113,8 @@ def list_deciding(content: Content) -> list[Mapping[str, Any]]:
 
 def find_question(clause: Mapping[str, Any]) -> str:
     """Return the question of the page that a clause answers."""
-    topic = JUDGED[clause["measure"]].question
+    entry = JUDGED.get(clause["measure"])
+    topic = "trusted" if entry is None else entry.question
     return next(question for question, topics in QUESTIONS.items() if topic in topics)
 
 
@@ -189,22 +196,24 @@ _IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
 def write_baselines(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> BaselineTexts:
     """Write the baselines of a clause's figure, from the same synthesis."""
     baselines = find_baselines(clause, figures)
-    texts = {kind: write_figure(figure, words) for kind, (figure, words) in baselines.items()}
-    return BaselineTexts(**{kind: text for kind, text in texts.items() if kind != "figure"})
+    shown = ("own", "others", "chance", "holdout")
+    return BaselineTexts(**{kind: write_figure(*baselines[kind]) for kind in shown if kind in baselines})
 
 
 def find_baselines(
     clause: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> dict[str, tuple[float | None, Words | None]]:
-    """Return the baselines with their words; `figure` is the minuend if the clause bounds a difference."""
+    """Return the baselines with their words.
+
+    `figure` is the minuend if the clause bounds a difference, and `at_n` the same of as many records as GT
+    has, if the table has more: other people's records are as many as GT's.
+    """
     measure = clause["measure"]
     if clause["control"]:
         return {}
-    base = _SAME.get(base_measure(measure), base_measure(measure))
-    rows = list(_rows_of(clause, figures))
-    row = next((row for row in rows if row.get(measure) == clause["value"]), rows[0] if rows else {})
-    if measure in SMALLER_OF:
-        row = max(rows, key=lambda row: row.get("DiSCO_beyond") or 0.0, default={})
+    judged = find_entry(measure, len(figures["N_s"])).name if measure in JUDGED else measure
+    base = _SAME.get(base_measure(judged), base_measure(judged))
+    row = find_judged_row(clause, figures)
     holdout = next(
         (
             other["holdout"]
@@ -225,7 +234,44 @@ def find_baselines(
     baselines = {kind: (row.get(name), find_words(name)) for kind, name in columns.items()}
     if measure in _IN_FRESH_SAMPLE:
         baselines["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
+    if row.get("is_larger"):
+        at_n = row.get(f"{base}_at_n")
+        beyond = row.get(f"{base}_beyond")
+        if at_n is None and None not in (row.get(others), beyond) and row["frame"] in _WITHOUT_AT_N:
+            at_n = row[others] + beyond
+        baselines["at_n"] = at_n, find_words(_FIGURES.get(base, base))
     return baselines | {"holdout": (holdout, find_words(base))}
+
+
+# Frames whose figures beyond other people's records are of as many records as GT has, but do not show those.
+_WITHOUT_AT_N = frozenset((BANDS, "together", "released_targets"))
+
+
+def find_judged_row(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row of figures that a clause was judged by; for a mean, the mean of the files' rows.
+
+    Dossiers of earlier versions do not name the part: their row is found by the figure.
+    """
+    rows = list(_rows_of(clause, figures))
+    if clause["over"] == "mean":
+        return _average([row for row in rows if not row["stacked"]])
+    part = clause.get("part")
+    if part is not None:
+        return next((row for row in rows if row["part"] == part), {})
+    return next((row for row in rows if row[clause["measure"]] == clause["value"]), rows[0] if rows else {})
+
+
+def _average(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return a row with the mean of each figure that all rows have."""
+
+    def is_number(value: Any) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    names = [name for name in rows[0] if all(is_number(row.get(name)) for row in rows)] if rows else []
+    means = {name: math.fsum(row[name] for row in rows) / len(rows) for name in names if name != "synthesis"}
+    if not rows:
+        return {}
+    return {**means, "is_larger": any(row["is_larger"] for row in rows), "frame": rows[0]["frame"]}
 
 
 def base_measure(measure: str) -> str:
@@ -236,17 +282,41 @@ def base_measure(measure: str) -> str:
 
 
 def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a clause's figure and baselines: per synthesis, and of all together (stacked)."""
-    measure = clause["measure"]
-    if measure in SMALLER_OF:
-        measure = SMALLER_OF[measure][0]
-    registered = find_measure(measure) or CONTROLS.get(measure)
-    if registered is None:
+    """Yield the rows of a clause's figure, each with the part of the candidate that it is of."""
+    measure, column = clause["measure"], clause["column"]
+    pair = SMALLER_OF.get(measure, ())
+    name = pair[0] if pair else measure
+    if find_measure(name) is None and name not in CONTROLS:
         return
-    for part in (figures, figures.get("stacked")):
-        for row in part.get(registered.frame, ()) if part else ():
-            if not registered.per_target or row.get("target") == clause["column"]:
-                yield {**row, clause["measure"]: row.get(registered.column), "stacked": part is not figures}
+    entry = find_entry(name, len(figures["N_s"]))
+    frame, label = entry.frame, "target" if entry.per_target else None
+    if measure in CONFIDENTIAL_GUARDS and column is not None:
+        frame = label = CONFIDENTIAL
+    names = [JUDGED[part].column for part in pair] or [entry.column]
+    sources = [(figures, False), *([(figures["stacked"], True)] if figures.get("stacked") else [])]
+    for source, is_stacked in sources:
+        rows = [row for row in source.get(frame, ()) if label is None or row.get(label) == column]
+        for row in rows[-1:] if frame in OVER_RELEASES else rows:
+            part = ALL_FILES if is_stacked else _PARTS.get(frame, row.get("synthesis"))
+            judged = [row.get(name) for name in names]
+            yield {
+                **row,
+                measure: None if None in judged else min(judged),
+                "part": part,
+                "stacked": is_stacked,
+                "frame": frame,
+                "is_larger": _count_records(part, figures) > figures["N_d"],
+            }
+
+
+_PARTS: Mapping[str, Part] = {"together": ANY_FILE} | dict.fromkeys(OVER_RELEASES, WITH_RELEASES)
+
+
+def _count_records(part: Part | None, figures: Mapping[str, Any]) -> int:
+    records: Sequence[int] = figures["N_s"]
+    if part == ALL_FILES:
+        return sum(records)
+    return records[part - 1] if isinstance(part, int) and part <= len(records) else max(records)
 
 
 def compare_with_last(content: Content, last: Content | None) -> PageTable | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
-from disclosure_pipeline.evaluation.power import GatePower
+from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
 from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
@@ -16,9 +17,11 @@ from disclosure_pipeline.evidence.page.charts import (
     Figure,
     PageTable,
     join_names,
+    rank,
     write_bound,
     write_figure,
     write_figures,
+    write_rounded,
     write_subject,
 )
 from disclosure_pipeline.evidence.page.clauses_section import (
@@ -30,7 +33,7 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     write_baselines,
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.words import CONFIDENTIAL, PERCENT, SYNTHETIC, Words
 from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF
 from disclosure_pipeline.policy.verdict import compute_share_of_bound
@@ -89,13 +92,13 @@ def write_headline(content: Content) -> str:
         return f"Approved: {count_kept(content['clauses'])}"
     reason = find_reason(content)
     if decision == "undetermined":
-        stated = _state(reason) if reason else "no clause could be compared with the figures"
+        stated = _state(reason, content) if reason else "no clause could be compared with the figures"
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
     side = "minimum" if reason["at_least"] else "limit"
     limit = write_figure(reason["limit"], find_measure_words(reason["measure"]))
-    return f"Refused: {_state(reason)}; the {side} is {limit}"
+    return f"Refused: {_state(reason, content)}; the {side} is {limit}"
 
 
 def find_reason(content: Content) -> _Clause | None:
@@ -176,11 +179,14 @@ def show_bounds(content: Content) -> Figure | None:
     )
 
 
-def show_power(power: GatePower) -> Figure:
-    """Draw how often the gate refuses tables with planted copies."""
+def show_power(power: GatePower) -> Figure | None:
+    """Draw how often the gate refuses tables with planted copies; None if too few tables were tried."""
+    frame = power.to_frame().dropna()
+    if frame.empty:
+        return None
     headings = ("Planted", "% of people", "Refused", "% refused", "95 % interval")
     rows = []
-    for row in power.to_frame().to_dict("records"):
+    for row in frame.to_dict("records"):
         refused = f"{row['refused']} of {row['tries']}"
         interval = f"{row['low']:.0f} to {row['high']:.0f} %"
         rows.append((row["planted"], f"{row['share']} %", refused, f"{row['percent']:.0f} %", interval))
@@ -201,9 +207,20 @@ def _list_clauses(content: Content, question: str) -> list[_Clause]:
             _GRAVEST.index(clause["outcome"]),
             clause["outcome"] == "kept" and clause["measure"] != _OF_A_COPY,
             not clause["control"],
+            clause.get(PLACE, 0),
             -_use_of_bound(clause, from_lowest=True),
         ),
     )
+
+
+def place_clauses(content: Content) -> dict[str, int]:
+    """Return the place of each deciding clause among those of its question, the gravest first."""
+    by_question = (_list_clauses(content, question) for question in QUESTIONS)
+    return {clause["name"]: place for clauses in by_question for place, clause in enumerate(clauses)}
+
+
+PLACE = "place"
+"""The field of a clause of the edition for publication with its place by the exact figures."""
 
 
 def _use_of_bound(clause: _Clause, *, from_lowest: bool = False) -> float:
@@ -211,11 +228,12 @@ def _use_of_bound(clause: _Clause, *, from_lowest: bool = False) -> float:
 
     `from_lowest`: measure both from the lowest possible bound, such as 50 % of the people for `nearer`.
     """
-    entry = JUDGED[clause["measure"]]
+    entry = JUDGED.get(clause["measure"])
     is_exact = clause["share_of"] is not None and clause["control"]
-    if clause["value"] is None or (clause["outcome"] == "kept" and (is_exact or entry.role == "overlap")):
+    is_overlap = entry is not None and entry.role == "overlap"
+    if clause["value"] is None or (clause["outcome"] == "kept" and (is_exact or is_overlap)):
         return -1.0
-    lowest = entry.bound.lowest if entry.bound and from_lowest else 0.0
+    lowest = entry.bound.lowest if entry and entry.bound and from_lowest else 0.0
     limit = clause["limit"] - lowest if clause["limit"] is not None else None
     return compute_share_of_bound(clause["value"] - lowest, limit, at_least=clause["at_least"])
 
@@ -232,6 +250,8 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
         if power is not None and power.unnoticed is not None:
             kind, answer = "waived", "≈ Only in part"
             sentence = f"The figures are right, but this gate does not notice {power.unnoticed} reliably."
+        elif power is not None and COPIES in power.unknown:
+            sentence = f"{sentence} Which copies the gate would notice is {UNKNOWN}."
     baselines = write_baselines(clause, content["figures"])
     kept = sum(clause["outcome"] == "kept" for clause in clauses)
     return Answer(
@@ -254,15 +274,23 @@ def _compare(clause: _Clause, content: Content) -> str:
     figure, words = baselines.get("figure", (None, None))
     others, others_words = baselines.get("others", (None, None))
     if clause["note"] or clause["value"] is None or base == clause["measure"]:
-        return _state(clause)
+        return _state(clause, content)
     if figure is None or others is None or words is None or not words.finding:
-        return _state(clause)
-    by_others = _BY_OTHERS.get(JUDGED[clause["measure"]].question, "by others")
-    sentence = f"{_fill(words, figure, clause['column'])}; {by_others} {write_figure(others, others_words)}"
-    if clause["measure"] in SMALLER_OF and (chance := baselines["chance"])[0] is not None:
-        sentence += f", by chance {write_figure(*chance)}"
-    at_most = "at most " if content.get("is_rounded") else ""
-    more = f"{at_most}{write_figure(clause['value'], find_measure_words(clause['measure']))}"
+        return _state(clause, content)
+    entry = JUDGED.get(clause["measure"])
+    others_text = write_rounded(others, others_words, content)
+    by_others = f"{_BY_OTHERS.get(entry.question, 'by others') if entry else 'by others'} {others_text}"
+    sentence = _fill(words, figure, clause["column"], content)
+    is_smaller = clause["measure"] in SMALLER_OF and baselines["chance"][0] is not None
+    by_chance = f"by chance {write_rounded(*baselines['chance'], content)}" if is_smaller else ""
+    at_n = baselines.get("at_n", (None, None))[0]
+    if at_n is None or write_figure(at_n, words) == write_figure(figure, words):
+        sentence = "; ".join((sentence, ", ".join(filter(None, (by_others, by_chance)))))
+    else:
+        # Chance is that of all records; other people's records are as many as the confidential table has.
+        as_many = f"of as many records as the confidential table has {write_rounded(at_n, words, content)}"
+        sentence = "; ".join(filter(None, (sentence, by_chance, f"{as_many}, {by_others}")))
+    more = write_rounded(clause["value"], find_measure_words(clause["measure"]), content)
     return f"{sentence}: {f'{more} more' if clause['value'] > 0 else 'no more than chance explains'}"
 
 
@@ -273,7 +301,7 @@ def _find_others(clause: _Clause, content: Content) -> float | None:
     return find_baselines(clause, content["figures"])["others"][0]
 
 
-def _state(clause: _Clause) -> str:
+def _state(clause: _Clause, content: Content) -> str:
     """State the finding of a clause, with its figure."""
     words = find_measure_words(clause["measure"])
     if clause["note"]:
@@ -283,7 +311,7 @@ def _state(clause: _Clause) -> str:
         return (
             f"{words.title} is beyond its bound" if is_withheld else f"there is no figure for {words.title}"
         )
-    return _fill(words, clause["value"], clause["column"])
+    return _fill(words, clause["value"], clause["column"], content)
 
 
 def _state_largest(content: Content) -> str:
@@ -291,22 +319,36 @@ def _state_largest(content: Content) -> str:
     rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
     if not rows:
         return "no target could be measured"
-    worst = max(rows, key=lambda row: (row.get("DiSCO_beyond") or 0.0, row["DiSCO"]))
+    worst = max(rows, key=lambda row: (rank(row, "DiSCO_beyond"), rank(row, "DiSCO")))
     words = find_words("DiSCO", "attribute")
     assert words is not None
-    sentence = _fill(words, worst["DiSCO"], str(worst["target"]))
+    sentence = _fill(words, worst["DiSCO"], str(worst["target"]), content)
     if worst.get("DiSCO_others") is None:
         return sentence
     return f"{sentence}; other people's records would show {write_figure(worst['DiSCO_others'], words)}"
 
 
-def _fill(words: Words, value: Any, column: str | None) -> str:
-    written = write_figure(value, words)
+def _fill(words: Words, value: Any, column: str | None, content: Content) -> str:
+    written = write_rounded(value, words, content)
+    if "{value} of the " in words.finding and _is_smallest(value, words, content):
+        written = f"at most {content['smallest_count']}"
     if not words.finding:
         return f"{words.title} is {written}{f' for {column}' if column else ''}"
     # Not by format(): the column's name may contain braces.
     parts = words.finding.split("{column}")
     return (column or "keys").join(part.replace("{value}", written) for part in parts)
+
+
+def _is_smallest(value: Any, words: Words, content: Content) -> bool:
+    """Return True if a share is rounded up to the smallest number of people or records that is published."""
+    if not content.get("is_rounded") or words.unit != PERCENT or words.high_is == "safe":
+        return False
+    figures = content["figures"]
+    records = {CONFIDENTIAL: figures["N_d"], SYNTHETIC: max(figures["N_s"])}.get(words.denominator, math.inf)
+    return float(value * records / 100) <= content["smallest_count"] + _NOISE
+
+
+_NOISE = 1e-6
 
 
 def _is_or_are(number: int) -> str:
@@ -320,14 +362,14 @@ def describe_intruder(content: Content) -> list[str]:
     rows = list_worst_by_target(content)
     sentences = []
     if rows:
-        worst = max(rows, key=lambda row: float(row["DiSCO"]))
-        matched, disclosed = write_figures(worst, "attribute", "iS", "DiSCO")
+        worst = max(rows, key=lambda row: rank(row, "DiSCO"))
+        matched, disclosed = write_figures(content, worst, "attribute", "iS", "DiSCO")
         sentences.append(
             f"Somebody who knows {keys} of a person finds {matched} of the people in the synthetic table. "
             f"For {disclosed} of all people, it then shows their {worst['target']} with certainty, and "
             "rightly."
         )
-    return [*sentences, *_describe_frames(figures)]
+    return [*sentences, *_describe_frames(content)]
 
 
 def describe_found(content: Content) -> str:
@@ -335,12 +377,12 @@ def describe_found(content: Content) -> str:
     figures = content["figures"]
     if not figures["identity"]:
         return "Whether people can be found was not measured."
-    worst = max(figures["identity"], key=lambda row: row.get("repU") or 0.0)
-    unique, both = write_figures(worst, "identity", "UiO", "repU")
+    worst = max(figures["identity"], key=lambda row: rank(row, "repU"))
+    unique, both = write_figures(content, worst, "identity", "UiO", "repU")
     return (
-        f"{unique} of the people are the only ones with their combination of {join_names(figures['keys'])}. "
-        f"For {both}, the synthetic table holds exactly one such record, which looks like them, whether it "
-        "was made from them or not."
+        f"{capitalized(unique)} of the people are the only ones with their combination of "
+        f"{join_names(figures['keys'])}. For {both}, the synthetic table holds exactly one such record, "
+        "which looks like them, whether it was made from them or not."
     )
 
 
@@ -380,13 +422,13 @@ _SENTENCES = {
 }
 
 
-def _describe_frames(figures: Content) -> Iterator[str]:
+def _describe_frames(content: Content) -> Iterator[str]:
     for frame, sentence in _SENTENCES.items():
-        for row in figures.get(frame, ()):
+        for row in content["figures"].get(frame, ()):
             if row.get("measure", "DiSCO") != "DiSCO":
                 continue
             written = {
-                name: value if name in LABELS else write_figure(value, find_words(name, frame))
+                name: value if name in LABELS else write_rounded(value, find_words(name, frame), content)
                 for name, value in row.items()
             }
             by_weight = ""

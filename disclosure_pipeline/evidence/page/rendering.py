@@ -16,7 +16,15 @@ from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
 from disclosure_pipeline.evidence.page import sections
-from disclosure_pipeline.evidence.page.charts import join_names, tabulate
+from disclosure_pipeline.evidence.page.charts import (
+    BEYOND_BOTH,
+    BEYOND_OTHERS,
+    FARTHEST,
+    PLACES,
+    join_names,
+    place_rows,
+    tabulate,
+)
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
     TriedRemedy,
@@ -26,10 +34,12 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     tabulate_clauses,
 )
 from disclosure_pipeline.evidence.page.first_page import (
+    PLACE,
     answer_questions,
     describe_found,
     describe_intruder,
     find_reason,
+    place_clauses,
     show_bounds,
     show_power,
     write_headline,
@@ -60,6 +70,14 @@ Edition = Literal["internal", "publication"]
 _NAMING_LEVELS = ("one_way", "two_way")
 # Labels of rows: names of columns and numbers of tables.
 _KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns", "releases"))
+# The figures by which the page chooses among the rows of a frame.
+_ORDERED = {
+    "identity": ("repU",),
+    "attribute": ("DiSCO", "DiSCO_beyond", BEYOND_BOTH),
+    "guards": ("people_copied", "people_copied_beyond"),
+    "partial_copies": ("people_copied", "people_copied_beyond"),
+    "columns_apart": ("TVD", FARTHEST),
+}
 _PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGUE if entry.published}
 
 
@@ -74,10 +92,11 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     records = [figures["N_d"], *figures["N_s"]]
     rounding = _Rounding(records, content["smallest_count"], read_judgements(content))
     judgements = round_judgements(rounding.judgements, rounding.records, rounding.smallest)
+    places = place_clauses(content)
     return {
         **content,
         "clauses": [
-            _round_clause(clause, public, rounding)
+            {**_round_clause(clause, public, rounding), PLACE: places.get(clause["name"], 0)}
             for clause, public in zip(content["clauses"], judgements, strict=True)
         ],
         "figures": _round_figures(figures, rounding),
@@ -124,7 +143,8 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
 
 def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Rounding) -> dict[str, Any]:
     """Round a clause as the statement does, and a figure that the statement withholds by its unit."""
-    published = JUDGED[clause["measure"]].published
+    entry = JUDGED.get(clause["measure"])
+    published = None if entry is None else entry.published
     if published == "exact":
         return dict(clause)
     words = find_measure_words(clause["measure"])
@@ -143,6 +163,10 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         for name, rows in figures.items()
         if name in FRAMES
     }
+    for name, ordered in _ORDERED.items():
+        placed = place_rows(figures.get(name, ()), ordered)
+        for row, places in zip(rounded.get(name, ()), placed, strict=True):
+            row[PLACES] = places
     rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
     rounded["holdout"] = [
         _round_beside_holdout(row, figures["N_holdout"], rounding)
@@ -165,8 +189,10 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
 
 def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
     """Return the groups with public names, with shares rounded by their own number of records."""
+    public = [row for row in rows if row.get("public") is True]
     return [
         {
+            PLACES: places,
             **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
             "records": round_records(row["records"], smallest),
             **{
@@ -175,8 +201,7 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
                 if _PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
             },
         }
-        for row in rows
-        if row.get("public") is True
+        for row, places in zip(public, place_rows(public, [BEYOND_OTHERS]), strict=True)
     ]
 
 

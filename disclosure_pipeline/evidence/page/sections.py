@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
+    BEYOND_BOTH,
+    BEYOND_OTHERS,
+    FARTHEST,
     MISSING,
     Content,
     Figure,
     PageTable,
     draw_frame,
+    find_beyond_both,
     find_worst,
     join_names,
+    rank,
     require_words,
     tabulate,
     write_figure,
     write_figures,
+    write_rounded,
 )
 from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
@@ -36,10 +41,11 @@ def show_copies(content: Content) -> Figure | None:
         return None
     worst = find_worst(rows, "columns", "people_copied")
     marks = {"people_copied": charts.SYNTHETIC, "people_copied_expected": charts.OTHERS}
-    largest = max(worst.values(), key=lambda row: row.get("people_copied_beyond") or -math.inf)
+    largest = max(worst.values(), key=lambda row: rank(row, "people_copied_beyond"))
     beyond = largest.get("people_copied_beyond")
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
-    excess = ": no more" if is_by_chance else f" in {largest['columns']}: {beyond:.1f} points more"
+    more = write_rounded(beyond, require_words("people_copied_beyond", "partial_copies"), content)
+    excess = ": no more" if is_by_chance else f" in {largest['columns']}: {more} more"
     title = f"People whose record is repeated{excess} than in a fresh sample"
     return draw_frame(
         title,
@@ -69,17 +75,18 @@ def describe_copies(content: Content) -> list[str]:
     """Describe exact copies and nearness of each synthetic table."""
     sentences = []
     for row in content["exact_copies"]:
-        [copies] = write_figures(row, "exact_copies", "percent")
+        [copies] = write_figures(content, row, "exact_copies", "percent")
         sentences.append(
-            f"{copies} of the records of synthetic table {row['synthesis']} equal a confidential record in "
-            f"all {row['columns']} shared columns."
+            f"{capitalized(copies)} of the records of synthetic table {row['synthesis']} equal a "
+            f"confidential record in all {row['columns']} shared columns."
         )
     for row in content["figures"]["guards"]:
         if row.get("nearer") is not None:
-            [nearer] = write_figures(row, "guards", "nearer")
+            [nearer] = write_figures(content, row, "guards", "nearer")
             sentences.append(
-                f"{nearer} of the people are nearer to some record of synthetic table {row['synthesis']} "
-                "than to any other person; a fresh sample would be nearer to about half of them."
+                f"{capitalized(nearer)} of the people are nearer to some record of synthetic table "
+                f"{row['synthesis']} than to any other person; a fresh sample would be nearer to about half "
+                "of them."
             )
     return sentences
 
@@ -140,7 +147,7 @@ def show_utility(content: Content) -> Figure | None:
         return None
     worst = find_worst(rows, "column", "TVD")
     marks = {"TVD": charts.SYNTHETIC, "TVD_expected": charts.OTHERS}
-    farthest = max(worst.values(), key=lambda row: float(row["TVD"]) - float(row.get("TVD_expected") or 0.0))
+    farthest = max(worst.values(), key=lambda row: rank(row, FARTHEST))
     beyond = farthest["TVD"] - (farthest.get("TVD_expected") or 0.0)
     title = (
         "Every column is as near to the confidential one as a fresh sample would be"
@@ -173,25 +180,24 @@ _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \
 
 
 def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
-    """Draw the most exposed groups, the most exposed first; None if no groups were measured."""
+    """Draw the groups most exposed beyond other people's records, the most exposed first, or return None."""
     rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
     if not rows:
         return None
     worst: dict[str, Mapping[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: -float(row["DiSCO"])):
+    for row in sorted(rows, key=lambda row: -rank(row, BEYOND_OTHERS)):
         worst.setdefault(_name_group(row), {**row, "group": _name_group(row)})
     shown = list(worst.values())[:_MOST]
     target = shown[0]["target"]
     groups = f"The {_MOST} most exposed of {len(worst)} groups" if len(worst) > _MOST else "Groups of people"
     return draw_frame(
-        f"Most exposed are people with {shown[0]['group']}: {target} is disclosed for "
-        f"{shown[0]['DiSCO']:.1f} %",
+        _state_most_exposed(shown[0], content),
         shown,
         "group",
         _MARKS,
         "subgroups",
         "% of the group",
-        "The share of each group of people whose target is disclosed.",
+        "The share of each group of people whose target is disclosed, by what is beyond others' records.",
         tabulate(
             f"{groups}, by the share of each whose {target} is disclosed",
             shown,
@@ -201,6 +207,14 @@ def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
         row_height=17,
         bars=[(str(row["group"]), *_find_bar(row, errors_of_largest(len(worst)))) for row in shown],
     )
+
+
+def _state_most_exposed(row: Mapping[str, Any], content: Content) -> str:
+    disclosed, others = write_figures(content, row, "subgroups", "DiSCO", "DiSCO_others")
+    if row.get("DiSCO_others") is not None and (row["DiSCO"] or 0.0) <= row["DiSCO_others"]:
+        return f"No group is more exposed than other people's records make it: {row['target']} is shown alike"
+    sentence = f"Most exposed are people with {row['group']}: {row['target']} is disclosed for {disclosed}"
+    return sentence if row.get("DiSCO_others") is None else f"{sentence}, from others' records for {others}"
 
 
 def _find_bar(row: Mapping[str, Any], errors: float) -> tuple[float, float]:
@@ -293,7 +307,7 @@ def show_found(content: Content) -> Figure | None:
     rows = content["figures"]["identity"]
     if not rows:
         return None
-    worst = max(rows, key=lambda row: row.get("repU") or 0.0)
+    worst = max(rows, key=lambda row: rank(row, "repU"))
     marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
     marks |= {"unique_hits_others": charts.OTHERS}
     legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
@@ -308,8 +322,7 @@ def show_found(content: Content) -> Figure | None:
         if worst.get(column) is not None
     ]
     beyond = worst.get("unique_hits_beyond_chance") or 0.0
-    at_most = "at most " if content.get("is_rounded") else ""
-    more = f"{at_most}{write_figure(beyond, require_words('unique_hits_beyond', 'identity'))} more"
+    more = f"{write_rounded(beyond, require_words('unique_hits_beyond', 'identity'), content)} more"
     more = more if beyond > 0 else "no more"
     return Figure(
         f"Records pointing at one person: {more} than with other people's records",
@@ -345,7 +358,7 @@ def show_disclosure(content: Content) -> Figure | None:
         marks |= {"DiSCO_at_n": marks["DiSCO"], "DiSCO": charts.SQUARE}
     errors = errors_of_largest(len(rows))
     return draw_frame(
-        _find_largest(rows),
+        _find_largest(rows, content),
         rows,
         "target",
         marks,
@@ -363,17 +376,19 @@ def show_disclosure(content: Content) -> Figure | None:
     )
 
 
-def _find_largest(rows: Sequence[Mapping[str, Any]]) -> str:
+def _find_largest(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
     """Name the most disclosed target by the figure that a policy bounds."""
     measured = [row for row in rows if row.get("DiSCO_beyond") is not None]
     if not measured:
-        worst = max(rows, key=lambda row: row.get("DiSCO") or 0.0)
+        worst = max(rows, key=lambda row: rank(row, "DiSCO"))
         return f"The synthetic table discloses most about {worst['target']}"
-    worst = max(measured, key=_beyond_both)
-    beyond = write_figure(_beyond_both(worst), require_words("DiSCO_beyond", "attribute"))
-    is_clear = _beyond_both(worst) > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0)
-    finding = f"{worst['target']} stands out:" if is_clear else "No target stands out: at most"
-    return f"{finding} {beyond} more than from other people's records or by chance"
+    worst = max(measured, key=lambda row: rank(row, BEYOND_BOTH))
+    figure, words = find_beyond_both(worst) or 0.0, require_words("DiSCO_beyond", "attribute")
+    if figure > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0):
+        finding = f"{worst['target']} stands out: {write_rounded(figure, words, content)}"
+    else:
+        finding = f"No target stands out: at most {write_figure(figure, words)}"
+    return f"{finding} more than from other people's records or by chance"
 
 
 def _name_small_targets(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
@@ -381,13 +396,6 @@ def _name_small_targets(rows: Sequence[Mapping[str, Any]], content: Content) -> 
     smallest, people = content["smallest_count"], content["figures"]["N_d"]
     small = [str(row["target"]) for row in rows if (row["DiSCO"] or 0.0) * people / 100 < smallest]
     return f" DiSCO of {join_names(small)} counts fewer than {smallest} people." if small else ""
-
-
-def _beyond_both(row: Mapping[str, Any]) -> float:
-    """Return the figure that a policy bounds: the smaller of DiSCO_beyond_chance and DiSCO_excess."""
-    beyond, excess = row.get("DiSCO_beyond_chance"), row.get("DiSCO_excess")
-    beyond = row["DiSCO_beyond"] if beyond is None else beyond
-    return float(beyond if excess is None else min(beyond, excess))
 
 
 def list_worst_by_target(content: Content) -> list[Mapping[str, Any]]:

@@ -1,0 +1,313 @@
+"""The row that was judged is the row that is shown, in both editions, and its sentence adds up."""
+
+import copy
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from support import gates
+from support.paths import PACKAGE
+
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.page.clauses_section import find_judged_row, write_baselines
+from disclosure_pipeline.evidence.page.first_page import (
+    answer_questions,
+    describe_found,
+    describe_intruder,
+    find_reason,
+)
+from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
+from disclosure_pipeline.evidence.page.sections import list_worst_by_target, show_subgroups
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF, find_entry
+from disclosure_pipeline.policy.verdict import ALL_FILES, ANY_FILE, WITH_RELEASES, Judgement, judge
+
+MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
+PEOPLE = 400
+
+
+def copy_some(people: pd.DataFrame, number: int, records: int) -> pd.DataFrame:
+    """Return fresh people, a quarter of whom are copied from the ground truth."""
+    copied = people.sample(len(people) // 4, random_state=number)
+    return pd.concat([copied, population(records - len(copied), 100 + number)], ignore_index=True)
+
+
+@cache
+def _dossier(records: tuple[int, ...]) -> str:
+    people = population(PEOPLE)
+    definition = yaml.safe_load((PACKAGE / "defs" / "survey" / "defs.yaml").read_text(encoding="utf-8"))
+    attributes = definition["attributes"]
+    attributes["policy"] |= {
+        "DiSCO": {"beyond": 3, "targets": {"income": {"at_most": 40, "beyond": 3}}},
+        "repU": {"at_most": 8, "over": "mean", "worst": 9},
+        "DiSCO_any_beyond": 3,
+    }
+    gate = Gate.model_validate(attributes)
+    tables = [copy_some(people, number, size) for number, size in enumerate(records)]
+    result = gates.measured(gate, people, tables)
+    return json.dumps(build_dossier(gate, "c", MEASURED, result, judge(gate.clauses(), result)))
+
+
+def dossier(*records: int) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(_dossier(records))
+    return content
+
+
+EACH_SIZE = pytest.mark.parametrize(
+    "records", [(PEOPLE,), (PEOPLE, PEOPLE), (PEOPLE, 300, 1000)], ids=["one", "two", "three"]
+)
+
+
+def find_by_hand(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> list[tuple[Any, float]]:
+    """Return the part and figure of every row that a clause is about, one row at a time."""
+    measure = clause["measure"]
+    found = []
+    for part, source in (("", figures), (ALL_FILES, figures.get("stacked") or {})):
+        names = SMALLER_OF.get(measure, (measure,))
+        entries = [find_entry(name, len(figures["N_s"])) for name in names]
+        for row in source.get(entries[0].frame, ()):
+            if entries[0].per_target and row.get("target") != clause["column"]:
+                continue
+            values = [row[entry.column] for entry in entries]
+            named = ANY_FILE if entries[0].frame == "together" else row.get("synthesis", WITH_RELEASES)
+            found.append((part or named, min(values)))
+    return found
+
+
+@EACH_SIZE
+def test_a_judgement_names_the_part_that_it_judged(records: tuple[int, ...]) -> None:
+    content = dossier(*records)
+    figures, checked = content["figures"], set()
+    for clause in content["clauses"]:
+        entry = JUDGED[clause["measure"]]
+        if clause["control"] or entry.role in {"check", "overlap"} or clause["over"] == "mean":
+            continue
+        found = find_by_hand(clause, figures)
+        assert (clause["part"], clause["value"]) in found, clause["name"]
+        values = [value for _, value in found]
+        assert clause["value"] == (min(values) if clause["at_least"] else max(values))
+        assert find_judged_row(clause, figures)[clause["measure"]] == clause["value"]
+        checked.add(clause["part"])
+    expected = {1} if len(records) == 1 else {ALL_FILES, ANY_FILE}
+    assert expected <= checked
+
+
+@EACH_SIZE
+def test_both_editions_show_the_row_that_was_judged(records: tuple[int, ...]) -> None:
+    content = dossier(*records)
+    public = make_publishable(content)
+    for exact, rounded in zip(content["clauses"], public["clauses"], strict=True):
+        assert rounded["part"] == exact["part"]
+        rows = [find_judged_row(exact, content["figures"]), find_judged_row(rounded, public["figures"])]
+        if not rows[1]:
+            continue  # a frame that is not public
+        assert [row.get("part") for row in rows] == [exact["part"]] * 2 or exact["over"] == "mean"
+        for name in ("DiSCO", "DiSCO_others", "repU", "people_copied", "guessed"):
+            if None not in (rows[0].get(name), rows[1].get(name)):
+                assert 0 <= rows[1][name] - max(0.0, rows[0][name]) <= 2 * 100 * 10 / 300
+
+
+def test_rounded_rows_that_tie_are_not_confused() -> None:
+    """The second file is judged; the first has the same rounded figure but other baselines."""
+    content = dossier(PEOPLE, PEOPLE)
+    [clause] = [clause for clause in content["clauses"] if clause["name"] == "DiSCO[income]"]
+    rows = [row for row in content["figures"]["attribute"] if row["target"] == "income"]
+    rows[0].update(DiSCO=12.6, DiSCO_others=0.1, Dorig=30.0)
+    rows[1].update(DiSCO=12.7, DiSCO_others=9.9, Dorig=50.0)
+    clause.update(value=12.7, part=2)
+    assert write_baselines(clause, content["figures"]).others == "9.9 %"
+    public = make_publishable(content)
+    [shown] = [clause for clause in public["clauses"] if clause["name"] == "DiSCO[income]"]
+    rounded = [row for row in public["figures"]["attribute"] if row["target"] == "income"]
+    assert rounded[0]["DiSCO"] == rounded[1]["DiSCO"]
+    assert write_baselines(shown, public["figures"]).others == f"{rounded[1]['DiSCO_others']:.1f} %"
+    assert rounded[0]["DiSCO_others"] != rounded[1]["DiSCO_others"]
+
+
+def test_a_mean_is_shown_beside_means() -> None:
+    content = dossier(PEOPLE, 300, 1000)
+    [clause] = [clause for clause in content["clauses"] if clause["name"] == "repU (mean)"]
+    figures = content["figures"]["identity"]
+    assert clause["part"] is None
+    row = find_judged_row(clause, content["figures"])
+    assert row["repU"] == pytest.approx(np.mean([row["repU"] for row in figures]), abs=1e-12)
+    own = np.mean([row["UiO"] for row in figures])
+    assert write_baselines(clause, content["figures"]).own == f"{own:.1f} %"
+
+
+def test_a_clause_on_a_further_table_shows_that_tables_row() -> None:
+    clause = {"measure": "people_copied_beyond", "column": "holdout", "over": "worst", "value": 7.0}
+    clause |= {"control": False, "part": 1}
+    row = {"synthesis": 1, "people_copied_beyond_chance": 1.0, "people_copied_expected": 2.0}
+    other = {**row, "confidential": "holdout", "people_copied_beyond_chance": 7.0}
+    other |= {"people_copied_expected": 4.0}
+    figures = {"N_d": 100, "N_s": [100], "guards": [row], "confidential": [other]}
+    assert write_baselines(clause, figures).others == "4.0 %"
+
+
+NUMBER = r"(?:at most )?(\d+\.\d)"
+
+
+def read_sum(sentence: str) -> tuple[list[float], float]:
+    """Return the possible differences between the figures of a sentence, and the one that it states."""
+    figures = [float(number) for number in re.findall(rf"{NUMBER} %", sentence)]
+    [more] = re.findall(rf": {NUMBER} points more", sentence)
+    return [a - b for a in figures for b in figures], float(more)
+
+
+@EACH_SIZE
+@pytest.mark.parametrize("is_public", [False, True])
+def test_the_sentence_adds_up(records: tuple[int, ...], is_public: bool) -> None:
+    content = dossier(*records)
+    content = make_publishable(content) if is_public else content
+    stated = 0
+    step = 100 * 10 / min(PEOPLE, *records) if is_public else 0.0
+    for clause in content["clauses"]:
+        if clause["measure"] == "DiSCO_beyond_both":
+            alone = {**content, "clauses": [clause]}
+            [answer] = answer_questions(alone)
+            if " more" not in answer.sentence:
+                continue
+            differences, more = read_sum(answer.sentence)
+            # Each figure is rounded: to a digit, in public to ten people, upwards.
+            assert any(abs(difference - more) <= 2 * step + 0.21 for difference in differences)
+            stated += 1
+            larger = clause["part"] == ALL_FILES or clause["part"] == 3
+            assert ("as many records as the confidential table" in answer.sentence) <= larger
+            assert (answer.bound, answer.kind) == ("at most 3.0 points", clause["outcome"])
+    assert stated > 1
+
+
+def test_a_larger_table_says_both_figures() -> None:
+    """16.9 % and 2.0 % do not make 11.2 points: those are of as many records as people."""
+    content = dossier(PEOPLE, PEOPLE)
+    [clause] = [of for of in content["clauses"] if of["name"] == "DiSCO_beyond_both[income]"]
+    row = {"target": "income", "synthesis": 1, "DiSCO": 16.9, "DiSCO_others": 2.0, "DiSCO_at_n": 13.2}
+    row |= {"DiSCO_chance": 1.2, "DiSCO_excess": 15.7, "DiSCO_beyond": 11.2, "DiSCO_beyond_chance": 11.2}
+    content["figures"]["stacked"]["attribute"] = [row]
+    [answer] = answer_questions({**content, "clauses": [{**clause, "value": 11.2, "part": ALL_FILES}]})
+    assert answer.sentence == (
+        "16.9 % of the people have their income disclosed; by chance 1.2 %; of as many records as the "
+        "confidential table has 13.2 %, from other people's records 2.0 %: 11.2 points more."
+    )
+
+
+@EACH_SIZE
+def test_the_same_clause_decides_in_both_editions(records: tuple[int, ...]) -> None:
+    content = dossier(*records)
+    public = make_publishable(content)
+    reasons = find_reason(content), find_reason(public)
+    assert reasons[0] and reasons[1] and reasons[0]["name"] == reasons[1]["name"]
+    for exact, rounded in zip(answer_questions(content), answer_questions(public), strict=True):
+        assert (exact.question, exact.kind, exact.kept) == (rounded.question, rounded.kind, rounded.kept)
+        forms = [
+            re.sub(r"(at most )?\d+(\.\d)?( %| points)?", "#", answer.sentence.lower())
+            for answer in (exact, rounded)
+        ]
+        explained = "no more than chance explains"
+        if explained not in exact.sentence:
+            assert forms[0] == forms[1]
+    for rows in zip(list_worst_by_target(content), list_worst_by_target(public), strict=True):
+        assert rows[0]["target"] == rows[1]["target"]
+        assert rows[0]["synthesis"] == rows[1]["synthesis"]
+
+
+def test_what_is_nothing_does_not_decide_although_it_is_rounded_up() -> None:
+    """0 of at most 2.5 points is rounded up to the bound itself; 20 of at most 50 is nearer to its own."""
+    content = dossier(PEOPLE)
+    figures = {"people_copied_beyond": (20.0, 50.0), "unique_copies_beyond": (0.0, 2.5)}
+    clauses = [
+        {**clause, "outcome": "kept", "note": "", "value": value, "bound": limit, "limit": limit}
+        for clause in content["clauses"]
+        for value, limit in [figures.get(clause["name"], (None, None))]
+        if value is not None
+    ]
+    assert len(clauses) == 2
+    content |= {"decision": "approved", "clauses": clauses}
+    public = make_publishable(content)
+    shares = {clause["name"]: clause["value"] / clause["limit"] for clause in public["clauses"]}
+    assert shares["unique_copies_beyond"] == 1 > shares["people_copied_beyond"]
+    for shown in (content, public):
+        [answer] = answer_questions(shown)
+        assert answer.bound == "at most 50.0 points"
+        assert "with a record that nobody else has" in answer.sentence
+
+
+def test_a_share_that_is_rounded_up_from_nothing_is_at_most_ten_people() -> None:
+    content = dossier(PEOPLE)
+    [clause] = [of for of in content["clauses"] if of["name"] == "DiSCO[income]"]
+    few = "At most 10 of the people have their income disclosed."
+    for value, said in ((0.0, few), (2.4, few), (2.6, "At most 5.0 % of the people")):
+        kept = {**content, "decision": "approved", "clauses": [{**clause, "value": value, "outcome": "kept"}]}
+        [rounded] = answer_questions(make_publishable(kept))
+        assert rounded.sentence.startswith(said), rounded.sentence
+        [exact] = answer_questions(kept)
+        assert exact.sentence.startswith(f"{value:.1f} % of the people")
+
+
+def test_no_sentence_of_the_public_page_states_a_rounded_share_as_a_figure() -> None:
+    content = make_publishable(dossier(PEOPLE, PEOPLE))
+    sentences = [*describe_intruder(content), describe_found(content)]
+    sentences += [answer.sentence for answer in answer_questions(content)[:-1]]
+    for sentence in sentences:
+        for found in re.finditer(r"\d+\.\d (%|points)", sentence):
+            assert re.search(r"at (most|least) $", sentence[: found.start()].lower()), sentence
+
+
+def subgroup(group: str, disclosed: float, others: float) -> dict[str, Any]:
+    return {
+        "column": "work", "group": group, "target": "income", "synthesis": 1, "records": 100, "public": True,
+        "DiSCO": disclosed, "DiSCO_others": others, "DiSCO_beyond": disclosed - others,
+        "DiSCO_beyond_se": 2.0, "lift": 1.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+def test_the_most_exposed_group_is_the_one_farthest_beyond_others(is_public: bool) -> None:
+    content = dossier(PEOPLE)
+    groups = [subgroup("student", 80.0, 78.0), subgroup("retired", 64.5, 47.3), subgroup("other", 9.0, 12.0)]
+    content["figures"]["subgroups"] = groups
+    content = make_publishable(content) if is_public else content
+    shown = show_subgroups(content)
+    assert shown is not None
+    assert shown.title.startswith("Most exposed are people with work: retired")
+    assert [row[0].split()[-1] for row in shown.table.rows] == ["retired", "student", "other"]
+
+
+def test_no_group_is_called_exposed_that_others_records_expose_as_much() -> None:
+    content = dossier(PEOPLE)
+    content["figures"]["subgroups"] = [subgroup("student", 80.0, 81.0), subgroup("retired", 10.0, 12.0)]
+    shown = show_subgroups(content)
+    assert shown is not None and shown.title.startswith("No group is more exposed")
+
+
+def forget(content: dict[str, Any], *names: str) -> dict[str, Any]:
+    older = copy.deepcopy(content)
+    for clause in older["clauses"]:
+        for name in names:
+            clause.pop(name)
+    return older
+
+
+@pytest.mark.parametrize("edition", ["internal", "publication"])
+def test_a_dossier_of_earlier_code_is_shown(edition: Any) -> None:
+    """Without the part of a judgement, and with a clause on a figure that nobody knows any more."""
+    content = dossier(PEOPLE, PEOPLE)
+    older = forget(content, "part")
+    assert [Judgement.from_row(clause).part for clause in older["clauses"]] == [None] * len(older["clauses"])
+    unknown = {**older["clauses"][0], "measure": "renamed_since", "name": "renamed_since", "value": 1.5}
+    older["clauses"].append(unknown)
+    page = render_page(older, edition)
+    assert "renamed_since" in page
+    for before, after in zip(older["clauses"], content["clauses"], strict=False):
+        if not before["control"] and before["over"] == "worst" and before["value"] is not None:
+            row = find_judged_row(before, older["figures"])
+            assert not row or row[before["measure"]] == before["value"] or before["measure"] not in row
+            assert after["part"] is None or row.get("part") is not None or not row
