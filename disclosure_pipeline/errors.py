@@ -16,6 +16,10 @@ class ComparabilityWarning(UserWarning):
     """The tables may be coded differently, so that risks read too low; the message names the column."""
 
 
+class CopiesWarning(UserWarning):
+    """A synthetic table holds people of the ground truth, whole or nearly; the message says how many."""
+
+
 class HoldoutWarning(UserWarning):
     """The holdout shares records with the ground truth and so hides what the synthetic table leaks."""
 

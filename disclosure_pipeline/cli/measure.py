@@ -24,7 +24,7 @@ from disclosure_pipeline.cli.printing import (
     report_errors,
 )
 from disclosure_pipeline.counting.engines import list_engines
-from disclosure_pipeline.errors import ComparabilityWarning
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 if TYPE_CHECKING:
@@ -35,15 +35,18 @@ if TYPE_CHECKING:
 
 _FRAMES = (
     *("identity", "together_identity", "units", "attribute", "together"),
-    *("bands", "cap", "key_overlap", "target_overlap"),
+    *("bands", "cap", "key_overlap", "target_overlap", "guards", "partial_copies"),
 )
-_COLUMNS = ("frame", "synthesis", "target", "key", "measure", "name", "value", "unit", "meaning")
+_COLUMNS = ("frame", "synthesis", "target", "key", "columns", "measure", "name", "value", "unit", "meaning")
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
 
 
 def report_figures(result: Disclosure, shown_as: Format) -> Report:
     """Return the result of `disclosure()` as a report: summary tables, or one row per figure for programs."""
+    copies = result.copies
     facts: dict[str, Any] = {
+        "copies": list(copies.sentences),
+        "not examined": list(copies.not_examined),
         "keys": list(map(str, result.keys)),
         "targets": list(map(str, result.targets)),
         "records of the ground truth": result.N_d,
@@ -51,13 +54,12 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
         "engine": result.engine,
         "warnings": list(result.warnings),
     }
-    heading = f"Disclosure from the keys {', '.join(map(str, result.keys))}"
+    heading = copies.headline or f"Disclosure from the keys {', '.join(map(str, result.keys))}"
     if shown_as != "table":
         plain = {name.replace(" ", "_"): fact for name, fact in facts.items()}
         return Report(heading, plain, (Table("figures", "Figures", _COLUMNS, list(_list_figures(result))),))
     facts.pop("engine")
-    if not result.warnings:
-        facts.pop("warnings")
+    facts = {name: fact for name, fact in facts.items() if fact != []}
     identity = result.identity.reset_index()
     summary = result.summary().reset_index()
     means = f"means over the {len(result.N_s)} tables, " if len(result.N_s) > 1 else ""
@@ -147,7 +149,11 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     help="The engine that counts; no figure depends on it. partitioned is for tables that do not fit into "
     "memory; auto chooses by table size and free memory.",
 )
-@click.option("--accept-doubts", is_flag=True, help="Exit with 0 even if the figures may be too low.")
+@click.option(
+    "--accept-doubts",
+    is_flag=True,
+    help="Exit with 0 even if the figures may be too low, unless people were copied.",
+)
 @format_option
 @click.option("--progress/--no-progress", default=None, help="Show progress; by default only on a terminal.")
 @report_errors(writes_files=False)
@@ -168,9 +174,10 @@ def measure(
     """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
 
     json and csv have every figure with all digits, its unit and its meaning; html is a page with charts and
-    explanations, including copies, nearness and the groups of people with the highest risk. The exit code is
-    3 if the tables may be coded differently, distinguish nobody, or share more people than by chance, so that
-    risks are underestimated; the first lines say why.
+    explanations, including nearness and the groups of people with the highest risk in tables of any size. The
+    exit code is 5 if people were copied, and otherwise 3 if the tables may be coded differently or
+    distinguish nobody, so that risks are underestimated; the first lines say why. Copies are looked for in
+    tables in memory that are not too large; if they were not, the output says so.
     """
     from disclosure_pipeline.evaluation.disclosure import disclosure
     from disclosure_pipeline.tables.grouping import grouping_of
@@ -183,7 +190,8 @@ def measure(
         result = _measure_for_page(ground_truth, synthetic, keys, targets, grouping, unit, engine, show)
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ComparabilityWarning)  # the result shows them
+            for shown in (ComparabilityWarning, CopiesWarning):  # in the result
+                warnings.simplefilter("ignore", shown)
             result = disclosure(
                 ground_truth,
                 list(synthetic),
@@ -201,6 +209,12 @@ def measure(
     for change in result.ledger:
         records = f"{change.records:,} records of {change.table}"
         echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
+    copies = result.copies
+    for sentence in copies.not_examined:
+        echo(sentence, err=True)
+    if copies.findings:
+        echo(f"People were copied: {copies.headline}.", err=True)
+        sys.exit(ExitCode.COPIED)
     if result.comparability_doubts and not accept_doubts:
         echo(
             "The figures may be too low: see the warnings. Use --accept-doubts if that is acceptable.",
@@ -221,9 +235,9 @@ def _measure_for_page(
 ) -> Disclosure:
     """Return all figures that the page shows, opening the tables only once."""
     from disclosure_pipeline.counting.opening import open_tables
+    from disclosure_pipeline.evaluation.copies_found import describe_alike
     from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY, measure
-    from disclosure_pipeline.evaluation.people import describe_people_doubts
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.tables.messages import names_in_all
 
@@ -244,7 +258,7 @@ def _measure_for_page(
             whole_records=WholeRecords(SMALLEST_COUNT, 0, shared, grouping.special_values),
         )
         result = measure(opened, plan, on_progress)
-        return result.with_doubts(describe_people_doubts(result.guards.to_dict("records")))
+        return result.with_doubts(describe_alike(result.guards))
 
 
 def _print_result(result: Disclosure, shown_as: Format | None) -> None:

@@ -44,6 +44,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     UNDETERMINED = 3
     CRASHED = 4
+    COPIED = 5
 
 
 MEANINGS = {
@@ -52,6 +53,7 @@ MEANINGS = {
     ExitCode.USAGE: "wrong usage of the command",
     ExitCode.UNDETERMINED: "could not be determined, which is never an approval",
     ExitCode.CRASHED: "crashed: the program failed and has decided nothing",
+    ExitCode.COPIED: "people were copied into a synthetic table (measure)",
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code}  {meaning}" for code, meaning in MEANINGS.items())

@@ -11,7 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import read_tables, share_columns
-from disclosure_pipeline.errors import ComparabilityWarning, InputError
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, InputError
 from disclosure_pipeline.evaluation.copies import calculate_copy_figures
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.frames import format_frame
@@ -94,7 +94,7 @@ def compare_remedies(
         The tables after each remedy, and all figures in one frame: see `RemedyComparison`.
 
     Warns:
-        ComparabilityWarning: As in `disclosure()`, for the original tables.
+        CopiesWarning, ComparabilityWarning: As in `disclosure()`, for the original tables.
 
     Raises:
         InputError: As in `disclosure()`; or a remedy does not fit the tables, or leaves no record.
@@ -155,8 +155,10 @@ def _measure(
     GT, *SD = after.frames
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ComparabilityWarning)
+        warnings.simplefilter("ignore", CopiesWarning)
         risk = disclosure(GT, SD, list(after.keys), list(after.targets), **options)
     if label == BEFORE:  # the doubts are the same after a remedy
+        warn_of_doubts(risk.copies.sentences, CopiesWarning)
         warn_of_doubts(risk.comparability_doubts)
     coded = _code_shared(GT, SD)
     copied = pd.DataFrame(calculate_copy_figures(coded, count_copies(coded)), index=risk.identity.index)

@@ -14,13 +14,15 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
-from disclosure_pipeline.errors import HoldoutWarning, InputError
+from disclosure_pipeline.errors import CopiesWarning, HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
 from disclosure_pipeline.evaluation.copies import build_copies_frame
+from disclosure_pipeline.evaluation.copies_found import CopyFrames, describe_alike
 from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
     Thresholds,
+    WholeRecords,
     build_counts,
     build_request,
     code_shared_columns,
@@ -31,9 +33,9 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap
 from disclosure_pipeline.evaluation.frames import to_row
-from disclosure_pipeline.evaluation.guards import bound_guesses, measure_guards
+from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.people import add_first_release, find_people_doubts
+from disclosure_pipeline.evaluation.people import add_first_release, measure_groups
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
     find_weights,
@@ -47,6 +49,7 @@ from disclosure_pipeline.evaluation.population import (
 from disclosure_pipeline.evaluation.resemblance import warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
+from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.measures.weighted import PlacedWeights
@@ -55,6 +58,7 @@ from disclosure_pipeline.tables.alignment import refuse_weights, require_samplin
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import listed, names_in_all
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 ONE_WAY: Thresholds = (50, 90)
@@ -139,9 +143,10 @@ def disclosure(
         Frames with a row per synthesis and target; percentages of all GT records unless stated otherwise.
 
     Warns:
-        ComparabilityWarning: The tables may not be coded alike, so risks read too low; all GT records look
-            the same; or a synthetic table holds more of GT's people than a fresh sample would (the last two
-            for up to 200,000 records in memory): see `comparability_doubts` of the result.
+        CopiesWarning: A synthetic table holds more of GT's people, whole or nearly, than a gate allows by
+            default: see `copies` of the result, which also says if they were not looked for.
+        ComparabilityWarning: The tables may not be coded alike, so risks read too low; or all GT records look
+            the same: see `comparability_doubts` of the result.
         HoldoutWarning: The holdout shares records with the ground truth, or this could not be checked.
 
     Raises:
@@ -202,9 +207,10 @@ def disclosure(
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
-        result = result.with_doubts(find_people_doubts(opened, plan, on_progress))
+        result = look_for_copies(result, opened, plan, on_progress)
         if plan.is_of_sample:
             result = replace(result, individual=_find_individual_risk(opened, plan))
+    warn_of_doubts(result.copies.sentences, CopiesWarning)
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
         warnings.warn(warning, HoldoutWarning, stacklevel=2)
@@ -233,6 +239,76 @@ def _parse_certainties(shares: Sequence[float | Fraction]) -> tuple[Fraction, ..
     if len(set(fractions)) < len(fractions):
         raise InputError("certainty names a share twice.")
     return tuple(fractions)
+
+
+MOST_CELLS = 500_000_000
+"""The most records of all tables, times their columns squared, in which copies are looked for: seconds."""
+
+MOST_COMPARED = 100_000_000
+"""The most pairs of GT and SD records, times columns, whose nearness is measured: tenths of a second."""
+
+
+def look_for_copies(
+    result: Disclosure, opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress
+) -> Disclosure:
+    """Return the result with the guards of copies of each synthesis, and of all of them stacked.
+
+    The guards are those of a gate, over all shared columns. They are left out if the tables are not in memory
+    or too large (`MOST_CELLS`), nearness alone if comparing records takes long (`MOST_COMPARED`): then
+    `Disclosure.copies` says so.
+    """
+    shared = names_in_all(opened.columns)
+    if opened.frames is None or sum((result.N_d, *result.N_s)) * len(shared) ** 2 > MOST_CELLS:
+        return result
+    columns = _list_comparable(opened, shared, plan)
+    whole = WholeRecords(nearness=result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED)
+    widened = opened if plan.unit is None else opened.with_columns([plan.unit])
+    found = _measure_copies(opened, widened, plan, whole, columns, on_progress)
+    if result.stacked is not None:
+        tables = (opened.stack_syntheses(), widened.stack_syntheses())
+        of_all = _measure_copies(*tables, plan, whole, columns, on_progress)
+        result = replace(result, stacked=replace(result.stacked, **of_all.frames))
+    left_out = [name for name in shared if name not in columns]
+    if left_out:
+        warning = f"Copies were looked for without the columns {listed(left_out)}: they cannot be compared."
+        result = replace(result, warnings=(*result.warnings, warning))
+    return replace(result, **found.frames).with_doubts(describe_alike(found.guards))
+
+
+def _measure_copies(
+    opened: OpenedTables,
+    widened: OpenedTables,
+    plan: MeasuringPlan,
+    whole: WholeRecords,
+    names: Sequence[Any],
+    on_progress: OnProgress,
+) -> CopyFrames:
+    """Measure the guards of copies over the columns `names`; `widened` are the tables with GT's unit."""
+    columns = opened.code(names, plan.grouping, on_progress)
+    _, records = count_record_sets(opened, [], columns, plan.targets, on_progress)
+    units = None
+    if plan.unit is not None:
+        units = read_units(widened, plan, on_progress, names)
+        records = count_sets_by_unit(records, units)
+    guards, partial_copies = measure_copies(opened, columns, records, units, whole)
+    per_unit = units.records_per_unit if units else 1
+    groups = measure_groups(opened, columns, records, per_unit, whole.smallest_count)
+    N_d = int(columns[0].counts[0].sum())
+    alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
+    in_groups = groups.groupby(level="synthesis").max().reindex(guards.index).fillna(0.0)  # without groups
+    return CopyFrames(guards.join(in_groups).assign(alike=alike), partial_copies, groups)
+
+
+def _list_comparable(opened: OpenedTables, names: Sequence[Any], plan: MeasuringPlan) -> list[Any]:
+    """Return the columns that are measured, and those of the others that can be compared."""
+    others = [name for name in names if name not in plan.columns]
+    comparable = set(others)
+    for name in others:
+        try:
+            opened.code([name], plan.grouping, ignore_progress)
+        except InputError:
+            comparable.discard(name)
+    return [name for name in names if name in plan.columns or name in comparable]
 
 
 _GUESSED = ["guessed", "guessed_at_n", "guessed_others", "guessed_beyond", "guessed_beyond_se"]

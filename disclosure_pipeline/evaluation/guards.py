@@ -67,7 +67,8 @@ class GuardFigures:
     same for values drawn independently from each column of GT. unique_copies_beyond: beyond the larger of
     the two. people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the
     largest unique_copies_beyond or people_copied_beyond of `partial_copies`, with at most one copy per
-    person. nearer, much_nearer: the largest over the distances of `nearest()`; NaN if GT has one record.
+    person. nearer, much_nearer: the largest over the distances of `nearest()`; NaN if GT has one record, or
+    if they were not measured.
     relabelled, missing_beyond: the largest `looks_renamed` and `missing_beyond` of `columns_apart`. alike:
     percent of the GT records that equal another person's in every column. equal_content: 1 if one table holds
     all records of the other, else 0. TVD_column_beyond, TVD_pair_beyond: the largest TVD minus its expected
@@ -318,9 +319,10 @@ def _measure_nearness(
 ) -> pd.DataFrame:
     seed = plan.seed
     names = [f"{name}{suffix}" for name in _NEARNESS for suffix in ("", "_by_chance", "_beyond_chance")]
-    if int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1):
+    has_no_others = int(columns[0].counts[0].sum()) == 1 or (units and len(np.unique(units.unit)) == 1)
+    if has_no_others or not plan.nearness:
         index = pd.RangeIndex(1, len(sizes) + 1, name="synthesis")
-        return pd.DataFrame(math.nan, index=index, columns=names)  # there are no other people
+        return pd.DataFrame(math.nan, index=index, columns=names)
     per_unit = units.records_per_unit if units else 1
     if units and per_unit > 1:
         coded = list(units.columns.values())

@@ -1,4 +1,4 @@
-"""People found in a synthetic table: in each group, in whole tables without a gate, and over releases.
+"""People found in a synthetic table: in each group, and over releases.
 
 A copied ward is a small part of a table, so each group is measured by itself. Whoever holds several releases
 can compare them: counted over all of them are the people found in any, and the records that the candidate
@@ -7,7 +7,7 @@ shares with an earlier release, which are few in a fresh draw. Both are figures 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate
@@ -17,10 +17,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
 from disclosure_pipeline.evaluation.counts import (
     NO_FLAGS,
     Counts,
@@ -35,7 +32,7 @@ from disclosure_pipeline.evaluation.population import UnitRecords, find_people, 
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.copies import chances_of_independent_columns
-from disclosure_pipeline.measures.exact import IntArray, percent
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.people import PeopleCounts, found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import (
@@ -47,7 +44,6 @@ from disclosure_pipeline.measures.together import (
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import GROUND_TRUTH, listed, names_in_all, table_names
 
 APART_SAMPLE = 200_000
 """The number of GT records that suffice to estimate whom independently drawn columns find."""
@@ -117,47 +113,6 @@ def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: i
     return found_by_independent_columns(chances, N_s, len(codes[0]))
 
 
-MOST_RECORDS = 200_000
-"""The most records of all tables together that are counted (in a tenth of a second)."""
-_ENOUGH_TO_CHOOSE = 1_000
-
-_BOUNDS = {
-    entry.name: entry.bound.default
-    for entry in (*GUARDS_OF_COPIES, *GUARDS_OF_COMPARABILITY)
-    if entry.bound is not None
-}
-
-
-def find_people_doubts(opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress) -> list[str]:
-    """Return what a gate's guards would report: copied people, and GT records that all look the same.
-
-    Only for tables in memory: files and databases would have to be read again. Over all shared columns, or
-    over the planned ones if others cannot be compared. Of more than `MOST_RECORDS` only records that agree
-    in a few columns are counted; whether GT's records look the same is then not reported.
-    """
-    if opened.frames is None:
-        return []
-    frames, agreeing = _choose_part(opened.frames)
-    if agreeing:
-        opened = FramesInMemory(frames, opened.engine_description)
-    try:
-        columns = opened.code(names_in_all(opened.columns), plan.grouping, on_progress)
-    except InputError:
-        columns = opened.code(plan.columns, plan.grouping, on_progress)
-    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
-    people, per_unit = _count_people(opened, columns, plan, on_progress)
-    rows = []
-    for counts, n in zip(people, N_s, strict=True):
-        measure = partial(people_copied, counts, Sizes(N_d, n), records_per_unit=per_unit)
-        people_figures = measure()
-        if _is_beyond(to_row(people_figures)):
-            people_figures = measure(independent=find_apart(opened, columns, n))
-        alike = 0.0 if agreeing else percent(N_d - counts.alone, N_d)
-        rows.append({"alike": alike, **to_row(people_figures)})
-    people_are = f"the {N_d:,} people who agree in {listed(agreeing)}" if agreeing else "the people"
-    return list(describe_people_doubts(rows, people_are))
-
-
 def _count_people(
     opened: OpenedTables, columns: Sequence[CodedColumn], plan: MeasuringPlan, on_progress: OnProgress
 ) -> tuple[list[PeopleCounts], float]:
@@ -168,56 +123,6 @@ def _count_people(
     names = [column.name for column in columns]
     units = read_units(opened.with_columns([plan.unit]), plan, on_progress, names)
     return find_people(units), units.records_per_unit
-
-
-def _choose_part(frames: tuple[pd.DataFrame, ...]) -> tuple[tuple[pd.DataFrame, ...], list[Any]]:
-    """Return at most `MOST_RECORDS` records, which agree in some columns, and the names of these."""
-    agreeing: list[Any] = []
-    left = names_in_all([list(frame.columns) for frame in frames])
-    while left and sum(map(len, frames)) > MOST_RECORDS:
-        wanted = MOST_RECORDS / sum(map(len, frames))
-        sample = frames[0].iloc[:: max(1, len(frames[0]) // _ENOUGH_TO_CHOOSE)]
-        shares = [
-            (share, name, value)
-            for name in left
-            for value, share in sample[name].value_counts(normalize=True, sort=False).items()
-            if share > 0
-        ]
-        if not shares:
-            break
-        fitting = [choice for choice in shares if choice[0] <= wanted]
-        _, name, value = (max if fitting else min)(fitting or shares, key=lambda choice: choice[0])
-        masks = [frame[name].eq(value).to_numpy(dtype=bool, na_value=False) for frame in frames]
-        left.remove(name)
-        if all(map(np.any, masks)):
-            agreeing.append(name)
-            frames = tuple(
-                frame.iloc[np.flatnonzero(mask)] for frame, mask in zip(frames, masks, strict=True)
-            )
-    return frames, agreeing
-
-
-def describe_people_doubts(
-    rows: Sequence[Mapping[Any, float]], people_are: str = "the people"
-) -> Iterator[str]:
-    """Yield a sentence for each doubt; `rows` has `alike` and `people_copied…` of each synthesis."""
-    if rows[0]["alike"] > _BOUNDS["alike"]:
-        yield (
-            f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {rows[0]['alike']:.1f} % "
-            "of its records equal another person's in every column, so a copy could not be noticed."
-        )
-    for name, figures in zip(table_names(len(rows) + 1)[1:], rows, strict=True):
-        if _is_beyond(figures):
-            expected = figures["people_copied_expected"]
-            yield (
-                f"{figures['people_copied']:.0f} % of {people_are} are in {name}, each with a record that "
-                f"nobody else has; a fresh table would hold {expected:.1f} %: it copies them."
-            )
-
-
-def _is_beyond(figures: Mapping[Any, float]) -> bool:
-    beyond, by_chance = figures["people_copied_beyond"], figures["people_copied_by_chance"]
-    return beyond > max(_BOUNDS["people_copied_beyond"], by_chance)
 
 
 MOST_STEPS = 6

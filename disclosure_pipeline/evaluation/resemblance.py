@@ -233,11 +233,11 @@ def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
     return doubts + find_missing_value_doubts(ungrouped, tables.names)
 
 
-def warn_of_doubts(doubts: Iterable[str]) -> None:
-    """Issue a `ComparabilityWarning` for each doubt, at the line that called the library."""
+def warn_of_doubts(doubts: Iterable[str], kind: type[UserWarning] = ComparabilityWarning) -> None:
+    """Issue a warning for each doubt, at the line that called the library."""
     level = _find_caller_level()
     for doubt in doubts:
-        warnings.warn(doubt, ComparabilityWarning, stacklevel=level)
+        warnings.warn(doubt, kind, stacklevel=level)
 
 
 def _find_caller_level() -> int:

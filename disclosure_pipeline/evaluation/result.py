@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
@@ -82,8 +83,10 @@ class Disclosure:
     compare the tables, with numbers of records. `engine`: which engine counted, and why. `stacked`, for
     m > 1: the same result for all syntheses as one table.
 
-    The frames of a gate are empty elsewhere: `guards`, `partial_copies` and `columns_apart` (see
-    `GuardFigures`); `guessed`, `exact_copies`, `groups`, `doubts` and `warning_counts`
+    `copies`: the people found copied, in sentences. Its figures are in `guards`, `partial_copies` and
+    `columns_apart` (see `GuardFigures`), which are empty if copies were not looked for; the guards of other
+    things are a gate's. The frames of a gate are empty elsewhere: `guessed`, `exact_copies`, `groups`,
+    `doubts` and `warning_counts`
     (`evaluation.disclosure`); `subgroups`; `over_releases` and `released_targets` (`measure_releases`);
     `confidential`, index (confidential, synthesis): copies of records of further confidential tables;
     `protection`, `prediction`; `control_identity` and `control_attribute` (`evaluation.controls`).
@@ -135,6 +138,16 @@ class Disclosure:
     prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
     control_identity: pd.DataFrame = field(default_factory=pd.DataFrame)
     control_attribute: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def copies(self) -> CopiesFound:
+        """The people found copied by a gate's guards at their default bounds, and what was not examined."""
+        stacked = None if self.stacked is None else self.stacked._copy_frames
+        return find_copied_people(self._copy_frames, stacked, self.N_d)
+
+    @property
+    def _copy_frames(self) -> CopyFrames:
+        return CopyFrames(self.guards, self.partial_copies, self.columns_apart)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a frame by name; an empty one if its family was not measured."""
@@ -251,24 +264,31 @@ class Disclosure:
         return tables
 
     def __str__(self) -> str:
-        lines = [*(f"Warning: {warning}" for warning in self.warnings), ""] if self.warnings else []
+        copies = self.copies
+        lines = [*copies.sentences, *(f"Warning: {warning}" for warning in self.warnings)]
+        lines = [*lines, ""] if lines else []
         parts = [
             part
             for heading, table in self._list_tables()
             for part in (heading, table.to_string(float_format="{:.2f}".format))
         ]
-        return escape_unseen_in_lines("\n".join([*lines, "\n\n".join([*parts, *self._list_few()])]))
+        return escape_unseen_in_lines(
+            "\n".join([*lines, "\n\n".join([*parts, *self._list_few(), *copies.not_examined])])
+        )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        page = "".join(
+        copies = self.copies
+        page = "".join(f"<p><strong>{html.escape(sentence)}</strong></p>" for sentence in copies.sentences)
+        page += "".join(
             f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
         )
         for heading, table in self._list_tables():
             lines = html.escape(heading, quote=False).replace("\n", "<br>")
             page += f"<p>{lines}</p>{table.to_html(float_format='{:.2f}'.format)}"
-        return page + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self._list_few())
+        remarks = (*self._list_few(), *copies.not_examined)
+        return page + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in remarks)
 
     def _list_few(self) -> list[str]:
         """Name the targets whose DiSCO has fewer than `SMALLEST_COUNT` people behind it."""

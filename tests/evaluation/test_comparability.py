@@ -1,6 +1,5 @@
 """Tables that may not be coded alike: the doubt comes first, wherever the figures are shown."""
 
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ from support.surveys import panel
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.errors import ComparabilityWarning
-from disclosure_pipeline.evaluation import people as found_people
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 
 RECORDS = 400
 
@@ -201,14 +199,13 @@ def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
     keys = ["region", "age", "height"]
     same, roundtrip = (dp.disclosure(paths[0], sd, keys, engine=engine) for sd in paths)
     pd.testing.assert_frame_equal(roundtrip.attribute, same.attribute)
-    assert roundtrip.warnings == same.warnings
-    copies = ["of the people are in" in warning for warning in same.warnings]
-    assert copies == ([True] if engine == "memory" else []), "whole records are counted in memory alone"
+    assert roundtrip.warnings == same.warnings and roundtrip.copies == same.copies
+    assert bool(same.copies.findings) == (engine == "memory"), "whole records are counted in memory alone"
     assert same.attribute.xs("work", level="target")["DiSCO"].item() > 0
     assert [change.column for change in roundtrip.ledger] == ["height"] and same.ledger == ()
 
 
-# A doubt where the table tells no one apart, or where a synthetic table holds people, whatever the keys
+# A doubt where the table tells no one apart, and copies, whatever the keys
 
 
 KEYS, TARGETS = ["sex"], ["education", "income"]
@@ -222,15 +219,16 @@ def doubts(gt: Any, sd: Any, keys: list[str], **options: Any) -> tuple[str, ...]
 
 
 def test_copies_are_noticed_under_coarse_keys() -> None:
-    with pytest.warns(ComparabilityWarning, match=SAYS_COPIED):
+    with pytest.warns(CopiesWarning, match=SAYS_COPIED):
         result = dp.disclosure(PEOPLE, PEOPLE, KEYS, TARGETS)
     assert result.identity["repU"].item() < 1
-    assert len(result.comparability_doubts) == 1
+    assert len(result.copies.findings) == 1 and not result.comparability_doubts
 
 
 @pytest.mark.parametrize("share", [0.1, 1])
 def test_fresh_people_raise_no_doubt(share: float) -> None:
-    assert not doubts(PEOPLE, population(round(2_000 * share), 7), KEYS, targets=TARGETS)
+    result = measured(PEOPLE, population(round(2_000 * share), 7), KEYS, targets=TARGETS)
+    assert not result.comparability_doubts and not result.copies.findings
 
 
 def test_a_table_that_tells_no_one_apart() -> None:
@@ -240,9 +238,9 @@ def test_a_table_that_tells_no_one_apart() -> None:
 
 
 def test_each_synthetic_table_is_named() -> None:
-    with pytest.warns(ComparabilityWarning, match="in synthetic table 2,"):
+    with pytest.warns(CopiesWarning, match="in synthetic table 2,"):
         result = dp.disclosure(PEOPLE, [population(2_000, 7), PEOPLE], KEYS, TARGETS)
-    assert len(result.comparability_doubts) == 1
+    assert [finding.table for finding in result.copies.findings] == ["synthetic table 2"]
 
 
 @pytest.mark.parametrize(("engine", "looked_at"), [("memory", True), ("partitioned", False)])
@@ -250,8 +248,10 @@ def test_files_are_not_read_once_more_for_it(engine: str, looked_at: bool, tmp_p
     gt, sd = tmp_path / "gt.parquet", tmp_path / "sd.parquet"
     for path in (gt, sd):
         PEOPLE.to_parquet(path)
-    expected = doubts(PEOPLE, PEOPLE, KEYS) if looked_at else ()
-    assert doubts(gt, sd, KEYS, engine=engine) == expected
+    copies = measured(gt, sd, KEYS, engine=engine).copies
+    expected = measured(PEOPLE, PEOPLE, KEYS).copies
+    assert copies.findings == (expected.findings if looked_at else ())
+    assert bool(copies.not_examined) != looked_at
 
 
 def test_people_with_several_records_are_found_by_units() -> None:
@@ -262,39 +262,24 @@ def test_people_with_several_records_are_found_by_units() -> None:
     keys = ["c0", "c1"]
     [alike] = doubts(sd, sd, keys)
     assert SAYS_ALIKE in alike
-    [copied] = doubts(gt, sd, keys, unit="person")
-    assert "of the people are in" in copied
+    copied = measured(gt, sd, keys, unit="person")
+    assert not copied.comparability_doubts and "of the people are in" in copied.copies.sentences[0]
 
 
-def test_columns_that_cannot_be_compared_are_left_out() -> None:
-    gt = PEOPLE.assign(number=range(2_000))
-    sd = PEOPLE.assign(number=pd.date_range("2020", periods=2_000))
-    assert len(doubts(gt, sd, KEYS, targets=[*TARGETS, "health", "age", "region"])) == 1
-
-
-def test_examines_only_a_part_of_large_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The part is people who agree in a column, which says nothing about telling others apart."""
-    monkeypatch.setattr(found_people, "MOST_RECORDS", 1_000)
-    [doubt] = doubts(PEOPLE, PEOPLE, KEYS)
-    words = re.match(r"(\d+) % of the ([\d,]+) people who agree in (.*?) are in the synthetic table", doubt)
-    assert words is not None
-    assert int(words[1]) > 90
-    assert 100 < int(words[2].replace(",", "")) <= 500
-    assert words[3].strip("'") in PEOPLE
-    assert not doubts(PEOPLE, population(2_000, 7), KEYS)
-    two = PEOPLE[["sex", "worked_abroad"]]
-    assert not doubts(two, two, ["sex"])
+def test_a_table_whose_people_are_alike_shows_no_copies() -> None:
     empty = PEOPLE.assign(sex=None, region=None)
-    assert doubts(empty, empty, ["age"])
+    assert measured(empty, empty, ["age"]).copies.findings
+    two = PEOPLE[["sex", "worked_abroad"]]
+    assert not measured(two, two, ["sex"]).copies.findings
 
 
 @pytest.mark.parametrize("shown", ["table", "html"])
 def test_measure_ends_with_a_doubt(shown: str, tmp_path: Path) -> None:
     paths = [str(tmp_path / name) for name in ("gt.csv", "sd.csv")]
     for path in paths:
-        PEOPLE.to_csv(path, index=False)
+        PEOPLE[["sex", "worked_abroad"]].to_csv(path, index=False)
     arguments = ["measure", *paths, "--key", "sex", "--format", shown]
     ended = CliRunner().invoke(main, arguments)
     assert ended.exit_code == 3
-    assert "of the people are in the synthetic table" in ended.output
+    assert "tells no one apart" in " ".join(ended.output.split())
     assert CliRunner().invoke(main, [*arguments, "--accept-doubts"]).exit_code == 0

@@ -58,8 +58,8 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     """Draw a row for each target, in percent of GT records, with a point for each synthesis.
 
     A bar shows where DiSCO of a fresh sample would lie: the others' figure, plus and minus as many standard
-    errors as the largest of all targets may deviate by chance. The title states the finding, followed by keys
-    and identity figures; beside each row stand the levels and pairs that the checks flag.
+    errors as the largest of all targets may deviate by chance. The title states the finding, copies first,
+    followed by keys and identity figures; beside each row stand the levels and pairs that the checks flag.
 
     Source of the picture: Raab, Nowok & Dibben 2024, figure 1; the others' mark is this project's own.
     """
@@ -107,7 +107,7 @@ def plot_disclosure(result: Disclosure) -> alt.LayerChart:
     )
     chart: alt.LayerChart = style_legibly(
         alt.layer(lines, bars, dots, labels).properties(
-            title=heading(_state_finding(result.attribute), *_explain(result)),
+            title=heading(result.copies.headline or _state_finding(result.attribute), *_explain(result)),
             width=_WIDTH,
             height=_ROW * len(order),
         )

@@ -261,7 +261,8 @@ def render_page(
             digest=digest,
             content=shown,
             is_public=is_public,
-            headline=write_headline(shown),
+            headline=shown.get("copied_headline") or write_headline(shown),
+            copied=shown.get("copied", ()),
             kind=shown["decision"] or "measured",
             kept=count_kept(shown["clauses"]),
             keys=join_names(shown["figures"]["keys"]),
@@ -306,8 +307,13 @@ def render_page(
 
 
 def render_result(result: Disclosure) -> str:
-    """Return the page of a result without a gate; levels of fewer than SMALLEST_COUNT people are withheld."""
-    return render_page(build_measurement(result, SMALLEST_COUNT))
+    """Return the page of a result without a gate; levels of fewer than SMALLEST_COUNT people are withheld.
+
+    People found copied are its title and its first finding.
+    """
+    copies = result.copies
+    found = {"copied_headline": copies.headline, "copied": [*copies.sentences, *copies.not_examined]}
+    return render_page(build_measurement(result, SMALLEST_COUNT) | found)
 
 
 def is_dossier(content: Mapping[str, Any]) -> bool:

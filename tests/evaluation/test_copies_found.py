@@ -1,0 +1,412 @@
+"""People found copied: by the guards of a gate, first in every output, and never silently left out."""
+
+import json
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from support import gates
+from support.surveys import panel, survey
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.cli.printing import EXIT_CODES, ExitCode
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
+from disclosure_pipeline.evaluation import disclosure as measuring
+from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.copies_found import CopiesFound
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.page.rendering import render_result
+from disclosure_pipeline.policy.gate import Gate
+
+RECORDS = 900
+KEYS = ["sex", "age", "region"]
+GUARDS = [entry.name for entry in GUARDS_OF_COPIES if entry.bound is not None]
+PEOPLE, FRESH = population(RECORDS), population(RECORDS, 7)
+
+
+def numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """As pandas saves it with its index."""
+    return table.reset_index(drop=True).reset_index(names="Unnamed: 0")
+
+
+def shuffled(table: pd.DataFrame) -> pd.DataFrame:
+    return table.sample(frac=1, random_state=3).reset_index(drop=True)
+
+
+def nearly_copied(share: float, seed: int = 5) -> pd.DataFrame:
+    """Fresh people, but for a share of GT's with another income."""
+    number = round(share * RECORDS)
+    incomes = np.random.default_rng(seed).permutation(PEOPLE["income"].to_numpy())
+    return pd.concat([PEOPLE.assign(income=incomes + 1).head(number), FRESH.iloc[number:]], ignore_index=True)
+
+
+def copied(share: float) -> pd.DataFrame:
+    number = round(share * RECORDS)
+    return pd.concat([PEOPLE.head(number), FRESH.iloc[number:]], ignore_index=True)
+
+
+def found(gt: Any, sd: Any, keys: Sequence[str] = KEYS, **options: Any) -> CopiesFound:
+    result: Disclosure = dp.disclosure(gt, sd, list(keys), **options)
+    return result.copies
+
+
+def test_a_column_that_numbers_the_records_hides_no_copies() -> None:
+    sd = numbered(shuffled(PEOPLE))
+    with pytest.warns(CopiesWarning, match=r"^\d+ % of the people are .*'all but Unnamed: 0'") as caught:
+        result = dp.disclosure(numbered(PEOPLE), sd, KEYS)
+    [finding] = result.copies.findings
+    by_column = dp.copies(numbered(PEOPLE), sd).xs("all but Unnamed: 0", level="columns")
+    expected = float(by_column["people_copied"].item())
+    assert expected > 90 and finding.sentence.startswith(f"{expected:.0f} % of the people are in")
+    assert finding.guard == "partial_copies_beyond" and finding.value > 7
+    assert result.partial_copies.loc[("all but Unnamed: 0", 1), "people_copied"] == pytest.approx(expected)
+    assert [Path(warning.filename).name for warning in caught] == [Path(__file__).name]
+    without = dp.disclosure(PEOPLE, shuffled(PEOPLE), KEYS).copies.findings[0]
+    assert without.guard == "people_copied_beyond"
+    assert without.sentence.partition(" %")[0] == finding.sentence.partition(" %")[0]
+
+
+def test_near_copies_are_found() -> None:
+    with pytest.warns(CopiesWarning, match="3[123] % of the people .*'all but income'"):
+        result = dp.disclosure(PEOPLE, nearly_copied(0.33), KEYS)
+    assert result.comparability_doubts == (), "the tables are coded alike"
+    assert [finding.guard for finding in result.copies.findings] == ["partial_copies_beyond"]
+
+
+def test_a_fresh_table_is_no_copy_and_everything_was_examined() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = dp.disclosure(PEOPLE, FRESH, KEYS)
+    assert result.copies == CopiesFound() and not result.copies.headline
+    assert result.guards[[f"{name}_by_chance" for name in ("nearer", "much_nearer")]].notna().all(axis=None)
+
+
+def noisy(seed: int = 9) -> pd.DataFrame:
+    """Every person, with noise in all that is a number: no set of columns is equal."""
+    rng = np.random.default_rng(seed)
+    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
+    return gt + rng.integers(1, 9, gt.shape)
+
+
+def test_noisy_copies_are_found_by_nearness() -> None:
+    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
+    with pytest.warns(CopiesWarning, match="holds near copies"):
+        result = dp.disclosure(gt, noisy(), ["a", "b"])
+    assert [finding.guard for finding in result.copies.findings] == ["much_nearer", "nearer"]
+    assert (
+        result.copies.headline == f"{result.guards['much_nearer'].item():.0f} % of the people have a near "
+        "copy in the synthetic table"
+    )
+
+
+def patients(seed: int) -> pd.DataFrame:
+    """People of fifty wards, most of whom have records of their own."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "ward": [f"ward {number}" for number in np.arange(2_000) % 50],
+            "age": rng.integers(0, 95, 2_000),
+            "stay": rng.integers(0, 60, 2_000),
+            "ill": rng.choice(list("abcdefgh"), 2_000),
+        }
+    )
+
+
+def test_a_copied_group_is_found() -> None:
+    """A ward is 2 % of the people, so that no share of all people shows it."""
+    gt, fresh = patients(1), patients(2)
+    sd = pd.concat([fresh[fresh["ward"] != "ward 7"], gt[gt["ward"] == "ward 7"]], ignore_index=True)
+    [finding] = found(gt, sd, ["age", "ward"]).findings
+    assert finding.guard == "group_copied_beyond" and finding.value > 90
+    assert finding.headline == "People with one value of 'ward' are copied in the synthetic table"
+    assert "ward 7" not in finding.sentence
+    assert not found(gt, fresh, ["age", "ward"]).findings
+
+
+def test_copies_in_a_small_table_are_found_by_its_records() -> None:
+    """Too few people for a share of all, but every tenth record is one."""
+    sd = pd.concat([PEOPLE.head(8), FRESH.head(40)], ignore_index=True)
+    [finding] = [finding for finding in found(PEOPLE, sd).findings if finding.guard == "unique_copies_beyond"]
+    assert finding.sentence.startswith("17 % of the records of the synthetic table have a record")
+
+
+CANDIDATES: dict[str, Callable[[], list[pd.DataFrame]]] = {
+    "honest": lambda: [gates.honest()],
+    "a copy": lambda: [gates.ground_truth()],
+    "nearly a copy": lambda: [gates.ground_truth().assign(income=lambda t: t["income"] + 1)],
+    "a few copies": lambda: [pd.concat([gates.ground_truth().head(40), gates.honest()])],
+    "two files": lambda: [gates.honest(1), gates.honest(2)],
+    "two files, one copied": lambda: [gates.honest(1), gates.ground_truth()],
+    "half in each file": lambda: [gates.ground_truth().iloc[:150], gates.ground_truth().iloc[150:]],
+}
+
+
+@pytest.mark.parametrize("name", list(CANDIDATES))
+def test_it_is_what_a_gate_with_default_bounds_refuses(name: str, tmp_path: Path) -> None:
+    gt, tables = gates.ground_truth(), CANDIDATES[name]()
+    loose = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}
+    gate = Gate.model_validate(gates.definition(policy=loose))
+    measured = gates.measured(gate, gt, tables)
+    broken = {
+        judgement.clause.measure
+        for judgement in gates.judged(gate, measured).values()
+        if judgement.outcome == "exceeded" and judgement.clause.measure in GUARDS
+    }
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(tables) + 1)]
+    for path, table in zip(paths, [gt, *tables], strict=True):
+        table.to_parquet(path, index=False)
+    result = dp.disclosure(paths[0], paths[1:], gate.keys, gate.targets)
+    assert {finding.guard for finding in result.copies.findings} <= broken
+    assert bool(result.copies.findings) == bool(broken)
+    columns = list(result.guards)
+    pd.testing.assert_frame_equal(result.guards, measured.guards[columns])
+    pd.testing.assert_frame_equal(result.partial_copies, measured.partial_copies)
+    if len(tables) > 1:
+        assert result.stacked is not None and measured.stacked is not None
+        pd.testing.assert_frame_equal(result.stacked.guards, measured.stacked.guards[columns])
+
+
+# Whatever else is measured
+
+
+def test_people_with_several_records_are_copied_as_units() -> None:
+    """Every record stands twice, so no record is alone, but all of each person's are."""
+    once = panel(1, 300).iloc[::3]
+    gt = pd.concat([once, once], ignore_index=True)
+    sd = panel(2, 300).drop(columns="person").iloc[::3]
+    near = once.drop(columns="person").assign(changing=sd["changing"].to_numpy())
+    for several in (near, [sd, near]):
+        findings = found(gt, several, ["c0", "c1"], unit="person").findings
+        assert [finding.guard for finding in findings] == ["partial_copies_beyond"]
+    assert findings[0].table == "synthetic table 2"
+    assert not found(gt, sd, ["c0", "c1"], unit="person").findings
+
+
+def test_events_are_compared() -> None:
+    rng = np.random.default_rng(4)
+
+    def people(first: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        persons = pd.DataFrame({"person": range(first, first + 300), "sex": rng.choice(["f", "m"], 300)})
+        who = np.repeat(persons["person"].to_numpy(), 3)
+        return persons, pd.DataFrame({"person": who, "ward": rng.integers(0, 60, 900), "day": range(900)})
+
+    gt, gt_events = people(0)
+    other, other_events = people(0)
+    options = {"order": "day", "summaries": {"ward": ["first", "last"]}, "multiset": ["ward"]}
+
+    def look(events: pd.DataFrame) -> CopiesFound:
+        linked = {"ground_truth": gt_events, "synthetic": events, **options}
+        return found(gt, other, ["sex"], targets=["events.ward.first"], unit="person", events=linked)
+
+    assert look(gt_events).findings and not look(other_events).findings
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weights": "weight"},
+        {"sampling_fraction": 0.1},
+        {"holdout": population(RECORDS, 8)},
+        {"within": {"income": 0.05}},
+        {"exclude": dp.Exclusions(missing_keys=True, missing_targets=True)},
+    ],
+    ids=["weights", "fraction", "holdout", "band", "exclusions"],
+)
+def test_copies_are_found_beside_every_option(options: dict[str, Any]) -> None:
+    gt = PEOPLE.assign(weight=2) if "weights" in options else PEOPLE
+    plain = dp.disclosure(PEOPLE, nearly_copied(0.4), KEYS, ["income", "health"])
+    result = dp.disclosure(gt, nearly_copied(0.4), KEYS, ["income", "health"], **options)
+    assert result.copies == plain.copies and plain.copies.findings
+    pd.testing.assert_frame_equal(result.guards, plain.guards)
+
+
+def test_files_that_are_honest_alone_and_a_copy_together() -> None:
+    """Too few copies in each of many files to be noticed."""
+    gt = survey(RECORDS, 1)
+    files = [pd.concat([gt.iloc[k::60], survey(RECORDS, 10 + k).head(885)]) for k in range(4)]
+    result = dp.disclosure(gt, files, ["age", "sex"])
+    assert result.stacked is not None
+    assert (result.guards["people_copied_beyond_chance"] <= 2.5).all()
+    assert result.stacked.guards["people_copied_beyond_chance"].item() > 2.5
+    [finding] = result.copies.findings
+    assert finding.table == "all synthetic tables together"
+    assert finding.sentence.startswith("7 % of the people are in all synthetic tables together")
+
+
+# What is not examined is said
+
+
+def test_tables_that_are_too_large_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "MOST_CELLS", 2 * RECORDS * len(PEOPLE.columns) ** 2 - 1)
+    result = dp.disclosure(PEOPLE, PEOPLE, KEYS)
+    assert result.guards.empty and not result.copies.findings
+    [sentence] = result.copies.not_examined
+    assert sentence.startswith("Copied people were not looked for")
+    assert str(result).endswith(sentence) and sentence in result._repr_html_()
+    assert "Copied people were not looked for" in render_result(dp.disclosure(PEOPLE, PEOPLE, KEYS))
+    monkeypatch.setattr(measuring, "MOST_CELLS", 2 * RECORDS * len(PEOPLE.columns) ** 2)
+    assert dp.disclosure(PEOPLE, PEOPLE, KEYS).copies.findings
+
+
+def test_nearness_of_many_records_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
+    monkeypatch.setattr(measuring, "MOST_COMPARED", 300 * 300 * 5 - 1)
+    result = dp.disclosure(gt, noisy(), ["a", "b"])
+    assert result.guards["nearer"].isna().all() and not result.copies.findings
+    [sentence] = result.copies.not_examined
+    assert "by equal values only" in sentence and str(result).endswith(sentence)
+    assert dp.disclosure(gt, gt, ["a", "b"]).copies.findings, "copies are"
+
+
+def test_a_figure_that_is_no_number_is_no_proof() -> None:
+    result = dp.disclosure(PEOPLE, FRESH, KEYS)
+    without = result.guards.assign(people_copied_beyond_chance=np.nan)
+    [sentence] = dp.Disclosure(**{**vars(result), "guards": without}).copies.not_examined
+    assert sentence == "It could not be computed whether people were copied."
+
+
+def test_one_person_has_no_others() -> None:
+    assert found(PEOPLE.head(1), FRESH, ["sex"], targets="income").not_examined == ()
+
+
+def test_columns_that_cannot_be_compared_are_named() -> None:
+    gt = PEOPLE.assign(number=range(RECORDS))
+    sd = PEOPLE.assign(number=pd.date_range("2020", periods=RECORDS))
+    result = dp.disclosure(gt, sd, ["sex"], ["income", "health"])
+    assert result.copies.findings[0].guard == "people_copied_beyond"
+    assert any("without the columns 'number'" in warning for warning in result.warnings)
+
+
+def test_tables_outside_memory_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    PEOPLE.to_parquet(path)
+    result = dp.disclosure(path, path, KEYS, engine="partitioned")
+    assert result.guards.empty and str(result).endswith(result.copies.not_examined[0])
+    ended = measure(tmp_path, PEOPLE, "--engine", "partitioned")
+    assert ended.exit_code == 0 and "Copied people were not looked for" in ended.stdout
+    page = measure(tmp_path, PEOPLE, "--engine", "partitioned", "--format", "html")
+    assert page.exit_code == 5, "the page always has the guards"
+
+
+# The headline of every output
+
+
+def test_print_begins_with_copies() -> None:
+    upper = copied(0.3).assign(region=lambda t: t["region"].astype(str).str.upper())
+    result = dp.disclosure(PEOPLE, copied(0.3), KEYS)
+    assert str(result).startswith("30 % of the people are in the synthetic table, each with a record")
+    assert result._repr_html_().startswith("<p><strong>30 % of the people are in")
+    assert not result.warnings and not result.comparability_doubts
+    both = dp.disclosure(PEOPLE, nearly_copied(0.4).assign(region=upper["region"].to_numpy()), KEYS)
+    lines = str(both).splitlines()
+    assert not both.copies.findings or lines[0] == both.copies.sentences[0]
+    assert any(line.startswith("Warning: Column 'region'") for line in lines)
+
+
+def test_the_picture_has_copies_as_its_title() -> None:
+    title = dp.disclosure(PEOPLE, copied(0.3), KEYS).plot().to_dict()["title"]["text"]
+    assert title == "30 % of the people are copied in the synthetic table"
+    assert "copied" not in dp.disclosure(PEOPLE, FRESH, KEYS).plot().to_dict()["title"]["text"]
+
+
+def test_comparing_remedies_warns_of_copies_once() -> None:
+    remedy = dp.Remedy.top_code("age", at=60)
+    with pytest.warns(CopiesWarning) as caught:
+        dp.compare_remedies(PEOPLE, copied(0.3), KEYS, "income", [remedy])
+    kinds = [
+        warning.category for warning in caught if warning.category in (CopiesWarning, ComparabilityWarning)
+    ]
+    assert kinds == [CopiesWarning]
+
+
+def measure(folder: Path, sd: pd.DataFrame, *options: str, gt: pd.DataFrame = PEOPLE) -> Any:
+    paths = [folder / name for name in ("gt.csv", "sd.csv")]
+    for path, table in zip(paths, (gt, sd), strict=True):
+        table.to_csv(path, index=False)
+    keys = [part for key in KEYS for part in ("--key", key)]
+    return CliRunner().invoke(main, ["measure", *map(str, paths), *keys, *options])
+
+
+@pytest.mark.parametrize("shown", [(), ("--format", "table"), ("--format", "json"), ("--format", "html")])
+def test_the_command_line_says_it_first_with_an_exit_code_of_its_own(
+    shown: tuple[str, ...], tmp_path: Path
+) -> None:
+    ended = measure(tmp_path, copied(0.3), *shown)
+    assert ended.exit_code == int(ExitCode.COPIED) == 5
+    assert "--accept-doubts" not in ended.output
+    assert "People were copied: 30 % of the people are copied in the synthetic table." in ended.stderr
+    first = {
+        (): "30 % of the people are in the synthetic table, each",
+        ("--format", "table"): "30 % of the people are copied in the synthetic table",
+        ("--format", "json"): '{\n  "heading": "30 % of the people are copied in the synthetic table"',
+        ("--format", "html"): "<!DOCTYPE html>",
+    }
+    assert ended.stdout.startswith(first[shown])
+    accepted = measure(tmp_path, copied(0.3), *shown, "--accept-doubts")
+    assert (accepted.exit_code, accepted.stdout) == (5, ended.stdout), "nobody accepts copies as doubts"
+    honest = measure(tmp_path, FRESH, *shown)
+    assert honest.exit_code == 0 and "copied" not in honest.stderr
+
+
+def test_the_page_begins_with_copies(tmp_path: Path) -> None:
+    page = measure(tmp_path, copied(0.3), "--format", "html").stdout
+    headline = "30 % of the people are copied in the synthetic table"
+    assert f"<title>{headline}</title>" in page and f"<h1>{headline}.</h1>" in page
+    [first, *_] = re.findall(r"<p>(?!Two)(.*?)</p>", page.partition('<div class="first">')[2])
+    assert first.startswith("<strong>30 % of the people are in the synthetic table, each with a record")
+    honest = measure(tmp_path, FRESH, "--format", "html").stdout
+    assert "<title>Measured: " in honest and "copies them" not in honest
+
+
+def test_copies_come_before_doubts(tmp_path: Path) -> None:
+    """Where both apply the exit code is that of copies; where only doubts do, it is theirs."""
+    gt = PEOPLE.assign(flag=["yes", "no", "n/a"] * (RECORDS // 3))
+    sd = copied(0.3).assign(flag=["YES", "NO", "N/A"] * (RECORDS // 3))
+    both = measure(tmp_path, sd, gt=gt)
+    assert both.exit_code == 5 and "Warning: Column 'flag'" in both.stdout
+    assert "--accept-doubts" not in both.output
+    doubted = measure(tmp_path, FRESH.assign(flag=sd["flag"]), gt=gt)
+    assert doubted.exit_code == 3 and "--accept-doubts" in doubted.stderr
+
+
+def test_near_copies_and_numbered_ones_end_the_command_alike(tmp_path: Path) -> None:
+    assert measure(tmp_path, nearly_copied(0.33)).exit_code == 5
+    assert measure(tmp_path, numbered(shuffled(PEOPLE)), gt=numbered(PEOPLE)).exit_code == 5
+
+
+def test_programs_get_the_finding_and_its_figures(tmp_path: Path) -> None:
+    content = json.loads(measure(tmp_path, nearly_copied(0.33), "--format", "json").stdout)
+    [sentence] = content["copies"]
+    assert "'all but income'" in sentence and content["not_examined"] == [] == content["warnings"]
+    rows = {(row["frame"], row["columns"], row["measure"]): row["value"] for row in content["figures"]}
+    assert rows["partial_copies", "all but income", "people_copied"] > 30
+    assert rows["guards", None, "partial_copies_beyond_chance"] > 7
+
+
+def test_the_command_line_says_what_it_did_not_examine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "MOST_CELLS", 0)
+    for shown in ((), ("--format", "table"), ("--format", "csv")):
+        ended = measure(tmp_path, PEOPLE, *shown)
+        assert ended.exit_code == 0
+        assert "Copied people were not looked for" in ended.stderr
+        assert ("Copied people were not looked for" in " ".join(ended.stdout.split())) == (
+            shown[-1:] != ("csv",)
+        )
+    assert measure(tmp_path, PEOPLE, "--format", "html").exit_code == 5, "the page always has the guards"
+
+
+def test_help_and_documentation_list_every_exit_code() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    for code in ExitCode:
+        assert f"\n  {int(code)}  " in EXIT_CODES and f"\n| {int(code)} | " in page
+    assert "people were copied" in CliRunner().invoke(main, ["measure", "--help"]).output
