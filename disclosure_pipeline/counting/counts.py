@@ -18,8 +18,14 @@ from disclosure_pipeline.measures.baselines import (
 )
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import STEPS, CodedExclusions, exclude, pairs_in_large_cells
-from disclosure_pipeline.measures.copies import FoundCopies, HitCounts, WholeRecordCounts, hit_counts
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.copies import (
+    CopyCounts,
+    HitCounts,
+    WholeRecordCounts,
+    hit_counts,
+    share_of_levels,
+)
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import guess_counts
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
@@ -94,7 +100,7 @@ class CountRequest:
 
     `together`: also count what all syntheses disclose as one release. `by_level`: positions of keys by whose
     levels people are counted as well; only without targets. `without_each`: also look for copies by all keys
-    but one, for each key.
+    but one, for each key. `apart`: also count the hits of keys drawn apart; not with these two.
     """
 
     keys: Sequence[CodedColumn]
@@ -102,11 +108,20 @@ class CountRequest:
     together: bool = False
     by_level: tuple[int, ...] = ()
     without_each: bool = False
+    apart: bool = False
 
     @property
     def columns(self) -> list[CodedColumn]:
         """The keys, then the columns of the targets."""
         return [*self.keys, *(target.column for target in self.targets)]
+
+    @property
+    def shares_apart(self) -> list[list[Floats]]:
+        """The share of each synthesis' records with each level of each key; empty unless `apart`."""
+        if not self.apart:
+            return []
+        by_synthesis = zip(*(key.counts[1:] for key in self.keys), strict=True)
+        return [list(map(share_of_levels, counts)) for counts in by_synthesis]
 
 
 def gather_columns(requests: Sequence[CountRequest]) -> list[CodedColumn]:
@@ -140,9 +155,9 @@ def count_without_each(
     ]
 
 
-def select_copies(keys: WholeRecordCounts) -> FoundCopies:
+def select_copies(keys: WholeRecordCounts) -> CopyCounts:
     """Return the counts of copies by these keys."""
-    return FoundCopies(keys.unique_hits, keys.people)
+    return CopyCounts(keys.shared.SD_in_GT, keys.unique_hits, keys.people)
 
 
 def mark_unguessable(target: CodedColumn) -> Mask:
@@ -179,13 +194,15 @@ class KeyCounts:
     """Counts of the keys in one synthesis, whatever the target.
 
     If the keys are all columns that the tables share, these are copies: `shared.SD_in_GT` in all, and
-    `unique_hits.hits` copies of a record that no other GT record equals.
+    `unique_hits.hits` copies of a record that no other GT record equals. `hits_apart`: see
+    `count_hits_apart`; 0 unless the request asks for it.
     """
 
     uniques: Uniques
     shared: SharedCounts
     unique_hits: HitCounts
     matched: MatchedKeys
+    hits_apart: int = 0
 
     @property
     def people(self) -> PeopleCounts:
@@ -244,7 +261,7 @@ class DisclosureCounts:
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
     together: TogetherCounts | None = None
     levels: tuple[tuple[LevelCounts, ...], ...] = ()
-    without: tuple[tuple[FoundCopies, ...], ...] = ()
+    without: tuple[tuple[CopyCounts, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -258,13 +275,14 @@ class CountedCells:
     key_levels_of: Callable[[IntArray], IntArray]
 
 
-def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
+def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apart: int = 0) -> KeyCounts:
     """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
         count_shared(d_q * keys, s_q * keys),
         hit_counts(d_q, s_q, keys),
         matched_keys(d_q, s_q, keys),
+        hits_apart,
     )
 
 

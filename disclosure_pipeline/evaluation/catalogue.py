@@ -77,9 +77,13 @@ _KEY_SET = select_words(
     *("DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
 )
 _REMEDIED = ("unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
-_COPIED = "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
+_COPIED = "copies copies_others copies_beyond copies_beyond_se "
+_COPIED += "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
 _COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
-_COPIED_WORDS = select_words(_COPIES | frame_words.COPIES_APART | _PEOPLE, *_COPIED.split())
+_COPIED_WORDS = select_words(_COPIES | _PEOPLE, *_COPIED.split())
+_COPIES_BY_CHANCE = frame_words.add_chance_words(
+    select_words(_COPIES | _PEOPLE, "unique_copies_beyond", "people_copied_beyond")
+)
 _REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
 _BY_UNIT = " ".join
 _BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
@@ -146,7 +150,7 @@ CATALOGUE = drop_repeats(
         role="bound",
         question="found",
         per_target=False,
-        share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_beyond",
+        share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_apart unique_hits_beyond",
         unit="unique_hits_beyond_se",
         overrides={
             "repU": {"original": "UiO", "rank": 5},
@@ -223,11 +227,7 @@ CATALOGUE = drop_repeats(
     *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
     *list_columns("guards", select_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
     *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
-    *list_columns(
-        "partial_copies",
-        _COPIES | _COPIED_WORDS,
-        unit=f"copies copies_others copies_beyond copies_beyond_se {_COPIED}",
-    ),
+    *list_columns("partial_copies", _COPIED_WORDS, unit=_COPIED),
     *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
     *list_columns(
         "columns_apart",
@@ -291,7 +291,9 @@ CATALOGUE = drop_repeats(
             },
         },
     ),
-    *list_columns("copies", _COPIES | _PEOPLE | select_words(frame_words.EXACT_COPIES, "columns")),
+    *list_columns(
+        "copies", _COPIES | _COPIES_BY_CHANCE | _PEOPLE | select_words(frame_words.EXACT_COPIES, "columns")
+    ),
     *list_columns(
         "control_identity",
         frame_words.CONTROL_IDENTITY,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_tables, share_columns
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, InputError
-from disclosure_pipeline.evaluation.copies import calculate_copy_figures
+from disclosure_pipeline.evaluation.copies import measure_whole_copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
@@ -161,7 +161,8 @@ def _measure(
         warn_of_doubts(risk.copies.sentences, CopiesWarning)
         warn_of_doubts(risk.comparability_doubts)
     coded = _code_shared(GT, SD)
-    copied = pd.DataFrame(calculate_copy_figures(coded, count_copies(coded)), index=risk.identity.index)
+    opened = FramesInMemory(tuple(after.frames), "")
+    copied = pd.DataFrame(measure_whole_copies(opened, coded), index=risk.identity.index)
     alike = measure_resemblance(coded if GT is before.frames[0] else _code_shared(before.frames[0], SD))
     distances = (alike.columns if alike.pairs.empty else alike.pairs).groupby("synthesis")
     apart = [frame for _, frame in distances]

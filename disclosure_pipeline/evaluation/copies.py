@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -12,29 +12,39 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.memory.partial_records import count_records
+from disclosure_pipeline.counting.counts import CountRequest, select_copies
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
-from disclosure_pipeline.evaluation.counts import TARGETS_ALONE, combine_columns, count_record_sets
+from disclosure_pipeline.evaluation.arguments import Exclusions
+from disclosure_pipeline.evaluation.counts import (
+    MeasuringPlan,
+    RecordSets,
+    combine_columns,
+    count_record_sets,
+)
 from disclosure_pipeline.evaluation.frames import FiguresFrame, format_frame, to_row
+from disclosure_pipeline.evaluation.people import APART_SAMPLE
+from disclosure_pipeline.evaluation.population import UnitRecords, count_sets_by_unit, read_units
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import unique_records
+from disclosure_pipeline.measures.chance import beyond_chance, hits_by_chance
 from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
     MANY_REPEATS,
     CopyCounts,
-    UnitCombinations,
+    HitCounts,
+    chances_of_independent_columns,
+    hits_of_independent_columns,
     repeats_beyond_independence,
 )
 from disclosure_pipeline.measures.copies import copies as copies_of
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent
-from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.people import people_copied
+from disclosure_pipeline.measures.exact import Floats, percent
+from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import check_tables, number_owners
+from disclosure_pipeline.tables.alignment import check_tables, require_unit
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -63,14 +73,19 @@ def copies(
 
     Returns:
         Index (synthesis, columns), where `columns` is "all columns", "all but …" for each column that all
-        tables have, and "targets alone": a near copy is found where the changed column is left out. Percent
-        of SD records: `copies` equal a GT record; `unique_copies` equal a GT record that is unique in GT.
-        `copies_others`: percent of the GT records that equal another one; `unique_copies_others`: percent of
-        new records of the same population that would equal exactly one GT record (Good-Turing). Percent of
-        GT records, which honest records among copies cannot dilute: `people_copied` are unique in GT and
-        occur in SD; `people_copied_expected` would occur in a fresh table of the same size. `…_beyond`: the
-        differences in percentage points, high is a risk; `…_beyond_se`: their standard errors;
-        `people_copied_by_chance`: the largest difference by chance. Missing values equal each other.
+        tables have, "targets alone", "all but numbers" if there are several numbers, and "… alone" for each
+        text or date that some GT record has by itself: a near copy is found where the changed column is left
+        out. These are the sets, and the figures, of a gate. Percent of SD records: `copies` equal a GT
+        record; `unique_copies` equal a GT record that is unique in GT. `copies_others`: percent of
+        the GT records that equal another one; `unique_copies_others`: percent of new records of the
+        same population that would equal exactly one GT record (Good-Turing); `unique_copies_apart`:
+        the same of records whose columns are drawn independently from GT's. Percent of GT records,
+        which honest records among copies cannot dilute: `people_copied` are unique in GT and occur in
+        SD; `people_copied_expected` would occur in a fresh table of the same size, or in
+        independently drawn columns. `…_beyond`: the differences, from the larger of both, in
+        percentage points, high is a risk; `…_beyond_se`: their standard errors; `…_by_chance`: the
+        largest difference by chance; `…_beyond_chance`: the difference where it exceeds that. Missing
+        values equal each other.
 
     Warns:
         UnitWarning: Records of GT repeat, and no unit was given.
@@ -90,6 +105,7 @@ def copies(
         1         all columns     50.0           50.0           25.0           25.0
                   all but age    100.0           50.0           75.0           50.0
                   all but town    50.0           50.0           25.0           25.0
+                  town alone     100.0           50.0           75.0           50.0
 
     Source: this project's own; Good 1953, "The population frequencies of species and the estimation of
     population parameters".
@@ -100,60 +116,157 @@ def copies(
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
     target_names = [] if targets is None else _check_targets(targets, names)
-    per_unit = 1.0
+    opened, units = FramesInMemory(tables.frames, ""), None
+    _, records = count_record_sets(opened, [], columns, target_names)
     if unit is None:
-        sets: dict[str, Sequence[CopyCounts]] = {ALL_COLUMNS: count_copies(columns)}
-        if len(columns) > 1:
-            without = zip(names, count_records(columns).without, strict=True)
-            sets |= {f"all but {name}": counts for name, counts in without}
-        _warn_of_repeats(columns, list(sets.values()))
+        _warn_of_repeats(columns, records)
     else:
-        owners = number_owners(tables.frames, unit)
-        per_unit = len(owners) / len(np.unique(owners))
-        count = partial(_count_by_unit, owners)
-        sets = {ALL_COLUMNS: count(columns)}
-        if len(columns) > 1:
-            sets |= {
-                f"all but {left_out.name}": count([column for column in columns if column is not left_out])
-                for left_out in columns
-            }
-    if target_names:
-        target_columns = [columns[names.index(name)] for name in target_names]
-        sets[TARGETS_ALONE] = count_copies(target_columns) if unit is None else count(target_columns)
+        require_unit(unit, opened.columns)
+        plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
+        units = read_units(opened.with_columns([unit]), plan, ignore_progress, names)
+        records = count_sets_by_unit(records, units)
+    measured = measure_record_sets(opened, columns, records, units)
+    without = [f"all but {name}" for name in names]
+    in_order = [ALL_COLUMNS, *without, *records.partial]
     rows = {
-        (synthesis, label): figures
-        for label, set_counts in sets.items()
-        for synthesis, figures in enumerate(calculate_copy_figures(columns, set_counts, per_unit), start=1)
+        (synthesis, label): measured[label, synthesis]
+        for synthesis in range(1, len(tables.frames))
+        for label in dict.fromkeys(in_order)
+        if (label, synthesis) in measured
     }
-    labels = sorted(rows, key=lambda label: label[0])  # stable: by synthesis, sets in their order
-    index = pd.MultiIndex.from_tuples(labels, names=["synthesis", "columns"])
-    return FiguresFrame([rows[label] for label in labels], index=index)
+    index = pd.MultiIndex.from_tuples(list(rows), names=["synthesis", "columns"])
+    return FiguresFrame(list(rows.values()), index=index).drop(columns=list(PARTIAL_COPIES), errors="ignore")
 
 
-def _count_by_unit(unit: IntArray, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
-    q = combine_keys([column.codes for column in columns], [column.size for column in columns])
-    combinations = UnitCombinations.from_records(q.q[0], unit, q.size)
+@dataclass(frozen=True)
+class ColumnsApart:
+    """The chance of each unique GT record to be hit by a record of independently drawn columns.
+
+    `by_combination`: the same, once for each combination that a unit has several times. `records`: the number
+    of GT records that were looked at.
+    """
+
+    chances: npt.NDArray[np.float64]
+    by_combination: npt.NDArray[np.float64]
+    records: int
+
+
+PARTIAL_COPIES = ("partial_copies_beyond", "partial_copies_beyond_chance")
+"""The larger of the figures of unique copies, with one copy per person at most, and of people copied."""
+
+
+def measure_record_sets(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    records: RecordSets,
+    units: UnitRecords | None = None,
+) -> dict[tuple[str, int], dict[str, float]]:
+    """Return the figures of copies by set of columns, `ALL_COLUMNS` or a label of `partial`, and synthesis.
+
+    Of the partial sets, for which the worst counts, also those of `PARTIAL_COPIES`. `records` are counts of
+    units if `units` says whose each record is.
+    """
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    per_unit = units.records_per_unit if units else 1.0
+    sets = [columns, *(records.columns[label] for label in records.partial)]
+    whole, *partial_apart = _find_columns_apart(opened, columns, sets, units)
+    figures = {}
+    for synthesis, (n, keys) in enumerate(zip(N_s, records.whole, strict=True), start=1):
+        figures[ALL_COLUMNS, synthesis] = measure_copies(select_copies(keys), Sizes(N_d, n), whole, per_unit)
+    for (label, by_synthesis), apart in zip(records.partial.items(), partial_apart, strict=True):
+        for synthesis, (n, counts) in enumerate(zip(N_s, by_synthesis, strict=True), start=1):
+            options = (Sizes(N_d, n), apart, per_unit, len(records.partial))
+            found = measure_copies(counts, *options)
+            # An honest model whose records repeat each other hits the same person many times.
+            once = measure_copies(replace(counts, unique=counts.hit_once()), *options)
+            near = {
+                name: float(np.fmax(once[f"unique_copies{end}"], found[f"people_copied{end}"]))
+                for name in PARTIAL_COPIES
+                for end in [name.removeprefix("partial_copies")]
+            }
+            figures[label, synthesis] = found | near
+    return figures
+
+
+def measure_whole_copies(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[dict[str, float]]:
+    """Return the figures of copies by all columns for each synthesis of tables in memory."""
+    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
+    [apart] = _find_columns_apart(opened, columns, [columns])
+    counted = zip(N_s, count_copies(columns), strict=True)
+    return [measure_copies(counts, Sizes(N_d, n), apart) for n, counts in counted]
+
+
+def measure_copies(
+    counts: CopyCounts,
+    sizes: Sizes,
+    columns_apart: ColumnsApart,
+    records_per_unit: float = 1,
+    comparisons: int = 1,
+) -> dict[str, float]:
+    """Return the figures of copies by one set of columns in one synthesis: of records and of people.
+
+    `comparisons`: number of sets, of which the worst counts.
+    """
+    found_apart = found_by_independent_columns(columns_apart.chances, sizes.N_s, columns_apart.records)
+    people = people_copied(
+        counts.people, sizes, found_apart, comparisons, records_per_unit, counts.unique.triples
+    )
+    hits, apart = counts.unique, hits_of_independent_columns(columns_apart.by_combination)
+    of_records = copies_of(counts, sizes, apart, records_per_unit)
+    per_unit = HitCounts(hits.hits, hits.pairs / records_per_unit, hits.triples / records_per_unit)
+    most = hits_by_chance(per_unit, sizes.divide(records_per_unit), apart, comparisons)
+    by_chance = most - max(of_records.unique_copies_others, apart)
+    return {
+        **to_row(of_records),
+        "unique_copies_by_chance": by_chance,
+        "unique_copies_beyond_chance": beyond_chance(of_records.unique_copies_beyond, by_chance),
+        **to_row(people),
+        "people_copied_beyond_chance": beyond_chance(
+            people.people_copied_beyond, people.people_copied_by_chance
+        ),
+    }
+
+
+def _find_columns_apart(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    sets: Sequence[Sequence[CodedColumn]],
+    units: UnitRecords | None = None,
+) -> list[ColumnsApart]:
+    drawn = None if units is None else units.draw(APART_SAMPLE, 0)
+    sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)
+    places = {column.name: place for place, column in enumerate(columns)}
+    codes_GT = [column.codes[0] for column in sample]
+    find_chances = partial(
+        chances_of_independent_columns,
+        codes_GT,
+        [column.size for column in sample],
+        [[places[column.name] for column in column_set] for column_set in sets],
+    )
+    alone = (
+        drawn.find_alone([[column.name for column in column_set] for column_set in sets]) if drawn else None
+    )
+    record_chances = find_chances([records for records, _ in alone] if alone else None)
+    combination_chances = find_chances([first for _, first in alone]) if alone else record_chances
     return [
-        CopyCounts(
-            int(s[combinations.d > 0].sum()),
-            combinations.count_repeated(),
-            combinations.count_hits(s),
-            combinations.count_people(s),
-        )
-        for s in q.counts[1:]
+        ColumnsApart(*chances, len(codes_GT[0]))
+        for chances in zip(record_chances, combination_chances, strict=True)
     ]
 
 
-def _warn_of_repeats(columns: Sequence[CodedColumn], sets: Sequence[Sequence[CopyCounts]]) -> None:
+def _warn_of_repeats(columns: Sequence[CodedColumn], records: RecordSets) -> None:
     """Warn if more records repeat than by chance, in all columns or in all but one."""
     N = len(columns[0].tables[0].stored)
     shares = {
         column.name: (column.counts[0] / N)[column.tables[0].codes(slice(0, ENOUGH_RECORDS))]
         for column in columns
     }
-    without = ([column for column in columns if column is not left_out] for left_out in columns)
-    alone = [counts[0].people.alone for counts in sets]
-    repeats = _find_most_repeats(zip([columns, *without], alone, strict=False), shares, N)
+    nearly_whole = [
+        (records.columns[label], counts[0].people.alone)
+        for label, counts in records.partial.items()
+        if len(records.columns[label]) == len(columns) - 1
+    ]
+    repeats = _find_most_repeats([(columns, records.whole[0].people.alone), *nearly_whole], shares, N)
     if repeats > MANY_REPEATS:
         warnings.warn(
             f"{repeats:.0f} % of the records of {GROUND_TRUTH}, beyond chance, equal another record in all "
@@ -223,25 +336,6 @@ def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
     if not names:
         raise InputError("targets is empty: name at least one column, or leave the argument out.")
     return names
-
-
-def calculate_copy_figures(
-    columns: Sequence[CodedColumn], counts: Sequence[CopyCounts], records_per_unit: float = 1
-) -> list[dict[str, float]]:
-    """Return the figures of each synthesis from its counts."""
-    N_d, *N_s = (len(table.stored) for table in columns[0].tables)
-    return [
-        to_row(copies_of(copy_counts, Sizes(N_d, n), records_per_unit))
-        | to_row(
-            people_copied(
-                copy_counts.people,
-                Sizes(N_d, n),
-                records_per_unit=records_per_unit,
-                triples=copy_counts.unique.triples,
-            )
-        )
-        for copy_counts, n in zip(counts, N_s, strict=True)
-    ]
 
 
 def build_copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusion
 from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts, identifier_warnings
 from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.checks import exclude
-from disclosure_pipeline.measures.copies import FoundCopies, WholeRecordCounts, copy_counts
+from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.people import PeopleCounts
@@ -171,6 +171,7 @@ def build_request(plan: MeasuringPlan, columns: Mapping[Any, CodedColumn]) -> Co
             for target in targets
         ],
         plan.together,
+        apart=True,
     )
 
 
@@ -224,7 +225,7 @@ class RecordSets:
 
     whole: Sequence[WholeRecordCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
-    partial: Mapping[str, Sequence[FoundCopies]]
+    partial: Mapping[str, Sequence[CopyCounts]]
     groups: Sequence[CodedColumn]
     levels: Sequence[Sequence[Sequence[PeopleCounts]]]
     by_record: Sequence[PeopleCounts]
@@ -294,7 +295,7 @@ def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> 
         if column.kind in _NAMING_KINDS and (column.counts[0][:-1] == 1).any() and len(columns) > 1
     }
     copies = {
-        label: [copy_counts(column.counts[0], s).as_found() for s in column.counts[1:]]
+        label: [copy_counts(column.counts[0], s) for s in column.counts[1:]]
         for label, column in alone.items()
     }
     sets = {label: [column] for label, column in alone.items()}

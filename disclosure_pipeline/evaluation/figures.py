@@ -32,7 +32,7 @@ from disclosure_pipeline.measures.baselines import baselines, count_found_by_oth
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
-from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
+from disclosure_pipeline.measures.copies import APART_SCALE, UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
@@ -49,7 +49,8 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
     for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
         sizes = Sizes(N_d, N_s[synthesis - 1])
         rows.identity[(synthesis,)] = to_row(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
-        rows.identity[(synthesis,)] |= to_row(unique_hits(key_counts.unique_hits, sizes))
+        apart = 100 * key_counts.hits_apart / APART_SCALE
+        rows.identity[(synthesis,)] |= to_row(unique_hits(key_counts.unique_hits, sizes, apart))
     targets = zip(
         counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
     )

@@ -8,7 +8,6 @@ from dataclasses import replace
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
-    BY_INDEPENDENT_COLUMNS,
     COUNT,
     NONE,
     POINTS,
@@ -61,15 +60,6 @@ SUMMARY: dict[str, Words] = {
     "DiSCO_max": Words("largest DiSCO", "The largest DiSCO of the syntheses."),
     "one_way": Words.neutral("flagged levels", "Target values behind most disclosures.", NONE),
     "two_way": Words.neutral("flagged pairs", "Pairs of a key and a target that go together.", COUNT),
-}
-
-COPIES_APART: dict[str, Words] = {
-    "unique_copies_apart": Words.neutral(
-        "copies of one person if columns are drawn independently",
-        "This many records would equal one person's record if every column were drawn independently.",
-        denominator="records drawn column by column",
-        beside=BY_INDEPENDENT_COLUMNS,
-    ),
 }
 
 

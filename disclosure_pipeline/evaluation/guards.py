@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import mark_unguessable, select_copies
+from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.counting.memory.nearest_records import DISTANCES, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, PARTIAL_COPIES, measure_record_sets
 from disclosure_pipeline.evaluation.counts import RecordSets, WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import to_row
@@ -24,28 +25,19 @@ from disclosure_pipeline.evaluation.nearest import (
     find_near_copies,
     is_diluted,
 )
-from disclosure_pipeline.evaluation.people import APART_SAMPLE, IN_GROUPS, measure_groups
+from disclosure_pipeline.evaluation.people import IN_GROUPS, measure_groups
 from disclosure_pipeline.evaluation.population import UnitRecords
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
     distance_by_chance,
     guesses_by_chance,
-    hits_by_chance,
     much_nearer_by_chance,
     nearness_by_chance,
 )
-from disclosure_pipeline.measures.copies import (
-    FoundCopies,
-    HitCounts,
-    chances_of_independent_columns,
-    error_of_share,
-    has_equal_content,
-    hits_of_independent_columns,
-    unique_hits,
-)
+from disclosure_pipeline.measures.copies import has_equal_content
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied, repeats
+from disclosure_pipeline.measures.people import repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -63,9 +55,7 @@ _PLAN = WholeRecords()
 class GuardFigures:
     """The frames of the guards.
 
-    `guards`: index synthesis. unique_copies, unique_copies_others: see `copies()`. unique_copies_apart: the
-    same for values drawn independently from each column of GT. unique_copies_beyond: beyond the larger of
-    the two. people_copied: percent of the GT records, see `measures.people`. partial_copies_beyond: the
+    `guards`: index synthesis. The figures of all columns that `copies()` returns. partial_copies_beyond: the
     largest unique_copies_beyond or people_copied_beyond of `partial_copies`, with at most one copy per
     person. nearer, much_nearer: the largest over the distances of `nearest()`; NaN if GT has one record, or
     if they were not measured.
@@ -140,38 +130,18 @@ def measure_copies(
     plan: WholeRecords = _PLAN,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the guards of copies and nearness, and the frame `partial_copies`: see `measure_guards`."""
-    sizes = _find_sizes(columns)
-    drawn = None if units is None else units.draw(APART_SAMPLE, 0)
-    sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)
-    places = {column.name: place for place, column in enumerate(columns)}
-    sets = [columns, *(records.columns[label] for label in records.partial)]
-    codes_GT = [column.codes[0] for column in sample]
-    find_chances = partial(
-        chances_of_independent_columns,
-        codes_GT,
-        [column.size for column in sample],
-        [[places[column.name] for column in column_set] for column_set in sets],
-    )
-    alone = (
-        drawn.find_alone([[column.name for column in column_set] for column_set in sets]) if drawn else None
-    )
-    record_chances = find_chances([records for records, _ in alone] if alone else None)
-    combination_chances = find_chances([first for _, first in alone]) if alone else record_chances
-    apart, *partially_apart = (
-        _ColumnsApart(*chances, len(codes_GT[0]))
-        for chances in zip(record_chances, combination_chances, strict=True)
-    )
-    per_unit = units.records_per_unit if units else 1
-    by_label = dict(zip(records.partial, partially_apart, strict=True))
-    partial_copies, near = _measure_partial_copies(records, sizes, by_label, per_unit)
-    largest = near.groupby(level="synthesis").max()
-    rows = [
-        _measure_copies(select_copies(counts), size, apart, per_unit)
-        | {str(name): figures.loc[synthesis] for name, figures in largest.items()}
-        for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1)
-    ]
-    frame = pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="synthesis"))
-    return frame.join(_measure_nearness(opened, columns, sizes, units, plan)), partial_copies
+    measured = measure_record_sets(opened, columns, records, units)
+    index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
+    whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
+    rows = {
+        (label, synthesis): measured[label, synthesis] for label in records.partial for synthesis in index
+    }
+    labels = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
+    partial_copies = pd.DataFrame(list(rows.values()), index=labels)
+    of_partial = list(PARTIAL_COPIES)
+    largest = partial_copies[of_partial].groupby(level="synthesis").max()
+    nearness = _measure_nearness(opened, columns, _find_sizes(columns), units, plan)
+    return whole.join([largest, nearness]), partial_copies.drop(columns=of_partial)
 
 
 def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
@@ -197,83 +167,6 @@ def bound_guesses(
                 "guessed_beyond_chance": beyond_chance(beyond, by_chance),
             }
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index=guesses.index.names)
-
-
-@dataclass(frozen=True)
-class _ColumnsApart:
-    """The chance of each unique GT record to be hit by a record of independently drawn columns.
-
-    `by_combination`: the same, once for each combination that a unit has several times. `records`: the number
-    of GT records that were looked at.
-    """
-
-    chances: npt.NDArray[np.float64]
-    by_combination: npt.NDArray[np.float64]
-    records: int
-
-
-def _measure_copies(
-    counts: FoundCopies,
-    sizes: Sizes,
-    columns_apart: _ColumnsApart,
-    records_per_unit: float,
-    comparisons: int = 1,
-) -> dict[str, float]:
-    found_apart = found_by_independent_columns(columns_apart.chances, sizes.N_s, columns_apart.records)
-    people = people_copied(
-        counts.people, sizes, found_apart, comparisons, records_per_unit, counts.hits.triples
-    )
-    return {
-        **to_row(people),
-        "people_copied_beyond_chance": beyond_chance(
-            people.people_copied_beyond, people.people_copied_by_chance
-        ),
-        **_measure_hits(counts.hits, sizes, columns_apart, records_per_unit, comparisons),
-    }
-
-
-def _measure_hits(
-    counts: HitCounts, sizes: Sizes, columns_apart: _ColumnsApart, records_per_unit: float, comparisons: int
-) -> dict[str, float]:
-    hits = unique_hits(counts, sizes)
-    apart = hits_of_independent_columns(columns_apart.by_combination)
-    expected = max(hits.unique_hits_others, apart)
-    beyond = hits.unique_hits - expected
-    per_unit = HitCounts(counts.hits, counts.pairs / records_per_unit, counts.triples / records_per_unit)
-    by_chance = hits_by_chance(per_unit, sizes.divide(records_per_unit), apart, comparisons) - expected
-    error = max(hits.unique_hits_beyond_se, 100 * error_of_share(apart / 100, sizes.N_s))
-    return {
-        "unique_copies": hits.unique_hits,
-        "unique_copies_others": hits.unique_hits_others,
-        "unique_copies_apart": apart,
-        "unique_copies_beyond": beyond,
-        "unique_copies_beyond_se": error * math.sqrt(records_per_unit),
-        "unique_copies_by_chance": by_chance,
-        "unique_copies_beyond_chance": beyond_chance(beyond, by_chance),
-    }
-
-
-def _measure_partial_copies(
-    records: RecordSets,
-    sizes: Sequence[Sizes],
-    apart: Mapping[str, _ColumnsApart],
-    records_per_unit: float,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    copies, near = {}, {}
-    for label, counts_of_set in records.partial.items():
-        for synthesis, (counts, size) in enumerate(zip(counts_of_set, sizes, strict=True), start=1):
-            arguments = (size, apart[label], records_per_unit, len(records.partial))
-            row = copies[label, synthesis] = _measure_copies(counts, *arguments)
-            # An honest model whose records repeat each other hits the same person many times.
-            once = _measure_hits(counts.hit_once(), *arguments)
-            near[label, synthesis] = {
-                f"partial_copies_{suffix}": np.fmax(
-                    once[f"unique_copies_{suffix}"], row[f"people_copied_{suffix}"]
-                )
-                for suffix in ("beyond", "beyond_chance")
-            }
-    index = pd.MultiIndex.from_tuples(list(copies), names=["columns", "synthesis"])
-    return pd.DataFrame(list(copies.values()), index=index), pd.DataFrame(list(near.values()), index=index)
 
 
 def _measure_columns(

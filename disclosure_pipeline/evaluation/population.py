@@ -27,9 +27,11 @@ from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differ
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.copies import (
-    FoundCopies,
+    APART_SCALE,
+    CopyCounts,
     HitCounts,
     UnitCombinations,
+    count_hits_apart,
     find_lone_units,
     unique_hits,
 )
@@ -130,11 +132,15 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
     request = build_request(plan, records.columns)
     q = combine_columns(request.keys)
     combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    alone = combinations.units == 1
+    key_levels = [q.level_of(k)[alone] for k in range(len(request.keys))]
     hits: dict[str, list[float]] = defaultdict(list)
     risks = {}
     for synthesis, N_s in enumerate(result.N_s, start=1):
         s_q = q.counts[synthesis]
-        for name, figure in to_row(unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s))).items():
+        apart = 100 * count_hits_apart(key_levels, request.shares_apart[synthesis - 1]) / APART_SCALE
+        counted = unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s), apart)
+        for name, figure in to_row(counted).items():
             hits[name].append(figure)
         # Records of one unit are not independent: only units are.
         hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
@@ -183,7 +189,7 @@ def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
     copies = _find_copies(q, combinations)
     whole = [
         UnitWholeCounts(
-            replace(counts.uniques, in_GT=copied.people.alone), counts.shared, copied.hits, copied.people
+            replace(counts.uniques, in_GT=copied.people.alone), counts.shared, copied.unique, copied.people
         )
         for counts, copied in zip(sets.whole, copies, strict=True)
     ]
@@ -228,8 +234,11 @@ def _combine(records: UnitRecords, names: Sequence[Any]) -> tuple[Keys, UnitComb
     return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
 
 
-def _find_copies(q: Keys, combinations: UnitCombinations) -> list[FoundCopies]:
-    return [FoundCopies(combinations.count_hits(s), combinations.count_people(s)) for s in q.counts[1:]]
+def _find_copies(q: Keys, combinations: UnitCombinations) -> list[CopyCounts]:
+    return [
+        CopyCounts(int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s))
+        for s in q.counts[1:]
+    ]
 
 
 def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:

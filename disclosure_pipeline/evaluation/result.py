@@ -41,7 +41,7 @@ class Disclosure:
     """All measures of m syntheses of one ground truth; percent of all GT records unless stated otherwise.
 
     `identity`: index synthesis (1…m); UiO, UiS (percent of SD records), UiOiS, repU; unique_hits (percent of
-    SD records); of all records.
+    SD records); unique_hits_apart, the same if SD's keys are drawn independently; of all records.
     `attribute`: index (target, synthesis); Dorig, Dsyn (percent of SD records), iS, DiS, DiSCO, DiSDiO;
     max_denom and mean_denom are numbers of records; DiSCO_chance, DiSCO_excess. `cap`: the CAP family, and
     `guessed`: right guesses of the target, by the most frequent level of the record's keys in SD.

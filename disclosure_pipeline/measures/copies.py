@@ -3,7 +3,8 @@
 If people have several records, copies and hits refer to units (people) instead of records:
 
 - unique_hits: SD records whose q exactly one unit has. For the others: GT records whose q exactly one other
-  unit has, since each is a new record to the other units.
+  unit has, since each is a new record to the other units. With the keys drawn apart: each q that exactly one
+  unit has counts once, however many records of the unit have it.
 - people_copied: f1 is the number of GT records whose combination only one unit has. 2 f2 is replaced by the
   sum of 2 d d' over the combinations of two units with d and d' records: the number of hits on the f1 by
   others' records, counted once for each record that is hit.
@@ -14,7 +15,7 @@ If every unit has one record, these are the formulas for records.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
@@ -31,6 +32,7 @@ from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
     BY_FRESH_SAMPLE,
+    BY_INDEPENDENT_COLUMNS,
     BY_SYNTHETIC,
     GOOD,
     SYNTHETIC,
@@ -66,9 +68,42 @@ def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCou
     )
 
 
+APART_SCALE = 2**60
+"""The chances of different q add up to 1 at most: their sum fits 64 bits in units of 1 / `APART_SCALE`."""
+
+
+def count_hits_apart(key_levels: Iterable[IntArray], shares: Sequence[Floats]) -> int:
+    """Return the chance that keys drawn independently from SD give one of these q, times `APART_SCALE`.
+
+    0 for a single key, which has nothing to be drawn apart from: the result would be SD's own hits. Rounding
+    each q's chance down makes sums the same in any order, so that parts add up.
+
+    Args:
+        key_levels: The level of each key in each q (shape: keys, q); no q twice.
+        shares: For each key the share of SD's records with each level.
+
+    >>> count_hits_apart(np.array([[0, 1], [0, 0]]), [np.array([0.25, 0.5]), np.array([0.5])]) / APART_SCALE
+    0.375
+    """
+    if len(shares) == 1:
+        return 0
+    chances = reduce(np.multiply, (of[levels] for of, levels in zip(shares, key_levels, strict=True)))
+    return int(np.floor(chances * APART_SCALE).astype(np.int64).sum())
+
+
+def share_of_levels(counts: IntArray) -> Floats:
+    """Return the share of the records with each level, from their number."""
+    shares: Floats = counts / np.float64(counts.sum())
+    return shares
+
+
 @dataclass(frozen=True)
 class UniqueHits:
-    """unique_hits: percent of SD records. The others': percent of GT records. beyond: percentage points."""
+    """unique_hits: percent of SD records. The others': percent of GT records.
+
+    unique_hits_apart: percent of records whose keys are drawn independently. beyond: percentage points beyond
+    the larger of the two.
+    """
 
     unique_hits: float = figure(
         "hits on one person",
@@ -84,59 +119,60 @@ class UniqueHits:
         denominator="records of a fresh sample",
         source=GOOD,
     )
+    unique_hits_apart: float = neutral(
+        "hits on one person, by keys drawn apart",
+        "Records whose combination of keys exactly one person would have if each key were drawn "
+        "independently from the synthetic table; 0 for a single key.",
+        denominator="records drawn key by key",
+        beside=BY_INDEPENDENT_COLUMNS,
+    )
     unique_hits_beyond: float = points(
         "hits on one person beyond other people",
-        "How much more often a synthetic record points at exactly one person than other people's records "
-        "would.",
+        "How much more often a synthetic record points at exactly one person than other people's records, or "
+        "keys drawn one by one from the synthetic table, would.",
         finding="the share of records pointing at one person is {value} higher than with other people's "
-        "records",
+        "records or keys drawn apart",
         subject="records pointing at one person",
     )
     unique_hits_beyond_se: float = described(standard_error_of("unique_hits_beyond"))
 
 
-def unique_hits(counts: HitCounts, sizes: Sizes) -> UniqueHits:
-    """Compare how often SD records, and new records of the population, have the q of exactly one GT record.
+def unique_hits(counts: HitCounts, sizes: Sizes, apart: float) -> UniqueHits:
+    """Compare how often SD records, and records that tell of nobody, have the q of exactly one GT record.
 
     A record drawn from the population after N_d others has a q that exactly one of them has with a chance of
     about p = 2 f2 / N_d (Good-Turing). The variance of the difference is p (1 - p) / N_s (SD) plus
-    (4 f2 + 6 f3) / N_d² (GT); the standard error is at least one record. Source: Good 1953, "The population
-    frequencies of species and the estimation of population parameters".
+    (4 f2 + 6 f3) / N_d² (GT).
+
+    `apart` is the percent of hits by records whose columns are drawn independently, with the variance
+    p (1 - p) / N_s: none of them stands for a person, however often they hit one because rare combinations
+    are over-represented. SD is compared with the larger of both; the standard error is the larger one, at
+    least one record.
+
+    Source: Good 1953, "The population frequencies of species and the estimation of population parameters".
     """
     hits, others = percent(counts.hits, sizes.N_s), percent(round(2 * counts.pairs), sizes.N_d)
     p = min(2 * counts.pairs / max(sizes.N_d, 1), 1.0)
     variance_GT = (4 * counts.pairs + 6 * counts.triples) / max(sizes.N_d, 1) ** 2
-    return UniqueHits(hits, others, hits - others, 100 * error_of_share(p, sizes.N_s, variance_GT))
+    error = max(error_of_share(p, sizes.N_s, variance_GT), error_of_share(apart / 100, sizes.N_s))
+    return UniqueHits(hits, others, apart, hits - max(others, apart), 100 * error)
 
 
 @dataclass(frozen=True)
 class CopyCounts:
-    """Integers that add up over combinations of all columns.
+    """Integers that add up over combinations of some columns.
 
-    copies: SD records that equal a GT record. repeated: GT records that equal another GT record. unique: SD
-    records that equal exactly one GT record. people: those GT records, and how many of them SD holds.
+    copies: SD records that equal a GT record. unique: SD records that equal exactly one GT record. people:
+    those GT records, and how many of them SD holds.
     """
 
     copies: int
-    repeated: int
     unique: HitCounts
-    people: PeopleCounts
-
-    def as_found(self) -> FoundCopies:
-        """Return the hits and the people found."""
-        return FoundCopies(self.unique, self.people)
-
-
-@dataclass(frozen=True)
-class FoundCopies:
-    """Copies in some columns: SD records that hit one GT record, and GT records that are found."""
-
-    hits: HitCounts
     people: PeopleCounts
 
     def hit_once(self) -> HitCounts:
         """Return the hits with each GT record counted at most once, however often SD repeats it."""
-        return replace(self.hits, hits=min(self.hits.hits, self.people.found))
+        return replace(self.unique, hits=min(self.unique.hits, self.people.found))
 
 
 @dataclass(frozen=True)
@@ -172,6 +208,12 @@ class Copies:
         source=GOOD,
         beside=BY_FRESH_SAMPLE,
     )
+    unique_copies_apart: float = neutral(
+        "copies of one person if columns are drawn independently",
+        "This many records would equal one person's record if every column were drawn independently.",
+        denominator="records drawn column by column",
+        beside=BY_INDEPENDENT_COLUMNS,
+    )
     unique_copies_beyond: float = points(
         "copies of one person beyond a fresh sample",
         "How many more synthetic records equal the record of exactly one person than records of a fresh "
@@ -187,11 +229,11 @@ class Copies:
 def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
     """Count from the GT and SD records with each combination; `single`: see `PeopleCounts`."""
     people = PeopleCounts.from_combinations(d, s, single)
-    return CopyCounts(int((s * (d > 0)).sum()), int((d * (d > 1)).sum()), hit_counts(d, s), people)
+    return CopyCounts(int((s * (d > 0)).sum()), hit_counts(d, s), people)
 
 
-def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Copies:
-    """Compare copies and unique copies with other people's records: see `unique_hits`.
+def copies(counts: CopyCounts, sizes: Sizes, apart: float, records_per_unit: float = 1) -> Copies:
+    """Compare copies and unique copies with other people's records: see `unique_hits`, for `apart`, too.
 
     The chance that a new record equals one of GT's is GT's coverage, estimated as 1 - f1/N_d with the
     variance (f1 (1 - f1/N_d) + 2 f2) / N_d²; f1 GT records equal no other one. If people have several
@@ -199,9 +241,10 @@ def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Cop
 
     Source: Esty 1983, "A normal limit law for a nonparametric estimator of the coverage of a random sample".
     """
-    copied, repeated = percent(counts.copies, sizes.N_s), percent(counts.repeated, sizes.N_d)
-    unique = unique_hits(counts.unique, sizes)
-    p, f1 = counts.repeated / max(sizes.N_d, 1), sizes.N_d - counts.repeated
+    f1 = counts.people.alone
+    copied, repeated = percent(counts.copies, sizes.N_s), percent(sizes.N_d - f1, sizes.N_d)
+    unique = unique_hits(counts.unique, sizes, apart)
+    p = (sizes.N_d - f1) / max(sizes.N_d, 1)
     variance_GT = (f1 * p + 2 * counts.unique.pairs) / max(sizes.N_d, 1) ** 2
     together = math.sqrt(records_per_unit)
     return Copies(
@@ -211,6 +254,7 @@ def copies(counts: CopyCounts, sizes: Sizes, records_per_unit: float = 1) -> Cop
         copies_beyond_se=100 * together * error_of_share(p, sizes.N_s, variance_GT),
         unique_copies=unique.unique_hits,
         unique_copies_others=unique.unique_hits_others,
+        unique_copies_apart=unique.unique_hits_apart,
         unique_copies_beyond=unique.unique_hits_beyond,
         unique_copies_beyond_se=together * unique.unique_hits_beyond_se,
     )
@@ -348,10 +392,6 @@ class UnitCombinations:
         for column, (chosen, records) in enumerate(counted):
             np.add.at(sums[:, column], groups[chosen], records[chosen])
         return [PeopleCounts(*of_group) for of_group in sums.tolist()]
-
-    def count_repeated(self) -> int:
-        """Count the GT records that equal a record of another unit."""
-        return int(self.d[self.units > 1].sum())
 
 
 def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:

@@ -72,11 +72,16 @@ def _find_figures(result: Disclosure, measure: str, target: str | None) -> dict[
     worst = (min if registered is not None and registered.high_is_safe else max)(found, default=None)
     figures: dict[str, float | None] = {label: worst}
     if not measure.endswith("_others"):
-        others = _list_by_file(result, f"{measure}_others", target)
-        figures[f"{label}__others"] = (
-            others[found.index(worst)] if worst is not None and len(others) == len(found) else None
-        )
+        place = None if worst is None else found.index(worst)
+        figures[f"{label}__others"] = _find_others(result, measure, target, place)
     return figures
+
+
+def _find_others(result: Disclosure, measure: str, target: str | None, place: int | None) -> float | None:
+    """Return what is expected of a file that tells of nobody: by others, or by columns drawn apart."""
+    of_files = (_list_by_file(result, f"{measure}{end}", target) for end in ("_others", "_apart"))
+    expected = [figures[place] for figures in of_files if place is not None and place < len(figures)]
+    return max(expected, default=None)
 
 
 def _list_by_file(result: Disclosure, measure: str, target: str | None) -> list[float]:

@@ -205,11 +205,12 @@ def _describe_baseline(
         figures = find_figures(own, measure, column)
         return figures[0] if figures else None
 
+    by_others, apart = first(others), first(f"{name}_apart") if column is None else None
     return {
         "measure": name,
         "target": column or "",
         "own": first(original),
-        "others": first(others),
+        "others": by_others if by_others is None or apart is None else max(by_others, apart),
         "chance": first("DiSCO_chance") if column and "DiSCO_chance" in own.attribute.columns else None,
         "beyond_by_chance": difference_by_chance(
             estimate_error(own, halves, f"{name}_beyond", column), comparisons

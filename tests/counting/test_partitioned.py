@@ -65,7 +65,9 @@ def requests(raw: dict[str, CodedColumn], grouped: dict[str, CodedColumn]) -> li
     ]
     return [
         CountRequest(list(raw.values())),
-        CountRequest([grouped["age"], grouped["sex"], grouped["postcode"]], targets, together=True),
+        CountRequest(
+            [grouped["age"], grouped["sex"], grouped["postcode"]], targets, together=True, apart=True
+        ),
         CountRequest([grouped["sex"]]),
         CountRequest([grouped["income"]], [Target(raw["age"], CodedExclusions(), 3)]),
     ]
@@ -92,7 +94,10 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
     assert read == [0, 1, 2]
     assert len(coded) == len(set(coded)) == (5 + 4 + 1) * len(columns)
     for count, request in zip(counts, requests, strict=True):
-        assert_same_counts(count, count_in_memory(request.keys, request.targets, together=request.together))
+        expected = count_in_memory(
+            request.keys, request.targets, together=request.together, shares_apart=request.shares_apart
+        )
+        assert_same_counts(count, expected)
 
 
 @pytest.mark.parametrize("most_lower", [1 << 32, 40])

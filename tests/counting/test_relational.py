@@ -57,7 +57,7 @@ def brought(backend: Any, frames: Sequence[pd.DataFrame]) -> Iterator[list[Any]]
 def count(opened: DatabaseTables, on_progress: OnProgress = ignore_progress) -> DisclosureCounts:
     """Count all columns but the last as keys, and the last as target."""
     *keys, target = opened.code(opened.columns[0], grouping_of())
-    request = CountRequest(keys, [Target(target, CodedExclusions(), 3)])
+    request = CountRequest(keys, [Target(target, CodedExclusions(), 3)], apart=True)
     [counts] = opened.count([request], on_progress)
     return counts
 

@@ -37,11 +37,13 @@ def test_the_frames_hold_baselines_and_certainty_of_the_reference(case: Case) ->
         case.ground_truth, case.synthetics, columns, case.groups, case.special_values, case.edges
     )
     for synthesis, sd in enumerate(syntheses, start=1):
-        hits = reference.unique_hits(
-            [key_of(record, case.keys) for record in gt], [key_of(record, case.keys) for record in sd]
-        )
+        of_keys = [[key_of(record, case.keys) for record in table] for table in (gt, sd)]
+        hits = reference.unique_hits(*of_keys)
         row = identity[synthesis]
         assert (row["unique_hits"], row["unique_hits_others"]) == pytest.approx(hits, rel=1e-12)
+        expected_hits = reference.expected_hits(*of_keys)
+        assert max(row["unique_hits_others"], row["unique_hits_apart"]) == pytest.approx(expected_hits)
+        assert row["unique_hits_beyond"] == pytest.approx(hits[0] - expected_hits)
         for target in case.targets:
             people, copies = records_of(gt, case.keys, target), records_of(sd, case.keys, target)
             expected = reference.figures(people, copies)

@@ -253,7 +253,8 @@ def test_a_hundred_thousand_levels() -> None:
     sd.loc[records // 2 :, "k"] += records
     result = dp.disclosure(gt, sd, ["k"], "t")
     uniques = {"UiO": 100, "UiS": 100, "UiOiS": 50, "repU": 50}
-    hits = {"unique_hits": 50.0, "unique_hits_others": 0.0, "unique_hits_beyond": 50.0}
+    hits = {"unique_hits": 50.0, "unique_hits_others": 0.0, "unique_hits_apart": 0.0}
+    hits |= {"unique_hits_beyond": 50.0}
     hits |= {"unique_hits_beyond_se": 0.001, "unique_hits_beyond_chance": 50}
     assert result.identity.loc[1].to_dict() == uniques | hits
     attribute = result.attribute.iloc[0]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as baselines_reference
+from reference import copies as copies_reference
 from reference import units as reference
 from reference.cap import Record
 from support.sampling import examples
@@ -55,6 +56,10 @@ def test_the_frames_hold_the_figures_of_the_reference(
         keys_of = [[q for q, _ in table] for table in (gt, sd)]
         hits = reference.copies(keys_of[0], units, keys_of[1])
         expected |= {name: hits[name] for name in ("unique_hits", "unique_hits_others")}
+        alone = [q for q in keys_of[0] if len(reference.owners(q, keys_of[0], units)) == 1]
+        expected["unique_hits_apart"] = baselines_reference.hits_apart(alone, keys_of[1])
+        expects = max(expected["unique_hits_others"], expected["unique_hits_apart"])
+        expected["unique_hits_beyond"] = hits["unique_hits"] - expects
         actual = figures_of(result, synthesis=synthesis)
         for name, figure in expected.items():
             assert actual[name] == pytest.approx(figure, abs=2e-7), name
@@ -167,10 +172,14 @@ def test_copies_count_units(gt: list[Record], sd: list[Record], units: list[int]
         warnings.simplefilter("error", UnitWarning)
         actual = dp.copies(frame(gt).assign(person=units), frame(sd), "t", unit="person")
     for label, rows in (
-        ("all columns", (gt, sd)),
-        ("targets alone", ([t for _, t in gt], [t for _, t in sd])),
+        ("all columns", [[(*q, t) for q, t in table] for table in (gt, sd)]),
+        ("targets alone", [[(t,) for _, t in table] for table in (gt, sd)]),
     ):
         expected = reference.copies(rows[0], units, rows[1])
+        found = copies_reference.found_apart(
+            rows[0], [row for row in rows[0] if len(reference.owners(row, rows[0], units)) == 1], len(sd)
+        )
+        expected["people_copied_expected"] = max(expected["people_copied_expected"], found)
         row = actual.to_dict("index")[1, label]
         assert row["unique_copies"] == pytest.approx(expected["unique_hits"])
         for name in ("copies_others", "people_copied", "people_copied_expected"):

@@ -1,5 +1,7 @@
 """Test the baselines against fractions computed person by person, every draw, and the example data."""
 
+import math
+from collections import Counter
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
@@ -14,7 +16,13 @@ from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cel
 
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, baseline_counts, baselines
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
-from disclosure_pipeline.measures.copies import hit_counts, unique_hits
+from disclosure_pipeline.measures.copies import (
+    APART_SCALE,
+    count_hits_apart,
+    hit_counts,
+    share_of_levels,
+    unique_hits,
+)
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -149,10 +157,33 @@ def test_chances_are_exactly_0_and_1_where_they_are() -> None:
 def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
     f = cells(gt, sd)
     counts = hit_counts(f.d_q[f.first], f.s_q[f.first])
-    actual = unique_hits(counts, Sizes(f.N_d, f.N_s))
     expected = reference.unique_hits([q for q, _ in gt], [q for q, _ in sd])
-    assert (actual.unique_hits, actual.unique_hits_others) == pytest.approx(expected, rel=1e-15)
-    assert actual.unique_hits_beyond == actual.unique_hits - actual.unique_hits_others
+    for apart in (0.0, 12.5, 100.0):
+        actual = unique_hits(counts, Sizes(f.N_d, f.N_s), apart)
+        assert (actual.unique_hits, actual.unique_hits_others) == pytest.approx(expected, rel=1e-15)
+        assert actual.unique_hits_apart == apart
+        assert actual.unique_hits_beyond == actual.unique_hits - max(actual.unique_hits_others, apart)
+        error = 100 * max(math.sqrt(apart / 100 * (1 - apart / 100) / f.N_s), 1 / f.N_s)
+        by_others = unique_hits(counts, Sizes(f.N_d, f.N_s), 0.0).unique_hits_beyond_se
+        assert actual.unique_hits_beyond_se == pytest.approx(max(error, by_others))
+
+
+@given(tables(most=30), tables(most=30))
+def test_hits_of_keys_drawn_apart(gt: list[Record], sd: list[Record]) -> None:
+    """Whatever the order and the parts in which the combinations come."""
+    alone = [q for q, number in Counter(q for q, _ in gt).items() if number == 1]
+    coded = []
+    for k in range(len(gt[0][0])):
+        values = [q[k] for q in [*alone, *(q for q, _ in sd)]]
+        coded.append(np.array([list(dict.fromkeys(values)).index(value) for value in values]))
+    shares = [share_of_levels(np.bincount(codes[len(alone) :], minlength=len(codes))) for codes in coded]
+    levels = [codes[: len(alone)] for codes in coded]
+    actual = count_hits_apart(levels, shares)
+    assert 100 * actual / APART_SCALE == pytest.approx(reference.hits_apart(alone, [q for q, _ in sd]))
+    assert actual == count_hits_apart([codes[::-1] for codes in levels], shares)
+    parts = [count_hits_apart([codes[place::2] for codes in levels], shares) for place in (0, 1)]
+    assert actual == sum(parts)
+    assert count_hits_apart(levels[:1], shares[:1]) == 0
 
 
 # Draws

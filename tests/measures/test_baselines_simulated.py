@@ -78,7 +78,7 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
     d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
     totals = totals_of_tables(f, disclosure_tables(f))
     actual = baselines(baseline_counts(f, sizes, no_guess), totals, sizes, d_t, s_t, d_t, no_guess)
-    return asdict(actual) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes))
+    return asdict(actual) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes, 0.0))
 
 
 def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:

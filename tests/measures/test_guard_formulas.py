@@ -170,7 +170,7 @@ def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
     for d, s in population:
         counts, sizes = hit_counts(d, s), Sizes(N, N)
         by_chance = hits_by_chance(counts, sizes, independent=0)
-        beyond += unique_hits(counts, sizes).unique_hits > by_chance
+        beyond += unique_hits(counts, sizes, 0.0).unique_hits > by_chance
     return beyond / samples
 
 

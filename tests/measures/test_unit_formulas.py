@@ -11,7 +11,13 @@ from reference import units as reference
 from reference.cap import Record
 from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
-from disclosure_pipeline.measures.copies import UnitCombinations, find_lone_units, unique_hits
+from disclosure_pipeline.measures.copies import (
+    CopyCounts,
+    UnitCombinations,
+    copies,
+    find_lone_units,
+    unique_hits,
+)
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.people import people_copied
@@ -57,12 +63,13 @@ def test_copies_are_those_of_loops_over_records(gt: list[Record], sd: list[Recor
     combinations = UnitCombinations.from_records(of_gt, np.array(units), len(QUASI_IDENTIFIERS))
     d, s = (np.bincount(codes, minlength=len(QUASI_IDENTIFIERS)) for codes in (of_gt, of_sd))
     sizes = Sizes(len(gt), len(sd))
-    hits = unique_hits(combinations.count_hits(s), sizes)
-    people = people_copied(combinations.count_people(s), sizes)
+    hits = unique_hits(combinations.count_hits(s), sizes, 0.0)
+    found = combinations.count_people(s)
+    people = people_copied(found, sizes)
     actual = {
         "unique_hits": hits.unique_hits,
         "unique_hits_others": hits.unique_hits_others,
-        "copies_others": 100 * combinations.count_repeated() / len(gt),
+        "copies_others": copies(CopyCounts(0, combinations.count_hits(s), found), sizes, 0.0).copies_others,
         "people_copied": people.people_copied,
         "people_copied_expected": people.people_copied_expected,
     }

@@ -12,9 +12,12 @@ from pydantic import ValidationError
 from support import gates
 from support.gates import judged
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import collect_figures
+from disclosure_pipeline.evidence.page.clauses_section import find_baselines
 from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
@@ -249,3 +252,81 @@ def test_every_figure_beside_a_baseline_can_be_bounded(result: Disclosure) -> No
         actual = [judgement for judgement in judgements.values() if judgement.clause.measure == name]
         assert actual
         assert all(judgement.value is not None and np.isfinite(judgement.value) for judgement in actual)
+
+
+# Tables that tell of nobody
+
+
+def hits_of(sd: pd.DataFrame, keys: list[str], **options: Any) -> dict[str, float]:
+    identity = dp.disclosure(PEOPLE, sd, keys, "health", **options).identity
+    return {str(name): float(figure) for name, figure in identity.loc[1].items()}
+
+
+PEOPLE = population(3000, seed=1)
+KEYS_OF_PEOPLE = ["sex", "age", "household"]
+
+
+def uniform(seed: int) -> pd.DataFrame:
+    """Values that nobody's record was looked at for: each one drawn from the list of levels."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.choice(sorted(PEOPLE[name].dropna().unique()), 3000) for name in PEOPLE})
+
+
+def test_a_table_of_uniform_levels_is_not_refused_for_whom_it_hits() -> None:
+    """Beyond other people's records alone it would be by 10 points: rare combinations are too frequent."""
+    hits = hits_of(uniform(42), KEYS_OF_PEOPLE)
+    assert hits["unique_hits"] - hits["unique_hits_others"] > 9
+    assert hits["unique_hits_apart"] > 15
+    assert hits["unique_hits_beyond"] < 2 * hits["unique_hits_beyond_se"]
+    assert hits["unique_hits_beyond_chance"] <= 0
+
+
+def test_a_copy_is_refused_as_before() -> None:
+    people = ["sex", "age", "household", "region"]
+    copied = hits_of(PEOPLE.sample(3000, replace=True, random_state=1), people)
+    assert copied["unique_hits_beyond"] == copied["unique_hits"] - copied["unique_hits_others"] > 15
+    assert copied["unique_hits_beyond_chance"] == copied["unique_hits_beyond"]
+
+
+@pytest.mark.parametrize("keys", [KEYS_OF_PEOPLE, ["age", "region", "education"]])
+def test_columns_drawn_apart_are_at_most_what_is_expected(keys: list[str]) -> None:
+    """Whatever the columns were made from: the people themselves, or uniform levels."""
+    beyond = []
+    for table in (PEOPLE, uniform(1)):
+        for seed in range(4):
+            rng = np.random.default_rng(seed)
+            drawn = pd.DataFrame({name: rng.permutation(table[name].to_numpy()) for name in table})
+            hits = hits_of(drawn, keys)
+            beyond.append(hits["unique_hits_beyond"] / hits["unique_hits_beyond_se"])
+    assert max(beyond) < 3
+    assert np.mean(beyond) < 0.5
+
+
+def test_one_key_has_nothing_to_be_drawn_apart_from() -> None:
+    """Its own hits would be expected of it, and a list of names would be safe."""
+    names = pd.DataFrame({"name": [f"n{k}" for k in range(100)], "health": ["good", "bad"] * 50})
+    identity = dp.disclosure(names, names.head(50), ["name"], "health").identity.loc[1]
+    assert (identity["unique_hits_apart"], identity["unique_hits_beyond"]) == (0, 100)
+
+
+def test_no_clause_that_stands_for_disclosure_refuses_uniform_levels() -> None:
+    """The figures of the page and of its clauses say what is expected."""
+    columns = ["sex", "age", "household", "region", "health"]
+    people, table = PEOPLE[columns], uniform(42)[columns]
+    kinds = {name: {"type": "category"} for name in columns} | {"age": {"type": "integer"}}
+    of_gate = gate(
+        {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}},
+        columns=kinds,
+        keys=KEYS_OF_PEOPLE,
+        targets=["health"],
+    )
+    found = gates.measured(of_gate, people, [table])
+    judgements = judged(of_gate, found)
+    refused = [str(clause) for clause, judgement in judgements.items() if judgement.outcome == "exceeded"]
+    assert not refused
+    clause = {"measure": "unique_hits_beyond", "control": False, "column": None}
+    figures = collect_figures(found, 10)
+    clause["value"] = figures["identity"][0]["unique_hits_beyond_chance"]
+    others, _ = find_baselines(clause, figures)["others"]
+    hits = found.identity.to_dict("index")[1]
+    assert others == hits["unique_hits_apart"] > hits["unique_hits_others"]

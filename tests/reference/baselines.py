@@ -5,7 +5,7 @@ records without it; a draw of n records is averaged over the number of records t
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -239,3 +239,23 @@ def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, floa
     hits = sum(counts[q] == 1 for q in sd)
     pairs = sum(number == 2 for number in counts.values())
     return float(Fraction(100 * hits, len(sd))), float(Fraction(200 * pairs, len(gt)))
+
+
+def hits_apart(alone: Iterable[tuple[object, ...]], sd: Sequence[tuple[object, ...]]) -> float:
+    """Return the percent of hits on these keys, of one person each, by records drawn column by column.
+
+    0 with a single column, where such records are SD's own.
+    """
+    expected = Fraction(0)
+    for q in set(alone):
+        chance = Fraction(len(q) > 1)
+        for k, level in enumerate(q):
+            chance *= Fraction(sum(record[k] == level for record in sd), len(sd))
+        expected += chance
+    return float(100 * expected)
+
+
+def expected_hits(gt: Sequence[tuple[object, ...]], sd: Sequence[tuple[object, ...]]) -> float:
+    """Return the percent of hits that tells of nobody: by other people, or by keys drawn apart."""
+    alone = [q for q, number in Counter(gt).items() if number == 1]
+    return max(unique_hits(gt, sd)[1], hits_apart(alone, sd))

@@ -49,11 +49,12 @@ class Chosen:
             for excluded in (dp.Exclusions(), self.exclusions)
             for name in self.targets
         ]
-        requests = [CountRequest(keys, targets, together=True)]
+        requests = [CountRequest(keys, targets, together=True, apart=True)]
         if self.with_others:
             requests += [
                 CountRequest(list(raw.values()), by_level=(0,)),
                 CountRequest(keys[:1]),
+                CountRequest(keys, apart=True),
                 CountRequest([grouped[self.targets[0]]], targets[1 : len(self.targets)]),
             ]
         return opened.count(requests, ignore_progress)

@@ -209,9 +209,12 @@ def number_keys(job: Job) -> tuple[Numbering, list[IntArray]]:
     return Numbering(tuple(codes), occurring, job.keys), [table_counts[occurring] for table_counts in counts]
 
 
-def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
-    """Count the keys alone, for each synthesis."""
-    return tuple(count_keys(counts[0], counts[i]) for i in job.syntheses)
+def measure_keys(job: Job, combinations: Codes, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
+    """Count the keys alone, for each synthesis, from the code of each combination and its records."""
+    alone = combinations[counts[0] == 1]
+    return tuple(
+        count_keys(counts[0], counts[i], hits_apart=job.count_hits_apart(i, alone)) for i in job.syntheses
+    )
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.opening import Engine
-from disclosure_pipeline.measures.exact import Grouped, IntArray
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray
 from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -133,8 +133,13 @@ class FramesInMemory:
             elif _compares_whole_records(request):
                 counts = count_whole_records(request.keys, request.by_level)
             else:
-                keys, targets = request.keys, request.targets
-                counts = count_in_memory(keys, targets, on_progress, together=request.together)
+                counts = count_in_memory(
+                    request.keys,
+                    request.targets,
+                    on_progress,
+                    together=request.together,
+                    shares_apart=request.shares_apart,
+                )
             counted.append(counts)
         return counted
 
@@ -199,7 +204,7 @@ def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) 
 def _compares_whole_records(request: CountRequest) -> bool:
     """Return whether records are sorted as a whole: no target, and too many combinations for a table."""
     is_small = prod(column.size for column in request.keys) <= Limits().table
-    return not request.targets and (bool(request.by_level) or not is_small)
+    return not (request.targets or request.apart) and (bool(request.by_level) or not is_small)
 
 
 def count_in_memory(
@@ -209,17 +214,18 @@ def count_in_memory(
     limits: Limits | None = None,
     *,
     together: bool = False,
+    shares_apart: Sequence[Sequence[Floats]] = (),
 ) -> DisclosureCounts:
     """Count GT and all syntheses, the tables of the columns.
 
-    `together`: also count what the syntheses disclose as one release.
+    `together`: also count what the syntheses disclose as one release. `shares_apart`: see `CountRequest`.
     """
     limits = limits or Limits()
     records = tuple(len(table.stored) for table in keys[0].tables)
     widest = max((target.bits for target in targets), default=0)
     # The code of the keys leaves room for a bit that marks SD, and for the widest target.
     code = build_radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
-    job = Job(code, tuple(targets), records, limits, on_progress, together)
+    job = Job(code, tuple(targets), records, limits, on_progress, together, shares_apart)
     largest_table = min(limits.table, sum(records))  # entries: a larger one is slower than sorting
 
     key_counts: tuple[KeyCounts, ...] | None = None
@@ -229,7 +235,7 @@ def count_in_memory(
     narrowest = min((target.column.size for target in targets), default=1)
     if job.keys.size * narrowest <= largest_table:
         numbered, counts = cell_tables.number_keys(job)
-        key_counts = cell_tables.measure_keys(job, counts)
+        key_counts = cell_tables.measure_keys(job, numbered.combinations, counts)
         small = [i for i, target in enumerate(targets) if numbered.size * target.column.size <= largest_table]
         measured = cell_tables.measure_targets(job, numbered, counts, [targets[i] for i in small])
         target_counts = dict(zip(small, measured.counts, strict=True))

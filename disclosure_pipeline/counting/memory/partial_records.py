@@ -53,8 +53,7 @@ class PartialRecordCounts:
 
     def to_disclosure_counts(self) -> DisclosureCounts:
         """Return the counts for a request `without_each`."""
-        without = tuple(tuple(counts.as_found() for counts in by_synthesis) for by_synthesis in self.without)
-        return DisclosureCounts(self.whole, (), (), levels=self.levels, without=without)
+        return DisclosureCounts(self.whole, (), (), levels=self.levels, without=self.without)
 
 
 @dataclass(frozen=True)

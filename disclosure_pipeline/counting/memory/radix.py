@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.copies import count_hits_apart
+from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.runtime.machine import threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
@@ -184,7 +185,8 @@ class Limits:
 class Job:
     """The tables to count, GT first, by their numbers of `records`; `on_progress(step, completed, total)`.
 
-    `together`: whether to count what all syntheses disclose together.
+    `together`: whether to count what all syntheses disclose together. `shares_apart`: the share of each
+    synthesis' records with each level of each key, if the hits of keys drawn apart are counted.
     """
 
     keys: Radix
@@ -193,6 +195,7 @@ class Job:
     limits: Limits
     on_progress: OnProgress
     together: bool = False
+    shares_apart: Sequence[Sequence[Floats]] = ()
 
     @property
     def threads(self) -> int:
@@ -203,6 +206,12 @@ class Job:
     def report(self, step: str) -> Callable[[int, int], None]:
         """Return the callback of a step: it takes the number of completed tasks and of all tasks."""
         return partial(self.on_progress, step)
+
+    def count_hits_apart(self, synthesis: int, alone: Codes) -> int:
+        """Count the hits of keys drawn apart on key combinations that one GT record has, given by code."""
+        if not self.shares_apart:
+            return 0
+        return count_hits_apart(self.keys.levels_of(alone), self.shares_apart[synthesis - 1])
 
     def parts(self, table: int) -> Iterator[slice]:
         """Yield the parts of a table that are coded at a time."""

@@ -7,7 +7,7 @@ those of GT before those of SD, otherwise in no order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -145,7 +145,7 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
     for some in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
         uncounted = [_UncountedRecords(some, range(len(packed.targets)), with_keys=True)]
         if has_rare_keys:
-            uncounted = _measure_rare_keys(job.limits.rare, packed, synthesis, some, counts)
+            uncounted = _measure_rare_keys(job, packed, synthesis, some, counts)
         for remaining in uncounted:
             keys = _RecordsByKey.from_packed(packed, remaining.records)
             for i in remaining.targets:
@@ -153,7 +153,8 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
                 cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
                 counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
             if remaining.with_keys:
-                counts.keys.append(count_keys(keys.d_q, keys.s_q))
+                hits_apart = job.count_hits_apart(synthesis, keys.codes[keys.d_q == 1])
+                counts.keys.append(count_keys(keys.d_q, keys.s_q, hits_apart=hits_apart))
     return counts
 
 
@@ -177,29 +178,32 @@ class _UncountedRecords:
 
 
 def _measure_rare_keys(
-    fewest: int, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
+    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
 ) -> list[_UncountedRecords]:
     """Add the counts of the q of few records to those of the part; return the records still to be counted.
 
-    The q of n records each also stay uncounted if they have at most `fewest` records in all.
+    The q of n records each also stay uncounted if they have at most `limits.rare` records in all.
     """
     runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
     lone = records.take(runs.of_length(1))
     if len(lone):
-        SD = int(np.count_nonzero(packed.mark_synthetic(lone)))
+        is_synthetic = packed.mark_synthetic(lone) > 0
+        SD = int(np.count_nonzero(is_synthetic))
         GT = len(lone) - SD
-        counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])))
+        hits_apart = job.count_hits_apart(synthesis, packed.q(lone[~is_synthetic]))
+        counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD]), hits_apart))
         for target, target_counts in zip(packed.targets, counts.targets, strict=True):
             target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
     uncounted = []
     too_few: list[Codes] = []
     for n in range(2, MOST_RECORDS + 1):
         some = records.take(runs.of_length(n) + np.arange(n)[:, None])
-        if some.size <= fewest:
+        if some.size <= job.limits.rare:
             too_few.append(some.ravel())
             continue
         rare = RareKeys.from_marks(packed.mark_synthetic(some))
-        counts.keys.append(rare.count_keys())
+        alone = packed.q(some[0, rare.d_q == 1])
+        counts.keys.append(replace(rare.count_keys(), hits_apart=job.count_hits_apart(synthesis, alone)))
         if packed.targets:
             others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
             if others:

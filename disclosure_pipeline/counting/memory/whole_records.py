@@ -199,7 +199,7 @@ def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
     for part in parts:
         few = (part.d < _FEW) & (part.s < _FEW)
         if not few.all():
-            counts.append(count_keys(*(number[~few].astype(np.int64) for number in (part.d, part.s))))
+            counts.append(count_keys(part.d[~few].astype(np.int64), part.s[~few].astype(np.int64)))
         table += np.bincount((part.d.astype(np.int64) * _FEW + part.s)[few], minlength=len(table))
     numbers = np.flatnonzero(table)
     d, s = np.divmod(numbers, _FEW)

@@ -31,7 +31,7 @@ from disclosure_pipeline.counting.partitioned.record_parts import (
     supports_orders,
 )
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
-from disclosure_pipeline.measures.copies import FoundCopies
+from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
@@ -73,12 +73,13 @@ class CellCounter:
     def measure(self, limits: Limits, on_progress: OnProgress) -> DisclosureCounts:
         """Return the requested counts, once all batches are counted."""
         together = self.request.together
-        job = Job(self.keys, tuple(self.request.targets), self.records, limits, on_progress, together)
+        targets, shares = tuple(self.request.targets), self.request.shares_apart
+        job = Job(self.keys, targets, self.records, limits, on_progress, together, shares)
         numbered = Numbering((), np.arange(self.keys.size), self.keys)
         measured = cell_tables.measure_cells(job, numbered, self.by_key, self.request.targets, self.by_cell)
         unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
         return DisclosureCounts(
-            cell_tables.measure_keys(job, self.by_key),
+            cell_tables.measure_keys(job, numbered.combinations, self.by_key),
             tuple(measured.counts),
             tuple(measured.pairs),
             TogetherCounts(unique_in_any, tuple(measured.together)) if together else None,
@@ -155,7 +156,7 @@ def _count_in_one_pass(
                 completed += records
                 on_progress("Counting", completed, total)
         by_request = {id(counter.request): counter.measure(limits, on_progress) for counter in counters}
-        without: dict[tuple[int, int], tuple[FoundCopies, ...]] = {}
+        without: dict[tuple[int, int], tuple[CopyCounts, ...]] = {}
         for parts in spilled:
             measured = parts.measure(limits, threads, on_progress)
             for request, request_counts in zip(parts.counter.requests, measured, strict=True):

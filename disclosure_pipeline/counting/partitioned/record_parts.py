@@ -129,7 +129,8 @@ class PartCounter:
         targets = [replace(target, column=in_part(target.column)) for target in request.targets]
         # A part without GT records discloses nothing; its syntheses are counted one by one.
         together = request.together and len(records[0]) > 0
-        return count_in_memory(keys, targets, limits=limits, together=together)
+        shares = replace(request, keys=keys).shares_apart
+        return count_in_memory(keys, targets, limits=limits, together=together, shares_apart=shares)
 
     def pairs_of_key(
         self, records: Records, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn]

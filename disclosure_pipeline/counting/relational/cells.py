@@ -1,4 +1,4 @@
-"""The counts of coded records as Ibis expressions: integers, never quotients.
+"""The counts of coded records as Ibis expressions: integers, and quotients only where they are rounded down.
 
 Keys are rows (q0, …, k0, k1, …): a key combination and the number of each table's records with it. Cells are
 rows (q0, …, t, n0, n1, …): the same for a key combination and a target level. The counts of a key combination
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add, or_
+from operator import add, mul, or_
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.counts import CountedCells, Target, TargetCounts, count_target
-from disclosure_pipeline.counting.relational.coding import Digits, as_int64, count_rows, int64, word_columns
+from disclosure_pipeline.counting.relational.coding import (
+    Digits,
+    as_int64,
+    count_rows,
+    float64,
+    int64,
+    word_columns,
+)
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.checks import CodedExclusions
+from disclosure_pipeline.measures.copies import APART_SCALE
 from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
 from disclosure_pipeline.measures.totals import is_only_level
@@ -95,6 +103,28 @@ def count_keys_by_size(keys: Any, synthesis: int) -> Any:
     occurring = keys.filter((keys["k0"] > 0) | (keys[f"k{synthesis}"] > 0))
     sizes = occurring.group_by(d_q=occurring["k0"], s_q=occurring[f"k{synthesis}"])
     return sizes.aggregate(keys=count_rows)
+
+
+def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits], N: Sequence[int]) -> Any:
+    """Add up what `copies.count_hits_apart` does: one row (x1, …).
+
+    `levels` holds for each key the rows (code, s1, …), the records of each synthesis with each level that any
+    has. Quotients are multiplied in the order of the keys, and rounded down before they are added up.
+    """
+    rows = keys.filter(keys["k0"] == 1).select(
+        **{f"c{k}": keys[f"q{place.word}"] & int64(place.mask) for k, place in enumerate(digits)}
+    )
+    tables = range(1, len(N))
+    for k, of_key in enumerate(levels):
+        columns = {f"v{k}": of_key["code"]} | {f"s{k}_{i}": of_key[f"s{i}"] for i in tables}
+        rows = rows.inner_join(of_key.select(**columns), [(f"c{k}", f"v{k}")])
+
+    def chances(i: int) -> Any:
+        shares = [rows[f"s{k}_{i}"].cast("float64") / float64(N[i]) for k in range(len(digits))]
+        return reduce(mul, shares) * float64(APART_SCALE)
+
+    sums = {f"x{i}": as_int64(as_int64(chances(i).floor()).sum()) for i in tables}
+    return rows.aggregate(**{name: number.coalesce(int64(0)) for name, number in sums.items()})
 
 
 def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:

@@ -159,6 +159,13 @@ def int64(number: int) -> Any:
     return ibis.literal(number, "int64")
 
 
+def float64(number: int) -> Any:
+    """Return a number as a double."""
+    import ibis
+
+    return ibis.literal(float(number), "float64")
+
+
 def as_int64(number: Any) -> Any:
     """Cast to 64 bits even if Ibis infers them already: it does not know the database's type of sums."""
     import ibis.expr.operations as ops

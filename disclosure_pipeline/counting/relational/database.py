@@ -61,6 +61,7 @@ from disclosure_pipeline.measures.together import (
     chance_of_disclosure,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.levels import CodedColumn
 
 _STEP = "Counting in the database"
 _ACTION = "The database could not count the tables"
@@ -76,11 +77,13 @@ def count_in_database(
     values for equal), if a number may not fit 64 bits, or if the database fails. Nothing is ever left in the
     database.
     """
-    without_targets = [request for request in requests if not request.targets and not request.together]
+    without_targets = [
+        request for request in requests if not (request.targets or request.together or request.apart)
+    ]
     counted = {
         id(request): run_query(_ACTION, partial(_count, read, request, on_progress))
         for request in requests
-        if request.targets or request.together
+        if all(request is not other for other in without_targets)
     }
     if without_targets:
         counts = run_query(_ACTION, partial(_count_keys_only, read, without_targets, on_progress))
@@ -106,6 +109,9 @@ def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> 
         rows, key_counts = count_key_combinations(records, digits, N, stack)
         in_both = [counts.uniques.in_both for counts in key_counts]
         unique_in_any = fetch_unique_in_any(rows.keys, in_both) if request.together else 0
+        if request.apart:
+            hits_apart = fetch_hits_apart(rows.keys, digits, keys)
+            key_counts = tuple(map(_add_hits_apart, key_counts, hits_apart))
         on_progress(_STEP, 2, steps)
         for step, target in enumerate(targets, start=3):
             counts_of_target, pairs_of_target, together_of_target = count_target_levels(
@@ -162,6 +168,26 @@ def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
     in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, len(in_both) + 1)])
     replicated = keys.filter(keys["k0"] == 1, in_any)
     return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
+
+
+def _add_hits_apart(counts: KeyCounts, hits: int) -> KeyCounts:
+    return replace(counts, hits_apart=hits)
+
+
+def fetch_hits_apart(keys: Any, digits: Sequence[Digits], columns: Sequence[CodedColumn]) -> list[int]:
+    """Count the hits of keys drawn apart in each synthesis: see `copies.count_hits_apart`."""
+    if len(columns) == 1:
+        return [0] * (len(columns[0].tables) - 1)
+    backend, N = keys.get_backend(), [total(counts) for counts in columns[0].counts]
+    with ExitStack() as stack:
+        levels = []
+        for column, place in zip(columns, digits, strict=True):
+            code = np.flatnonzero(np.any(column.counts[1:], axis=0))
+            of_key = {"code": pa.array(code << place.shift, pa.int64())}
+            of_key |= {f"s{i}": pa.array(column.counts[i][code], pa.int64()) for i in range(1, len(N))}
+            levels.append(stack.enter_context(upload_temporarily(backend, pa.table(of_key))))
+        fetched = fetch_integers(cells.add_up_hits_apart(keys, levels, digits, N))
+    return [int(fetched[f"x{i}"][0]) for i in range(1, len(N))]
 
 
 def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> TogetherTargetCounts:

@@ -223,7 +223,8 @@ def find_baselines(
         ),
         None,
     )
-    others = f"{base}_others" if f"{base}_others" in row else f"{base}_expected"
+    expected = [f"{base}_others", f"{base}_apart"] if f"{base}_others" in row else [f"{base}_expected"]
+    others = max(expected, key=lambda name: row.get(name) or 0.0)
     chance = f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base, "")
     columns = {
         "figure": _FIGURES.get(base, base),

@@ -53,7 +53,7 @@ _GRAVEST = list(_ANSWERS)
 _MOST_ROWS = 10
 _BY_OTHERS = {
     "copied": "in a fresh sample",
-    "found": "with other people's records",
+    "found": "with other people's records or keys drawn apart",
     "learned": "from other people's records",
 }
 # The control that says most to a reader: people found in a copy of everybody.

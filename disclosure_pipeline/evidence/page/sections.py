@@ -27,7 +27,7 @@ from disclosure_pipeline.evidence.page.charts import (
     write_rounded,
 )
 from disclosure_pipeline.measures.chance import errors_of_largest
-from disclosure_pipeline.measures.words import BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
+from disclosure_pipeline.measures.words import BY_INDEPENDENT_COLUMNS, BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 from disclosure_pipeline.tables.messages import capitalized
 
 
@@ -302,6 +302,9 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
     )
 
 
+_HITS = ("unique_hits", "unique_hits_others", "unique_hits_apart", "unique_hits_beyond")
+
+
 def show_found(content: Content) -> Figure | None:
     """Draw the people whom their keys single out, and the records that point at one person."""
     rows = content["figures"]["identity"]
@@ -309,11 +312,13 @@ def show_found(content: Content) -> Figure | None:
         return None
     worst = max(rows, key=lambda row: rank(row, "repU"))
     marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
-    marks |= {"unique_hits_others": charts.OTHERS}
-    legend = {"UiO": BY_ITSELF, "unique_hits_others": BY_OTHERS}
+    expected = max(("unique_hits_others", "unique_hits_apart"), key=lambda name: worst.get(name) or 0.0)
+    marks |= {expected: charts.OTHERS}
+    others = {"unique_hits_others": BY_OTHERS, "unique_hits_apart": BY_INDEPENDENT_COLUMNS}
+    legend = {"UiO": BY_ITSELF, expected: others[expected]}
     labels = {
         "people singled out by their keys": ("UiO", "repU"),
-        "records pointing at one person": ("unique_hits", "unique_hits_others"),
+        "records pointing at one person": ("unique_hits", expected),
     }
     points = [
         (label, legend.get(column, BY_SYNTHETIC), worst[column])
@@ -325,7 +330,7 @@ def show_found(content: Content) -> Figure | None:
     more = f"{write_rounded(beyond, require_words('unique_hits_beyond', 'identity'), content)} more"
     more = more if beyond > 0 else "no more"
     return Figure(
-        f"Records pointing at one person: {more} than with other people's records",
+        f"Records pointing at one person: {more} than with {others[expected]}",
         charts.draw_rows(
             points,
             {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
@@ -336,7 +341,7 @@ def show_found(content: Content) -> Figure | None:
         tabulate(
             "Who is singled out, in percent",
             rows,
-            ["synthesis", "UiO", "UiOiS", "repU", "unique_hits", "unique_hits_others", "unique_hits_beyond"],
+            ["synthesis", "UiO", "UiOiS", "repU", *_HITS],
             "identity",
         ),
     )
