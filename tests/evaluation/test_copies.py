@@ -60,7 +60,7 @@ def test_copies_are_those_of_the_reference(
         result = whole(dp.copies(frame(gt), [frame(sd), frame(gt)]))
         parts = partial(dp.copies(frame(gt), frame(sd), targets=["flag", "text"]))
     expected = reference.copies(gt, sd)
-    assert result.loc[1, list(expected)].to_dict() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert result.loc[1, list(expected)].to_dict() == pytest.approx(expected, rel=1e-13, abs=1e-13)
     assert result["copies"].iloc[1] == 100
     sets: dict[str, tuple[int, ...]]
     sets = {"all but text": (1, 2), "all but number": (0, 2), "all but flag": (0, 1), "targets alone": (0, 2)}
@@ -71,7 +71,7 @@ def test_copies_are_those_of_the_reference(
         of_set = [[tuple(row[i] for i in places) for row in table] for table in (gt, sd)]
         expected = reference.copies(*of_set)
         assert parts.xs(1).loc[label, list(expected)].to_dict() == pytest.approx(
-            expected, rel=1e-12, abs=1e-12
+            expected, rel=1e-13, abs=1e-13
         )
 
 

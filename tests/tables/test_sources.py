@@ -483,11 +483,12 @@ def test_a_ground_truth_that_cannot_be_asked_tells_no_secret(
 
 
 @pytest.mark.parametrize("path", ["a\0b.csv", "x" * 5000, "/x" * 3000], ids=["NUL", "name", "path"])
-def test_a_path_that_no_file_can_have_is_an_error(path: str) -> None:
-    table = pd.DataFrame({"a": [1, 2], "b": [1, 2]})
+def test_a_path_that_no_file_can_have_is_an_error(path: str, tmp_path: Path) -> None:
+    synthetic = tmp_path / "synthetic.csv"
+    synthetic.write_text("a,b\n1,2\n", encoding="utf-8")
     for engine in ("auto", "partitioned"):
         with pytest.raises(dp.InputError, match=r"the ground truth: a path (cannot have|has at most)"):
-            dp.disclosure(path, table, ["a"], engine=engine)
+            dp.disclosure(path, synthetic, ["a"], engine=engine)
     for make in (lambda: dp.FileSource(path=path), lambda: dp.DuckDBSource(duckdb=path, table="t")):
         with pytest.raises(ValueError, match="a path"):
             make()
