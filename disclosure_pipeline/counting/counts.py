@@ -10,7 +10,8 @@ from itertools import chain, islice
 
 import numpy as np
 
-from disclosure_pipeline.measures.band_counts import Band, BandCounts, band_counts
+from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import (
     BaselineCounts,
     baseline_counts,

@@ -15,7 +15,7 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
 from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts, identifier_warnings
-from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude
 from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask

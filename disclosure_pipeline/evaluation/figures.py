@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation.resemblance import (
 )
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
-from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines, count_found_by_others
 from disclosure_pipeline.measures.certainty import Certainty, certainty

@@ -9,63 +9,23 @@ from functools import cached_property
 
 import numpy as np
 
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.certainty import chances_to_be_claimed, reaches_share
+from disclosure_pipeline.measures.densest_bands import AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
     chance_of_none,
     draw_of_others,
     draw_of_synthetic,
-    highest_likely,
-    lowest_likely,
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 _NARROW = 2**31
-
-
-@dataclass(frozen=True)
-class Band:
-    """The levels of a target that lie in the band of each level, by place.
-
-    order: the code at each place: special values, ascending `amounts`, special values, missing.
-    low, high: for each place, the first place within its band, and the place after the last.
-    reach: for each place, the place after the last level that fits into one band with it.
-    low, high and reach ascend.
-    """
-
-    order: IntArray
-    low: IntArray
-    high: IntArray
-    reach: IntArray
-    amounts: range
-
-    @cached_property
-    def place(self) -> IntArray:
-        """The place of each code."""
-        return np.argsort(self.order)
-
-    @cached_property
-    def is_ordered(self) -> bool:
-        """True if places equal codes: no special value lies among the amounts."""
-        return not (np.diff(self.order) < 0).any()
-
-    def is_amount(self, place: IntArray) -> Mask:
-        """Mark the places of amounts."""
-        return (place >= self.amounts.start) & (place < self.amounts.stop)
-
-    @property
-    def size(self) -> int:
-        """The number of places."""
-        return len(self.order)
-
-    @property
-    def missing(self) -> int:
-        """The place of missing values."""
-        return self.size - 1
+_SALT = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -298,61 +258,31 @@ def _count_certain_claims(
 
 
 def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
-    f, has_amount = w.f, w.band.is_amount(w.f.t)
-    up_to = cumulative_sums(r * has_amount)
-    of_amounts = has_amount[w.occupied]
-    cells, low, high = (positions[of_amounts] for positions in (w.occupied, w.low, w.high))
-    first, end = f.at_cells(f.first, cells), f.at_cells(np.append(f.first[1:], len(f.q)), cells)
-    below, within = up_to[low] - up_to[first], up_to[high] - up_to[low]
-    above = up_to[end] - up_to[high]
-    within = within - without_self
-    people, records = w.people[cells], below + within + above
+    amounts = np.flatnonzero(w.band.is_amount(w.f.t))
+    f = w.f
+    salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
+    cells = AmountCells(f.q[amounts], f.t[amounts], salt, w.band)
+    return count_guesses(cells, w.people[amounts], r[amounts], draw, without_self=without_self)
+
+
+def count_guesses(
+    cells: AmountCells, people: IntArray, r: IntArray, draw: Draw | None, *, without_self: bool
+) -> DrawnGuessCounts:
+    """Count guesses about the `people` from the records `r` of their q (shape of both: cells)."""
+    if not people.any():
+        return DrawnGuessCounts.empty()
+    chances = cells.chances(r, draw, without_self=without_self)
+    records = cells.sum_by_q(r) - without_self
     matched = (
         CHANCE_SCALE - to_integer_chances(chance_of_none(records, draw))
         if draw
         else (records > 0) * CHANCE_SCALE
     )
+    occupied = np.flatnonzero(people)
     return DrawnGuessCounts(
-        int((people * median_chances(below, within, above, draw)).sum()),
-        Grouped.sum_by_group(f.t[cells], people * matched),
+        int((people * chances).sum()),
+        Grouped.sum_by_group(cells.t[occupied], (people * matched)[occupied]),
     )
-
-
-def median_chances(below: IntArray, within: IntArray, above: IntArray, draw: Draw | None) -> IntArray:
-    """Return the chance that the median of a draw lies within the band, in units of 1 / `CHANCE_SCALE`.
-
-    Of an even number of drawn values, each middle one counts half. It lies outside if more records are drawn
-    from below (or above) the band than from all others, and half if equally many.
-    """
-    if draw is None:
-        records = below + within + above
-        middle = [(records - 1) // 2, records // 2]
-        hits = sum((below <= place) & (place < below + within) for place in middle)
-        return np.asarray(hits, dtype=np.int64) * (CHANCE_SCALE // 2)
-    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(below + within + above, draw))
-    missed = _chance_to_outnumber(below, within + above, draw) + _chance_to_outnumber(
-        above, below + within, draw
-    )
-    return np.maximum(drawn - missed, 0)
-
-
-def _chance_to_outnumber(own: IntArray, others: IntArray, draw: Draw) -> IntArray:
-    """Return the chance that more of `own` are drawn than of `others`, ties half."""
-    surely = lowest_likely(own, draw.chance) > highest_likely(others, draw.chance)
-    chances = surely * CHANCE_SCALE
-    near = np.flatnonzero(
-        ~surely & (highest_likely(own, draw.chance) >= lowest_likely(others, draw.chance)) & (own > 0)
-    )
-    if len(near):
-        more = Fraction(int(others.max()) + 2, 2 * int(others.max()) + 3)  # the smallest share above a half
-
-        def outnumber(own: IntArray, others: IntArray) -> Floats:
-            as_many = chances_to_be_claimed(own, others, Fraction(1, 2), draw.chance)
-            half: Floats = (as_many + chances_to_be_claimed(own, others, more, draw.chance)) / 2
-            return half
-
-        chances[near] = _chances_of_pairs(own[near], others[near], outnumber)
-    return chances
 
 
 def _chances_of_pairs(

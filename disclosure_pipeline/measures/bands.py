@@ -31,14 +31,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.band_counts import (
-    Band,
-    BandCounts,
-    ClaimCounts,
-    cumulative_sums,
-    median_chances,
-)
+from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import standard_error
+from disclosure_pipeline.measures.densest_bands import AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     count_right_by_mode_of_draw,
@@ -179,7 +175,7 @@ def bands(
         count_right_guesses_of_draw(counts.guessed_at_n, by_place, at_n),
         count_right_guesses_of_draw(counts.guessed_others, by_place, others),
     )
-    by_median = tuple(count_right_by_mode_of_draw(by_place, chances) for chances in (at_n, others))
+    by_densest = tuple(count_right_by_mode_of_draw(by_place, chances) for chances in (at_n, others))
     disclosed = _compare_with_others(counts.disclosed, N_d)
     claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
     return Bands(
@@ -191,7 +187,7 @@ def bands(
         guessed_within_others=percent(right[1], N_d * SCALE),
         guessed_within_beyond=percent(right[0] - right[1], N_d * SCALE),
         guessed_within_beyond_se=guessed_beyond_error(
-            right, (by_median[0], by_median[1]), int(left_t.sum()), with_others, N_d, sizes.n
+            right, (by_densest[0], by_densest[1]), int(left_t.sum()), with_others, N_d, sizes.n
         ),
     )
 
@@ -213,13 +209,10 @@ def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, f
 
 
 def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return, by place, the chance that the median of the whole table lies in the band of its level."""
+    """Return, by place, the chance that the densest band of the whole table is that of its level."""
     amounts = np.array(band.amounts, dtype=np.int64)
-    up_to = cumulative_sums(np.where(band.is_amount(np.arange(band.size)), r, 0))
-    low, high = band.low[amounts], band.high[amounts]
-    within = up_to[high] - up_to[low] - without_self
+    nothing = np.zeros_like(amounts)
     chances = np.zeros(band.size, dtype=np.int64)
-    present = np.flatnonzero(within >= 0)
-    parts = (up_to[low][present], within[present], (up_to[-1] - up_to[high])[present])
-    chances[amounts[present]] = median_chances(*parts, draw)
+    cells = AmountCells(nothing, amounts, nothing, band)
+    chances[amounts] = cells.chances(r[amounts], draw, without_self=without_self)
     return chances

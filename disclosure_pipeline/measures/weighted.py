@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from disclosure_pipeline.measures.band_counts import Band, band_counts
+from disclosure_pipeline.measures.band_counts import band_counts
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import bands
 from disclosure_pipeline.measures.baselines import baseline_counts, compare_guesses
 from disclosure_pipeline.measures.exact import (

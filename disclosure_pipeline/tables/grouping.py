@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.tables.levels import (
     CodedColumn,
     IntArray,
@@ -105,18 +105,20 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
     amounts = range(len(below), len(below) + len(codes))
     low = np.arange(len(order))
     high, reach = low + 1, low + 1
-    for ends, amount_ends in zip((low, high, reach), _find_ends(levels, within), strict=True):
-        ends[amounts.start : amounts.stop] = amounts.start + amount_ends
-    return Band(order, low, high, reach, amounts)
-
-
-def _find_ends(levels: Values, within: Within) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the `low`, `high` and `reach` of `Band` for ascending numbers."""
-    values, unit = _scale_to_integers(levels)
+    numbers, unit = _scale_to_integers(levels)
     a, b = within.size.numerator, within.size.denominator
-    largest = max((abs(int(value)) for value in values[[0, -1]]), default=0) if len(values) else 0
-    if largest * (a + b) >= _LARGEST or (not within.is_share and largest + 2 * a * unit // b >= _LARGEST):
-        values = values.astype(object)
+    width = 2 * a * unit // b
+    largest = max((abs(int(number)) for number in numbers[[0, -1]]), default=0) if len(numbers) else 0
+    if largest * (a + b) >= _LARGEST or (not within.is_share and 2 * largest + width >= _LARGEST):
+        numbers = numbers.astype(object)
+    for ends, amount_ends in zip((low, high, reach), _find_ends(numbers, unit, within), strict=True):
+        ends[amounts.start : amounts.stop] = amounts.start + amount_ends
+    return Band(order, low, high, reach, amounts, numbers, None if within.is_share else width, within.size)
+
+
+def _find_ends(values: Values, unit: int, within: Within) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the `low`, `high` and `reach` of `Band` for ascending integers in units of 1 / `unit`."""
+    a, b = within.size.numerator, within.size.denominator
     if within.is_share:
         reached = abs(values) * a
         smallest, highest = -((reached - values * b) // b), (values * b + reached) // b

@@ -42,7 +42,7 @@ def figures_of_reference(
         [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
     ]
     lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
-    return reference.figures(exact[0], exact[1], lies, size, codes, **options)
+    return reference.figures(exact[0], exact[1], lies, size, codes, is_share=kind == "share", **options)
 
 
 def frame(records: Sequence[Record], kind: str = "float") -> pd.DataFrame:

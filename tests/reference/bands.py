@@ -6,14 +6,14 @@ band around v?
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations, product
-from statistics import median_high, median_low
 
 Amount = Fraction | None
 Record = tuple[object, Amount]
 Table = Sequence[Record]
 Lies = Callable[..., bool]
+Hits = Callable[[Record, Table], Fraction]
 
 
 def band(
@@ -100,25 +100,59 @@ def is_amount(x: Amount, special: Sequence[Amount]) -> bool:
     return x is not None and x not in special
 
 
-def hits(person: Record, table: Table, lies: Lies, special: Sequence[Amount]) -> Fraction | None:
-    """Return the chance that the median of a table lies in the band; None if it has no amount."""
-    amounts = [x for _, x in table if x is not None and x not in special]
-    if not amounts:
-        return None
-    middle = [median_low(amounts), median_high(amounts)]
-    return Fraction(sum(is_amount(person[1], special) and lies(x, person[1]) for x in middle), 2)
+def densest(amounts: Sequence[Fraction], lies: Lies, size: Fraction) -> list[list[Fraction]]:
+    """Return the largest sets of amounts, each all those between two of them, that fit into one band."""
+    windows = []
+    for low, high in product(sorted(set(amounts)), repeat=2):
+        some = [x for x in amounts if low <= x <= high]
+        if low <= high and fits(some, lies, size):
+            windows.append(some)
+    return [some for some in windows if len(some) == max(map(len, windows))]
+
+
+def centre(amounts: Sequence[Fraction], distance: Callable[[Fraction], Fraction]) -> Fraction:
+    """Return the middle of the numbers that lie in the bands of all of the amounts."""
+    lowest = max(x - distance(x) for x in amounts)
+    highest = min(x + distance(x) for x in amounts)
+    return (lowest + highest) / 2
+
+
+def guess_densest(lies: Lies, size: Fraction, is_share: bool, special: Sequence[Amount]) -> Hits:
+    """Return the function that guesses from a table: a person is guessed by the centre of a densest window."""
+
+    def distance(x: Fraction) -> Fraction:
+        return size * abs(x) if is_share else size
+
+    @lru_cache
+    def centres(amounts: tuple[Fraction, ...]) -> list[Fraction]:
+        return [centre(some, distance) for some in densest(amounts, lies, size)]
+
+    def hits(person: Record, table: Table) -> Fraction:
+        amount = person[1]
+        guesses = centres(tuple(sorted(x for _, x in table if x is not None and x not in special)))
+        if amount is None or amount in special or not guesses:
+            return Fraction(0)
+        return Fraction(sum(abs(x - amount) <= distance(amount) for x in guesses), len(guesses))
+
+    return hits
 
 
 def mean_guess(
-    person: Record, table: Table, lies: Lies, special: Sequence[Amount], n: int | None, *, by_key: bool
+    person: Record,
+    table: Table,
+    hits: Hits,
+    special: Sequence[Amount],
+    n: int | None,
+    *,
+    by_key: bool,
 ) -> Fraction:
-    """Return the chance of a right guess by the median of the key, else of the table; or the table alone."""
+    """Return the chance of a right guess by the key, else by the table; or by the table alone."""
 
     def mean(some: Table) -> tuple[Fraction, Fraction]:
         """Return the chance, and the chance that there is no amount."""
         amounts = [record for record in some if is_amount(record[1], special)]
         drawn = Fraction(1) if n is None else Fraction(n, len(table))
-        right = thinned(lambda taken: hits(person, taken, lies, special) or Fraction(0), amounts, drawn)
+        right = thinned(lambda taken: hits(person, taken), amounts, drawn)
         return right, (1 - drawn) ** len(amounts)
 
     overall, _ = mean(table)
@@ -132,7 +166,7 @@ def guessed(
     people: Table,
     tables: Sequence[Table],
     weights: Sequence[int],
-    lies: Lies,
+    hits: Hits,
     special: Sequence[Amount],
     n: int | None = None,
 ) -> Fraction:
@@ -140,7 +174,7 @@ def guessed(
     triples = list(zip(people, tables, weights, strict=True))
     return max(
         sum(
-            (w * mean_guess(person, table, lies, special, n, by_key=by_key) for person, table, w in triples),
+            (w * mean_guess(person, table, hits, special, n, by_key=by_key) for person, table, w in triples),
             Fraction(0),
         )
         for by_key in (True, False)
@@ -155,6 +189,8 @@ def figures(
     special: Sequence[Amount] = (),
     certainties: Sequence[Fraction] = (),
     weights: Sequence[int] | None = None,
+    *,
+    is_share: bool,
 ) -> dict[str, float]:
     """Return all figures in percent of the weighted GT records, those of a certainty under its number."""
     weights = weights or [1] * len(gt)
@@ -178,8 +214,9 @@ def figures(
     DiS = mean_of(lambda person, table: claimed(person, table, lies, size))
     DiSCO = mean_of(lambda person, table: disclosed(person, table, lies))
     tables = [sd] * len(gt)
-    at_n = guessed(gt, tables, weights, lies, special, of_SD)
-    by_others = guessed(gt, without, weights, lies, special, of_GT)
+    hits = guess_densest(lies, size, is_share, special)
+    at_n = guessed(gt, tables, weights, hits, special, of_SD)
+    by_others = guessed(gt, without, weights, hits, special, of_GT)
     result = {
         "DiS_within": percent(weigh([claimed(person, sd, lies, size) for person in gt])),
         "DiS_within_others": percent(DiS[1]),
@@ -187,7 +224,7 @@ def figures(
         "DiSCO_within": percent(weigh([disclosed(person, sd, lies) for person in gt])),
         "DiSCO_within_others": percent(DiSCO[1]),
         "DiSCO_within_beyond": percent(DiSCO[0] - DiSCO[1]),
-        "guessed_within": percent(guessed(gt, tables, weights, lies, special)),
+        "guessed_within": percent(guessed(gt, tables, weights, hits, special)),
         "guessed_within_others": percent(by_others),
         "guessed_within_beyond": percent(at_n - by_others),
     }

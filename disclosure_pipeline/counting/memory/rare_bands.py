@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
-from disclosure_pipeline.measures.band_counts import Band, BandCounts, ClaimCounts
+from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts, count_guesses
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import sum_of_squares
-from disclosure_pipeline.measures.drawn_guesses import DrawnGuessCounts
-from disclosure_pipeline.measures.exact import Grouped, IntArray
+from disclosure_pipeline.measures.densest_bands import AmountCells
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 _RANGE = 8  # a q has 0 to 7 records of a table
@@ -38,7 +39,8 @@ def count_rare_bands(is_synthetic: Bytes, t: Codes, band: Band, sizes: Sizes) ->
         [_count(outside == 0), _count(outside == 1), near.fit_without_self(), d_q, s_q]
     )
     claimed_at_n = e0 * (q0[0] - q0[1]) + e1 * (q0[1] - q0[2])
-    guessed = near.guess(is_synthetic, without_self=False)
+    cells, of_GT, of_SD = near.amount_cells()
+    guessed = count_guesses(cells, of_GT, of_SD, None, without_self=False)
     return BandCounts(
         ClaimCounts(
             int((e0 * of_d * in_keys).sum()),
@@ -53,7 +55,7 @@ def count_rare_bands(is_synthetic: Bytes, t: Codes, band: Band, sizes: Sizes) ->
         (),
         guessed,
         guessed,
-        near.guess(near.of_GT, without_self=True),
+        count_guesses(cells, of_GT, of_GT, None, without_self=True),
     )
 
 
@@ -76,7 +78,7 @@ class _NearRecords:
     """For each record (shape: n, q) the GT and SD records, `d` and `s`, of its q within its band.
 
     `after`: records of its own table, from itself on in order of value, that fit into one band with it.
-    `below_d`, `below_s`: amounts of GT and of SD below its band. `t`: places.
+    `t`: places.
     """
 
     t: Codes
@@ -87,8 +89,6 @@ class _NearRecords:
     d: Bytes
     s: Bytes
     after: Bytes
-    below_d: Bytes
-    below_s: Bytes
 
     @classmethod
     def among(cls, is_synthetic: Bytes, t: Codes, band: Band) -> _NearRecords:
@@ -97,18 +97,14 @@ class _NearRecords:
         dtype = np.min_scalar_type(band.size)
         low, high, reach = (ends.astype(dtype)[t] for ends in (band.low, band.high, band.reach))
         of_GT = is_synthetic ^ np.uint8(1)
-        amount = band.is_amount(t).view(np.uint8)
-        d, s, after, below_d, below_s = (np.zeros_like(is_synthetic) for _ in range(5))
+        d, s, after = (np.zeros_like(is_synthetic) for _ in range(3))
         for i in range(len(t)):
             for j in range(len(t)):
                 inside = ((t[j] >= low[i]) & (t[j] < high[i])).view(np.uint8)
                 d[i] += inside & of_GT[j]
                 s[i] += inside & is_synthetic[j]
                 after[i] += _fits_after(t, reach, is_synthetic, i, j)
-                below = (t[j] < low[i]).view(np.uint8) & amount[j]
-                below_d[i] += below & of_GT[j]
-                below_s[i] += below & is_synthetic[j]
-        return cls(t, is_synthetic, of_GT, band, reach, d, s, after, below_d, below_s)
+        return cls(t, is_synthetic, of_GT, band, reach, d, s, after)
 
     @property
     def s_q(self) -> Bytes:
@@ -117,6 +113,15 @@ class _NearRecords:
     @property
     def d_q(self) -> Bytes:
         return np.uint8(len(self.t)) - self.s_q
+
+    def amount_cells(self) -> tuple[AmountCells, IntArray, IntArray]:
+        """Return the amounts, one cell for each record, and which of them are GT's and SD's."""
+        # Equal amounts of a q may be in any order.
+        codes = self.t.astype(np.int32) * 2 + self.is_synthetic
+        codes.sort(axis=0)
+        number, record = np.nonzero(self.band.is_amount(codes.T >> 1))
+        t, is_synthetic = np.divmod(codes[record, number].astype(np.int64), 2)
+        return AmountCells(number, t, np.zeros_like(t), self.band), 1 - is_synthetic, is_synthetic
 
     def fit_without_self(self) -> Bytes:
         """Count, for each q, the people for whom all other GT records fit into one band."""
@@ -129,22 +134,6 @@ class _NearRecords:
                     has_self = _fits_after(self.t, self.reach, self.is_synthetic, j, k) > 0
                     fit[k] |= (self.of_GT[j] > 0) & np.where(has_self, whole, but_one)
         return _count(fit & (self.of_GT > 0))
-
-    def guess(self, r: Bytes, *, without_self: bool) -> DrawnGuessCounts:
-        """Count guesses about people from the records `r` of their q: see `band_counts`."""
-        below, within = (self.below_d, self.d) if without_self else (self.below_s, self.s)
-        is_amount = self.band.is_amount(self.t)
-        people = is_amount & (self.of_GT > 0)
-        own = np.int8(without_self)
-        records = _count(is_amount & (r > 0)).view(np.int8) - own * np.ones(1, dtype=np.int8)
-        first, end = below.view(np.int8), below.view(np.int8) + within.view(np.int8) - own
-        hits = sum(
-            int((people & (first <= middle) & (middle < end)).sum())
-            for middle in ((records - 1) // 2, records // 2)
-        )
-        guessed = self.t[people & (records > 0)]
-        people_t = np.bincount(guessed, minlength=self.band.size) * CHANCE_SCALE
-        return DrawnGuessCounts(hits * (CHANCE_SCALE // 2), Grouped.from_positions(people_t))
 
 
 def _fits_after(t: Codes, reach: Codes, is_synthetic: Bytes, i: int, j: int) -> Bytes:
