@@ -72,7 +72,7 @@ class Disclosure:
     `certainty`: index (target, synthesis, certainty), for the requested certainties; DiS and DiSCO of an
     intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `bands`, for targets with a band: index (target, synthesis); records whose amount is disclosed to within
-    it: `DiS_within`, `DiSCO_within` and `guessed_within` (by the median of their keys in SD), beside other
+    it: `DiS_within`, `DiSCO_within` and `guessed_within` (by the densest band of their keys in SD), beside other
     people's records; `band_certainty`: the same with a certainty.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step excludes, and those that remain.

@@ -46,6 +46,27 @@ class ClaimCounts:
 
 
 @dataclass(frozen=True)
+class GuessCountsWithin:
+    """Guesses of one target by the densest band of each q: integers that add up over keys.
+
+    from_SD: from all of SD. at_n, by_others: from n records of SD, from the others. They are by place instead
+    of level.
+    squares: squares of what each q adds to the difference of both (`sum_of_squares`).
+    """
+
+    from_SD: DrawnGuessCounts
+    at_n: DrawnGuessCounts
+    by_others: DrawnGuessCounts
+    squares: int
+
+    @classmethod
+    def empty(cls) -> GuessCountsWithin:
+        """Return the counts of no record."""
+        nobody = DrawnGuessCounts.empty()
+        return cls(nobody, nobody, nobody, 0)
+
+
+@dataclass(frozen=True)
 class BandCounts:
     """Counts of one target in one synthesis: integers that add up over keys.
 
@@ -59,15 +80,13 @@ class BandCounts:
     claimed_by_others: int
     claimed_squares: int
     certainty: tuple[ClaimCounts, ...]
-    guessed: DrawnGuessCounts
-    guessed_at_n: DrawnGuessCounts
-    guessed_others: DrawnGuessCounts
+    guessed: GuessCountsWithin
 
     @classmethod
     def empty(cls, certainties: int) -> BandCounts:
         """Return the counts of no q, which are also those of q with a single record."""
-        nobody = DrawnGuessCounts.empty()
-        return cls(ClaimCounts(), 0, 0, 0, (ClaimCounts(),) * certainties, nobody, nobody, nobody)
+        claims = (ClaimCounts(),) * certainties
+        return cls(ClaimCounts(), 0, 0, 0, claims, GuessCountsWithin.empty())
 
 
 def band_counts(
@@ -81,21 +100,26 @@ def band_counts(
     claimed = _count_common_claims(
         w.select_keys(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left))
     )
-    guessed = _guess(w, w.f.s, None, without_self=False)
     d_q, s_q = w.f.d_q[w.occupied], w.f.s_q[w.occupied]
     rest = s_q - w.within(w.f.s)
     at_n = w.q0[rest] - w.q0[s_q]
     by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
     right = total(w.people[w.occupied], (rest == 0) & (s_q > 0))
+    amounts = np.flatnonzero(band.is_amount(w.f.t))
+    salt = w.f.d_q[amounts] * _SALT + w.f.s_q[amounts]
     return BandCounts(
         disclosed=_count_claims(w, claimed.claimed, right, at_n, by_others),
         claimed_at_n=claimed.right_at_n,
         claimed_by_others=claimed.right_by_others,
         claimed_squares=claimed.squares,
         certainty=tuple(_count_certain_claims(w, c, synthetic_draw, others_draw) for c in certainties),
-        guessed=guessed,
-        guessed_at_n=_guess(w, w.f.s, synthetic_draw, without_self=False) if synthetic_draw else guessed,
-        guessed_others=_guess(w, w.f.d, others_draw, without_self=True),
+        guessed=guess_counts_within(
+            AmountCells(w.f.q[amounts], w.f.t[amounts], salt, band),
+            w.people[amounts],
+            w.f.d[amounts],
+            w.f.s[amounts],
+            (synthetic_draw, others_draw),
+        ),
     )
 
 
@@ -257,30 +281,44 @@ def _count_certain_claims(
     )
 
 
-def _guess(w: _Windows, r: IntArray, draw: Draw | None, *, without_self: bool) -> DrawnGuessCounts:
-    amounts = np.flatnonzero(w.band.is_amount(w.f.t))
-    f = w.f
-    salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
-    cells = AmountCells(f.q[amounts], f.t[amounts], salt, w.band)
-    return count_guesses(cells, w.people[amounts], r[amounts], draw, without_self=without_self)
-
-
-def count_guesses(
-    cells: AmountCells, people: IntArray, r: IntArray, draw: Draw | None, *, without_self: bool
-) -> DrawnGuessCounts:
-    """Count guesses about the `people` from the records `r` of their q (shape of both: cells)."""
+def guess_counts_within(
+    cells: AmountCells, people: IntArray, d: IntArray, s: IntArray, draws: tuple[Draw | None, Draw | None]
+) -> GuessCountsWithin:
+    """Count guesses about the `people` of each cell from SD, and from the others; `draws`: of both."""
     if not people.any():
-        return DrawnGuessCounts.empty()
-    chances = cells.chances(r, draw, without_self=without_self)
+        return GuessCountsWithin.empty()
+    of_SD, of_others = draws
+    from_SD, matched = _guess(cells, s, None, without_self=False)
+    at_n, matched_at_n = (
+        _guess(cells, s, of_SD, without_self=False) if of_SD is not None else (from_SD, matched)
+    )
+    by_others, matched_by_others = _guess(cells, d, of_others, without_self=True)
+    added = at_n - by_others
+    return GuessCountsWithin(
+        _add_up(cells, people, from_SD, matched),
+        _add_up(cells, people, at_n, matched_at_n),
+        _add_up(cells, people, by_others, matched_by_others),
+        sum_of_squares(np.add.reduceat(people * added, cells.first)),
+    )
+
+
+def _guess(
+    cells: AmountCells, r: IntArray, draw: Draw | None, *, without_self: bool
+) -> tuple[IntArray, IntArray]:
+    """Return the chances of a right guess, and that there is a record to guess from (shape: cells)."""
     records = cells.sum_by_q(r) - without_self
     matched = (
         CHANCE_SCALE - to_integer_chances(chance_of_none(records, draw))
         if draw
         else (records > 0) * CHANCE_SCALE
     )
+    return cells.chances(r, draw, without_self=without_self), matched
+
+
+def _add_up(cells: AmountCells, people: IntArray, right: IntArray, matched: IntArray) -> DrawnGuessCounts:
     occupied = np.flatnonzero(people)
     return DrawnGuessCounts(
-        int((people * chances).sum()),
+        int((people * right).sum()),
         Grouped.sum_by_group(cells.t[occupied], (people * matched)[occupied]),
     )
 

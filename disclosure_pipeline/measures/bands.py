@@ -16,17 +16,27 @@ of q from v up to the largest number that fits into one band with v. P0 and Q0: 
 | DiSCO | S = s_q > 0 | Q0(s_q - S) - Q0(s_q) | P0(d_q - D) - P0(d_q - 1) |
 | DiS | W_v = s_q > 0 for some v | sum over v: Q0(s_q - W_v) - Q0(s_q - W_v + s_qv) | the same of the others |
 | certainty c | S >= c s_q > 0 | of a draw | D - 1 >= c (d_q - 1) > 0, of a draw |
-| guessed | the median of q | of a draw | the median of the others in q |
+| guessed | the densest window of q | of a draw | that of the others in q |
 
 DiS: all SD records of q fit into the band of some number, whether a record has it or not. So DiSCO <= DiS <=
 iS, and w = 0 gives the exact figures. In the sum, v is the smallest value drawn. Certainty leaves missing
-values out of s_q and d_q. Guesses also leave out special values, because they guess an amount. Of an even
-number of values, each middle one counts half. As in `guesses`, the better of two strategies is used: guess
-the median of q (if q has no amount, that of the whole table), or always the median of the whole table.
+values out of s_q and d_q.
+
+Guesses also leave out special values, because they guess an amount: that around which most records lie
+(`densest_bands`), as of levels the most frequent one is guessed. A window is all records from one amount up
+to the largest number that fits into one band with it, W_v of the amounts; its centre is guessed, and is right
+for the people in whose band it lies. The centre lies halfway between the smallest and the largest amount
+of the window. For a share w it lies halfway between (1 - w) of the larger and (1 + w) of the smaller one, so
+that the window is as wide as the band at its centre. Of k equally dense windows each counts 1/k. As in
+`guesses`, the better of two strategies is used: guess the densest window of q (if q has no amount, that of
+the whole table), or always that of the whole table. Where the sizes differ, each record is drawn with the
+same chance: of up to 6 amounts of a q every draw is tried, of more, 16 that depend on the numbers of records
+in order of amount alone.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,13 +47,14 @@ from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.densest_bands import AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
+    DrawnGuessCounts,
+    count_right_by_key_of_draw,
     count_right_by_mode_of_draw,
     count_right_guesses_of_draw,
     draw_of_others,
     draw_of_synthetic,
 )
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
-from disclosure_pipeline.measures.guesses import guessed_beyond_error
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -113,8 +124,8 @@ class Bands:
     guessed_within: float = described(
         _words(
             _GUESSED,
-            "People whose amount is guessed to within the band, as the median of the synthetic records with "
-            "their keys.",
+            "People whose amount is guessed to within the band, as the one around which most synthetic records "
+            "with their keys lie.",
         )
     )
     guessed_within_others: float = described(_others_of(_GUESSED))
@@ -170,12 +181,13 @@ def bands(
         else overall
     )
     others = _overall_chances(d_t[band.order], band, others_draw, without_self=True)
-    guessed = count_right_guesses_of_draw(counts.guessed, by_place, overall)
-    right = (
-        count_right_guesses_of_draw(counts.guessed_at_n, by_place, at_n),
-        count_right_guesses_of_draw(counts.guessed_others, by_place, others),
+    guessed = count_right_guesses_of_draw(counts.guessed.from_SD, by_place, overall)
+    ways = (
+        _Ways.of(counts.guessed.at_n, by_place, at_n),
+        _Ways.of(counts.guessed.by_others, by_place, others),
     )
-    by_densest = tuple(count_right_by_mode_of_draw(by_place, chances) for chances in (at_n, others))
+    right = ways[0].better, ways[1].better
+    alone = max(0.0, 1 - with_others / max(int(left_t.sum()), 1))
     disclosed = _compare_with_others(counts.disclosed, N_d)
     claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
     return Bands(
@@ -186,10 +198,37 @@ def bands(
         guessed_within=percent(guessed, N_d * SCALE),
         guessed_within_others=percent(right[1], N_d * SCALE),
         guessed_within_beyond=percent(right[0] - right[1], N_d * SCALE),
-        guessed_within_beyond_se=guessed_beyond_error(
-            right, (by_densest[0], by_densest[1]), int(left_t.sum()), with_others, N_d, sizes.n
-        ),
+        guessed_within_beyond_se=_guessed_beyond_error(ways, counts.guessed.squares, alone, N_d),
     )
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """Right guesses by key, and of the same amount for everybody, in units of 1 / `SCALE`."""
+
+    by_key: int
+    always: int
+
+    @classmethod
+    def of(cls, counts: DrawnGuessCounts, people: IntArray, overall: IntArray) -> _Ways:
+        by_key = count_right_by_key_of_draw(counts, people, overall)
+        return cls(by_key, count_right_by_mode_of_draw(people, overall))
+
+    @property
+    def better(self) -> int:
+        return max(self.by_key, self.always)
+
+
+def _guessed_beyond_error(ways: tuple[_Ways, _Ways], squares: int, alone: float, N_d: int) -> float:
+    """Return the standard error of guessed_within_beyond in percent.
+
+    The guesses of each q are one cluster. The guess of the whole table is a single one, which counts with all
+    of its difference for the share of people who are guessed by it: `alone`, those whose q nobody else has,
+    or everybody, if it is the better strategy for SD or for the others.
+    """
+    share = 1.0 if any(some.always > some.by_key for some in ways) else alone
+    difference = percent(ways[0].always - ways[1].always, N_d * SCALE)
+    return math.hypot(standard_error(squares, N_d), share * difference)
 
 
 def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
@@ -209,7 +248,7 @@ def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, f
 
 
 def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return, by place, the chance that the densest band of the whole table is that of its level."""
+    """Return, by place, the chance that a densest window of the whole table guesses its level."""
     amounts = np.array(band.amounts, dtype=np.int64)
     nothing = np.zeros_like(amounts)
     chances = np.zeros(band.size, dtype=np.int64)

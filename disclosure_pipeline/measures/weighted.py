@@ -254,8 +254,7 @@ def weigh_bands(
     for name in BAND_FIGURES:
         share = getattr(figures, name)
         if name.endswith("_beyond"):
-            error = getattr(figures, f"{name}_se") * math.sqrt(inflated if name.startswith("guessed") else 1)
-            error = max(error, 100 / len(weight))
+            error = max(getattr(figures, f"{name}_se"), 100 / len(weight))
         else:
             error = math.sqrt(max(inflated * share * (100 - share) / len(weight), 0.0))
         shares |= {f"{name}{WEIGHTED}": share, f"{name}{WEIGHTED}_se": error}

@@ -118,7 +118,7 @@ def centre(amounts: Sequence[Fraction], distance: Callable[[Fraction], Fraction]
 
 
 def guess_densest(lies: Lies, size: Fraction, is_share: bool, special: Sequence[Amount]) -> Hits:
-    """Return the function that guesses from a table: a person is guessed by the centre of a densest window."""
+    """Return how often the centres of a table's densest windows lie in the band of a person."""
 
     def distance(x: Fraction) -> Fraction:
         return size * abs(x) if is_share else size

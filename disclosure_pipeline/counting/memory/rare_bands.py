@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes
-from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts, count_guesses
+from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts, guess_counts_within
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.densest_bands import AmountCells
@@ -40,7 +40,6 @@ def count_rare_bands(is_synthetic: Bytes, t: Codes, band: Band, sizes: Sizes) ->
     )
     claimed_at_n = e0 * (q0[0] - q0[1]) + e1 * (q0[1] - q0[2])
     cells, of_GT, of_SD = near.amount_cells()
-    guessed = count_guesses(cells, of_GT, of_SD, None, without_self=False)
     return BandCounts(
         ClaimCounts(
             int((e0 * of_d * in_keys).sum()),
@@ -53,9 +52,7 @@ def count_rare_bands(is_synthetic: Bytes, t: Codes, band: Band, sizes: Sizes) ->
         int((without * in_keys).sum()) * CHANCE_SCALE,
         sum_of_squares(claimed_at_n * of_d - without * CHANCE_SCALE, in_keys),
         (),
-        guessed,
-        guessed,
-        count_guesses(cells, of_GT, of_GT, None, without_self=True),
+        guess_counts_within(cells, of_GT, of_GT, of_SD, (None, None)),
     )
 
 
