@@ -72,8 +72,8 @@ class Disclosure:
     `certainty`: index (target, synthesis, certainty), for the requested certainties; DiS and DiSCO of an
     intruder who acts where one level has at least that share, and precision, DiSCO in percent of DiS.
     `bands`, for targets with a band: index (target, synthesis); records whose amount is disclosed to within
-    it: `DiS_within`, `DiSCO_within` and `guessed_within` (by the densest band of their keys in SD), beside other
-    people's records; `band_certainty`: the same with a certainty.
+    it: `DiS_within`, `DiSCO_within` and `guessed_within` (by the densest band of their keys in SD), beside
+    other people's records; `band_certainty`: the same with a certainty.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step excludes, and those that remain.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records with a value whose

@@ -124,8 +124,8 @@ class Bands:
     guessed_within: float = described(
         _words(
             _GUESSED,
-            "People whose amount is guessed to within the band, as the one around which most synthetic records "
-            "with their keys lie.",
+            "People whose amount is guessed to within the band, as the one around which most synthetic "
+            "records with their keys lie.",
         )
     )
     guessed_within_others: float = described(_others_of(_GUESSED))

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from reference import bands as reference
 from support.figures import assert_same_frame
 from support.same_counts import assert_same_counts
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory.rare_bands import count_rare_bands
 from disclosure_pipeline.measures.band_counts import band_counts
+from disclosure_pipeline.measures.bands import Bands, bands
+from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import code_column
@@ -189,6 +191,71 @@ def test_a_fresh_table_tells_nothing_beyond_others_and_near_copies_do() -> None:
     gt, sd = incomes(400, 0, copied=0.5)
     assert (told(gt, sd, 0.02)[names].iloc[0] > 10).all()
     assert (told(gt, sd, 0.001)[["DiSCO_within_beyond", "guessed_within_beyond"]].iloc[0] < 5).all()
+
+
+def zero_inflated(rng: np.random.Generator, people: int, zeros: float) -> tuple[np.ndarray, np.ndarray]:
+    """Sex and region of some people as one number, and an income of 0 or lognormal."""
+    income = np.where(rng.random(people) < zeros, 0.0, np.rint(rng.lognormal(7.5, 0.6, people)))
+    return rng.integers(0, 2 * 10, people), income
+
+
+def bands_of_fresh(rng: np.random.Generator, sizes: Sizes, zeros: float, within: float) -> Bands:
+    (keys, incomes), (fresh_keys, fresh) = (zero_inflated(rng, N, zeros) for N in (sizes.N_d, sizes.N_s))
+    levels, codes = np.unique(np.concatenate((incomes, fresh)), return_inverse=True)
+    column = code_column("income", [pd.Series(levels)], ["GT"])
+    band = band_of(column, Within.from_argument("income", within), ())
+    target = [codes[: sizes.N_d], codes[sizes.N_d :]]
+    [f] = frequency_tables(combine_keys([[keys, fresh_keys]], [20]), target, len(levels) + 1)
+    d_t, s_t = f.per_target(f.d), f.per_target(f.s)
+    counts = band_counts(f, f.d, band, sizes, ())
+    return bands(counts, band, sizes, d_t, s_t, d_t, float(sizes.N_d))
+
+
+def assert_honest_tables_pass(people: int, tables: int, zeros: float, within: float) -> None:
+    rng, sizes = np.random.default_rng(int(10 * zeros)), Sizes(people, people)
+    figures = [bands_of_fresh(rng, sizes, zeros, within) for _ in range(tables)]
+    beyond = np.array([some.guessed_within_beyond for some in figures])
+    error = np.array([some.guessed_within_beyond_se for some in figures])
+    by_chance = np.array([difference_by_chance(some) for some in error.tolist()])
+    assert (beyond > by_chance).sum() <= max(1, tables // 1000)
+    # Where nearly everybody without an income is guessed by both, the difference is less than one record.
+    assert (abs(beyond) <= 2 * error + 1e-9).mean() >= 0.9
+    assert beyond.std() < 0.1 if zeros else beyond.std() > error.mean() / 4
+
+
+@pytest.mark.parametrize("zeros", [0, 0.3, 0.5, 0.7])
+def test_an_honest_table_of_many_zeros_passes(zeros: float) -> None:
+    """A median of zeros and incomes would be one or the other for everybody at once."""
+    assert_honest_tables_pass(2_000, 30, zeros, 100)
+
+
+@on_some_days
+@pytest.mark.parametrize(("people", "tables"), [(2_000, 1_000), (20_000, 100)])
+@pytest.mark.parametrize("zeros", [0, 0.3, 0.5, 0.7])
+def test_at_most_one_of_a_thousand_honest_tables_is_refused(people: int, tables: int, zeros: float) -> None:
+    assert_honest_tables_pass(people, tables, zeros, 100)
+
+
+@pytest.mark.parametrize(
+    ("gt", "sd", "within", "guessed"),
+    [
+        ([10, 12, 20], [10, 12, 20], 1, 200 / 3),  # 11 is within 1 of both 10 and 12
+        ([10, 12, 20], [10, 20], 1, 100 / 3),  # of two equally dense windows each counts a half
+        ([-10, -12, -20], [-10, -20], 1, 100 / 3),
+        ([0, 0, 500], [0, 0, 0, 400, 500], 50, 200 / 3),
+        (
+            [100, 101, 102.5],
+            [100, 102],
+            {"share": 0.01},
+            200 / 3,
+        ),  # 101 is within 1 % of 100 and not of 102.5
+        ([-100, -101, -102.5], [-100, -102], {"share": 0.01}, 200 / 3),
+    ],
+)
+def test_the_densest_band_is_guessed(gt: list[float], sd: list[float], within: Any, guessed: float) -> None:
+    tables = [frame([("a", float(value)) for value in values]) for values in (gt, sd)]
+    row = measure(tables[0], tables[1], within).bands.iloc[0]
+    assert row["guessed_within"] == pytest.approx(guessed, abs=1e-6)
 
 
 BAD_BANDS: list[tuple[Any, str]] = [

@@ -402,8 +402,8 @@ _SENTENCES = {
     ),
     "bands": (
         "Table {synthesis} shows the {target} of {DiSCO_within} of the people to within {within}; other "
-        "people's records show that of {DiSCO_within_others}. The amount around which most records with the same keys lie is as near "
-        "for {guessed_within}, and for {guessed_within_others} among other people."
+        "people's records show that of {DiSCO_within_others}. The amount around which most records with the "
+        "same keys lie is as near for {guessed_within}, and for {guessed_within_others} among other people."
     ),
     "population": (
         "Of matches with exactly one confidential record, {DIS} would be right for somebody who does not "
