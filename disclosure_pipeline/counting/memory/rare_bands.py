@@ -112,9 +112,12 @@ class _NearRecords:
         return np.uint8(len(self.t)) - self.s_q
 
     def amount_cells(self) -> tuple[AmountCells, IntArray, IntArray]:
-        """Return the amounts, one cell for each record, and which of them are GT's and SD's."""
-        # Equal amounts of a q may be in any order.
-        codes = self.t.astype(np.int32) * 2 + self.is_synthetic
+        """Return the amounts, one cell for each record, and which of them are GT's and SD's.
+
+        Of the q with somebody to guess, and with another record to guess from.
+        """
+        guessed = np.flatnonzero((self.d_q > 0) & (len(self.t) > 1))
+        codes = self.t[:, guessed].astype(np.int32) * 2 + self.is_synthetic[:, guessed]
         codes.sort(axis=0)
         number, record = np.nonzero(self.band.is_amount(codes.T >> 1))
         t, is_synthetic = np.divmod(codes[record, number].astype(np.int64), 2)
