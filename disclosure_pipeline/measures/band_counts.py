@@ -288,17 +288,18 @@ def guess_counts_within(
     if not people.any():
         return GuessCountsWithin.empty()
     of_SD, of_others = draws
-    from_SD, matched = _guess(cells, s, None, without_self=False)
-    at_n, matched_at_n = (
-        _guess(cells, s, of_SD, without_self=False) if of_SD is not None else (from_SD, matched)
-    )
-    by_others, matched_by_others = _guess(cells, d, of_others, without_self=True)
-    added = at_n - by_others
+    occupied = np.flatnonzero(people)
+    at_n, matched = _guess(cells, s, None, without_self=False)
+    from_SD = counts_at_n = _add_up(cells, people, occupied, at_n, matched)
+    if of_SD is not None:
+        at_n, matched = _guess(cells, s, of_SD, without_self=False)
+        counts_at_n = _add_up(cells, people, occupied, at_n, matched)
+    by_others, matched = _guess(cells, d, of_others, without_self=True)
     return GuessCountsWithin(
-        _add_up(cells, people, from_SD, matched),
-        _add_up(cells, people, at_n, matched_at_n),
-        _add_up(cells, people, by_others, matched_by_others),
-        sum_of_squares(np.add.reduceat(people * added, cells.first)),
+        from_SD,
+        counts_at_n,
+        _add_up(cells, people, occupied, by_others, matched),
+        sum_of_squares(np.add.reduceat(people * (at_n - by_others), cells.first)),
     )
 
 
@@ -315,8 +316,9 @@ def _guess(
     return cells.chances(r, draw, without_self=without_self), matched
 
 
-def _add_up(cells: AmountCells, people: IntArray, right: IntArray, matched: IntArray) -> DrawnGuessCounts:
-    occupied = np.flatnonzero(people)
+def _add_up(
+    cells: AmountCells, people: IntArray, occupied: IntArray, right: IntArray, matched: IntArray
+) -> DrawnGuessCounts:
     return DrawnGuessCounts(
         int((people * right).sum()),
         Grouped.sum_by_group(cells.t[occupied], (people * matched)[occupied]),
