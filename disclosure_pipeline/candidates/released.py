@@ -34,6 +34,7 @@ from disclosure_pipeline.candidates.store import (
     Store,
     StoredFile,
     is_stored,
+    list_published,
     list_syntheses,
 )
 from disclosure_pipeline.counting.opening import Engine
@@ -93,8 +94,7 @@ def is_gone(released: Released, store: Store) -> bool:
 def list_unrecorded(folders: GateFolders) -> list[str]:
     """Return the names of published releases that the store has no record of."""
     recorded = {path.stem for path in (folders.store.root / RELEASED).glob("*.json")}
-    paths = folders.releases.iterdir() if folders.releases.is_dir() else ()
-    return sorted(path.name for path in paths if path.is_dir() and path.name not in recorded)
+    return [name for name in list_published(folders.releases).releases if name not in recorded]
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,8 @@ def _to_number(value: Any) -> float:
 
 
 MARKER = "_SUCCESS"
+PARTIAL_PREFIX = ".partial-"
+"""The beginning of the names of files and folders that are being written."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -87,6 +89,45 @@ def require_safe_name(name: str, kind: str) -> str:
             "'-', beginning with a letter or digit, without '..'."
         )
     return name
+
+
+STATEMENT = "statement.dsse.json"
+"""The file of a published folder with its signed statement."""
+
+
+@dataclass(frozen=True)
+class PublishedFolders:
+    """The folders of releases by the name of their candidate, and the names of what is none."""
+
+    releases: Mapping[str, Path]
+    foreign: tuple[str, ...]
+
+    @property
+    def note(self) -> str:
+        """A sentence on what is skipped; empty if nothing is."""
+        if not self.foreign:
+            return ""
+        shown = ", ".join(repr(name[:100]) for name in self.foreign[:5])
+        more = f" and {len(self.foreign) - 5} more" if len(self.foreign) > 5 else ""  # noqa: PLR2004
+        return f"Skipped in the folder of releases, as no release: {shown}{more}."
+
+
+def list_published(releases: Path) -> PublishedFolders:
+    """Return the folders of releases, and the names of the others: a snapshot of the disk, lost+found.
+
+    Other are those whose name no candidate can have, and those that hold neither a statement nor a table.
+    """
+    published, foreign = {}, []
+    for path in sorted(releases.iterdir()) if releases.is_dir() else ():
+        if not path.is_dir():
+            continue
+        if is_safe_name(path.name) and any(
+            entry.name == STATEMENT or find_suffix(entry.name) for entry in path.iterdir()
+        ):
+            published[path.name] = path
+        elif not path.name.startswith(PARTIAL_PREFIX):
+            foreign.append(path.name)
+    return PublishedFolders(published, tuple(foreign))
 
 
 @dataclass(frozen=True)
@@ -201,7 +242,7 @@ def _open_folder(folder: Path, candidate: str) -> Iterator[int]:
 def _copy(name: str, folder_handle: int, store: Store) -> StoredFile:
     objects = store.root / "objects"
     objects.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=objects, prefix=".partial-")
+    handle, partial = tempfile.mkstemp(dir=objects, prefix=PARTIAL_PREFIX)
     try:
         with os.fdopen(handle, "wb") as target, _open_plain_file(name, folder_handle) as source:
             before = os.fstat(source.fileno())

@@ -230,6 +230,7 @@ def status(gate: Path, shown_as: Format | None) -> None:
     published. A published candidate that would be refused today is marked.
     """
     from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
+    from disclosure_pipeline.candidates.store import list_published
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.release.standing import list_standings
 
@@ -242,6 +243,7 @@ def status(gate: Path, shown_as: Format | None) -> None:
         f"{limit} candidates were measured against its ground truth"
     )
     lines = [f"  {standing.candidate}: {standing}" for standing in standings]
+    skipped = list_published(folders.releases).note
     chosen = choose_format(shown_as)
     columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
     if chosen == "table":  # the standing includes the verdict and whether the candidate is published
@@ -261,6 +263,8 @@ def status(gate: Path, shown_as: Format | None) -> None:
     facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
     table = Table("candidates", "Candidates", tuple(columns), rows)
     print_report(Report(heading, facts, (table,), lines or ["  no candidate has arrived"]), chosen)
+    if skipped:
+        echo(skipped, err=True)
 
 
 def _write_time(time: datetime | None, shown_as: Format | None) -> str | None:

@@ -16,6 +16,7 @@ from disclosure_pipeline.candidates.evaluation import (
     prepare_dossier,
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
+from disclosure_pipeline.candidates.store import list_published
 from disclosure_pipeline.evidence.dossier import (
     describe_broken_clauses,
     list_broken_clauses,
@@ -216,6 +217,8 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
     # Dagster accepts only the annotation of a tuple.
     @gate_step(returns=tuple[dg.MaterializeResult, dg.AssetCheckResult])
     def disclosure(context: dg.AssetExecutionContext) -> StepOutcome:
+        if skipped := list_published(graph.folders.releases).note:
+            context.log.warning(skipped)
         record_releases(graph.folders)
         evaluation = measure(graph.folders, context.partition_key, steps.now())
         result = evaluation.result

@@ -23,6 +23,8 @@ from disclosure_pipeline.candidates.released import (
     record_released,
 )
 from disclosure_pipeline.candidates.store import (
+    PARTIAL_PREFIX,
+    STATEMENT,
     GateFolders,
     Snapshot,
     Store,
@@ -41,7 +43,7 @@ from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import find_power, read_trusted_keys
 from disclosure_pipeline.release.standing import record_releases
-from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.statement import build_statement, sign
 from disclosure_pipeline.release.verifying import Approval, find_revocations, read_gate_revocations, verify
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
@@ -73,7 +75,7 @@ def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[
     """
     staging.mkdir(parents=True, exist_ok=True)
     with hold_lock(_lock_path(store, snapshot.candidate)):
-        prefix = f".partial-{snapshot.candidate}{_SEPARATOR}"
+        prefix = f"{PARTIAL_PREFIX}{snapshot.candidate}{_SEPARATOR}"
         for abandoned in staging.glob(f"{prefix}*"):
             shutil.rmtree(abandoned)
         folder = Path(tempfile.mkdtemp(dir=staging, prefix=prefix))
@@ -94,8 +96,8 @@ def stage_snapshot(snapshot: Snapshot, store: Store, staging: Path) -> Iterator[
 
 def remove_abandoned(store: Store, staging: Path) -> None:
     """Remove what killed releases left in `staging`, but no stage of a running release."""
-    for stage in sorted(staging.glob(f".partial-*{_SEPARATOR}*")) if staging.is_dir() else []:
-        candidate = stage.name.removeprefix(".partial-").partition(_SEPARATOR)[0]
+    for stage in sorted(staging.glob(f"{PARTIAL_PREFIX}*{_SEPARATOR}*")) if staging.is_dir() else []:
+        candidate = stage.name.removeprefix(PARTIAL_PREFIX).partition(_SEPARATOR)[0]
         if stage.is_symlink() or not is_safe_name(candidate):
             continue
         with suppress(BlockingIOError), hold_lock(_lock_path(store, candidate), wait=False):

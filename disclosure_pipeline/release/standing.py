@@ -29,10 +29,13 @@ from disclosure_pipeline.candidates.released import (
     record_released,
 )
 from disclosure_pipeline.candidates.store import (
+    PARTIAL_PREFIX,
+    STATEMENT,
     GateFolders,
     Snapshot,
     Store,
     is_safe_name,
+    list_published,
     load_snapshot,
     locate_revocations,
     read_snapshot,
@@ -42,7 +45,7 @@ from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.predicate import StatementError
 from disclosure_pipeline.release.readiness import read_trusted_keys
-from disclosure_pipeline.release.statement import STATEMENT, read_envelope, read_statement
+from disclosure_pipeline.release.statement import read_envelope, read_statement
 from disclosure_pipeline.release.verifying import (
     Revocation,
     RevocationError,
@@ -108,7 +111,7 @@ def describe_standing(decision: str | None, *, is_published: bool, is_current: b
 
 def is_published(folders: GateFolders, candidate: str) -> bool:
     """Return True if the candidate has a release."""
-    return is_safe_name(candidate) and (folders.releases / candidate).is_dir()
+    return candidate in list_published(folders.releases).releases
 
 
 def record_releases(folders: GateFolders) -> None:
@@ -146,8 +149,9 @@ def record_releases(folders: GateFolders) -> None:
 
 def list_standings(folders: GateFolders) -> list[Standing]:
     """Return the standing of every candidate that has records or a release, ordered by name."""
-    homes = [folders.store.root / "candidates", folders.releases]
-    names = {path.name for home in homes if home.is_dir() for path in home.iterdir() if path.is_dir()}
+    candidates = folders.store.root / "candidates"
+    known = candidates.iterdir() if candidates.is_dir() else ()
+    names = {path.name for path in known if path.is_dir()} | set(list_published(folders.releases).releases)
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
     standings = [
         _read_standing(folders, name, recorded, digest) for name in sorted(filter(is_safe_name, names))
@@ -229,9 +233,8 @@ def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any
 
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PARTIAL_PREFIX = ".partial-"
 # Prefixes of files in a candidate's folder that are not records.
-_NOT_A_RECORD = (_PARTIAL_PREFIX, "release.lock")
+_NOT_A_RECORD = (PARTIAL_PREFIX, "release.lock")
 _DECISIONS = ("approved", "refused", "undetermined")
 
 
@@ -286,8 +289,11 @@ def _find_needed(store: Store, releases: Path, cutoff_ns: int) -> tuple[set[str]
     """Return the sha256 of all needed files, and the problems of records that cannot be read."""
     needed: set[str] = set()
     unclear = []
-    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(_PARTIAL_PREFIX)}
+    foreign = list_published(releases).foreign
+    published = {path.name: path for path in releases.iterdir() if not path.name.startswith(PARTIAL_PREFIX)}
     for name, path in sorted(published.items()):
+        if name in foreign:
+            continue
         try:
             needed |= _read_released_hashes(path)
         except (StatementError, OSError) as error:
@@ -350,7 +356,7 @@ def _find_unneeded_objects(root: Path, needed: set[str]) -> Iterator[Path]:
 
 def _find_partial_files(root: Path) -> Iterator[Path]:
     for place, _, names in os.walk(root):
-        paths = (Path(place, name) for name in sorted(names) if name.startswith(_PARTIAL_PREFIX))
+        paths = (Path(place, name) for name in sorted(names) if name.startswith(PARTIAL_PREFIX))
         yield from (path for path in paths if path.is_file())
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from disclosure_pipeline.candidates.store import is_safe_name
+from disclosure_pipeline.candidates.store import STATEMENT, is_safe_name
 from disclosure_pipeline.policy.clauses import Clause, RequiredBound
 from disclosure_pipeline.policy.reviewed_files import Digest
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
@@ -179,9 +179,6 @@ def _check_power(predicate: Predicate) -> Iterator[str]:
     if (power.share is not None) != is_noticed:
         yield "its policy's power names a share of copies that was not refused 19 of 20 times, or omits it"
 
-
-STATEMENT = "statement.dsse.json"
-"""The name of the statement's file in a published folder."""
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"

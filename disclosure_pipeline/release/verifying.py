@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from disclosure_pipeline.candidates.store import locate_revocations
+from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (
-    STATEMENT,
     Statement,
     check_signature,
     find_statement_problems,

@@ -12,12 +12,19 @@ from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 from support.gates import COPY, HONEST, Home
 
-from disclosure_pipeline.candidates.store import Store, require_forward_clock
+from disclosure_pipeline.candidates.released import RELEASED, list_earlier
+from disclosure_pipeline.candidates.store import STATEMENT, Store, list_published, require_forward_clock
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice
+from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.release.releasing import remove_abandoned
-from disclosure_pipeline.release.standing import Standing, describe_standing
+from disclosure_pipeline.release.standing import (
+    Standing,
+    describe_standing,
+    list_standings,
+    record_releases,
+)
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
@@ -179,3 +186,40 @@ def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pyte
     assert not run.success
     assert "is already recorded" in gates.failures(run)[f"{gates.GATE}__release"]
     assert home.nothing_published()
+
+
+def test_what_is_no_release_is_skipped_and_told(finished_home: Home) -> None:
+    """A file system's own folders, an empty one, and notes of somebody."""
+    file = gates.write_definition(finished_home.path, gates.definition()) / "defs.yaml"
+    releases_folder = finished_home.published(HONEST).parent
+    for name in (".snapshot", "lost+found", "empty", "notes"):
+        (releases_folder / name).mkdir()
+    (releases_folder / "notes" / "todo.md").touch()
+    (releases_folder / ".snapshot" / "statement.dsse.json").touch()
+    published = list_published(releases_folder)
+    assert list(published.releases) == [HONEST]
+    assert published.foreign == (".snapshot", "empty", "lost+found", "notes")
+    folders = folders_of(load_gate(file))
+    record_releases(folders)
+    assert {row.candidate for row in list_standings(folders)} == {HONEST, COPY}
+    assert list_earlier(folders, "another").releases
+    shown = gates.run_command("status", file)
+    assert shown.exit_code == 0
+    assert shown.stderr.strip() == published.note
+    assert published.note == (
+        "Skipped in the folder of releases, as no release: '.snapshot', 'empty', 'lost+found', 'notes'."
+    )
+
+
+def test_a_release_without_its_statement_is_not_skipped(finished_home: Home) -> None:
+    """It is no foreign folder: its tables are there, and nobody can tell whose."""
+    file = gates.write_definition(finished_home.path, gates.definition()) / "defs.yaml"
+    folder = finished_home.published(HONEST)
+    folders = folders_of(load_gate(file))
+    (folder / STATEMENT).unlink()
+    for record in (folders.store.root / RELEASED).glob("*.json"):
+        record.unlink()
+    with pytest.raises(VerificationError):
+        record_releases(folders)
+    with pytest.raises(StoreError, match="is not recorded in the store"):
+        list_earlier(folders, "another")
