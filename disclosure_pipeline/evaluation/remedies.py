@@ -20,7 +20,7 @@ from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
-from disclosure_pipeline.tables.levels import CodedColumn, Kind
+from disclosure_pipeline.tables.levels import CodedColumn, Kind, widen_column
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
 OTHER = "(other)"
@@ -212,7 +212,8 @@ def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -
     special = [float(value) for value in tables.grouping.special_values.get(column, ())]
     frames = []
     for frame in tables.frames:
-        numbers = pd.to_numeric(frame[column].astype(object)).to_numpy(np.float64, na_value=np.nan)
+        held = widen_column(frame[column]).astype(object)
+        numbers = pd.to_numeric(held).to_numpy(np.float64, na_value=np.nan)
         ordinary = ~np.isnan(numbers) & ~np.isin(numbers, special)
         new = numbers.copy()
         new[ordinary] = recode(numbers[ordinary])
@@ -256,7 +257,7 @@ def _count_changed(old: pd.DataFrame, new: pd.DataFrame) -> int:
     for column in old.columns:
         if new[column] is old[column]:
             continue
-        was, now = (frame[column].astype(object) for frame in (old, new))
+        was, now = (widen_column(frame[column]).astype(object) for frame in (old, new))
         missing, missing_now = was.isna().to_numpy(), now.isna().to_numpy()
         known = ~(missing | missing_now)
         number += int((missing != missing_now).sum())

@@ -26,6 +26,9 @@ from disclosure_pipeline.tables.levels import (
     count_codes,
     find_common_kind,
     replace_nan,
+    widen_column,
+    widen_floats,
+    widen_number,
 )
 
 ROUNDING_NOISE = 1e-9
@@ -93,11 +96,12 @@ def _make_comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Val
 def _as_number_array(levels: Any) -> Values:
     array = np.asarray(levels)
     if array.dtype.kind in "iuf":
-        return array
+        return widen_floats(array)
     inferred = pd.api.types.infer_dtype(array)
     if inferred == "integer":
         return np.array(array.tolist())
-    return array.astype(np.float64 if inferred == "floating" else object)
+    numbers = np.array([widen_number(value) for value in array], dtype=object)
+    return numbers.astype(np.float64 if inferred == "floating" else object)
 
 
 def _unify_numbers(levels: list[Values]) -> list[Values]:
@@ -112,14 +116,16 @@ def _unify_numbers(levels: list[Values]) -> list[Values]:
     )
     if "O" not in kinds and exact:
         return [table.astype(np.float64) for table in levels]
-    # Python's numbers compare and hash by their exact value, whether integer, float or decimal.
-    return [
-        np.array(
-            [value.item() if isinstance(value, np.generic) else value for value in table.tolist()],
-            dtype=object,
-        )
-        for table in levels
-    ]
+    # Python's integers and decimals compare and hash by their exact value.
+    return [np.array([_as_written(value) for value in table.tolist()], dtype=object) for table in levels]
+
+
+def _as_written(number: Any) -> Any:
+    """Return a number as Python's integer or decimal: 0.1 is one tenth. Infinite numbers stay floats."""
+    value = number.item() if isinstance(number, np.generic) else number
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return int(value) if value.is_integer() else Decimal(repr(value))
 
 
 def _as_instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
@@ -161,8 +167,8 @@ def unite_levels(levels: Sequence[Values]) -> tuple[Values, list[IntArray]]:
 
 _BEYOND_INT64 = 2**63
 
-# The types whose levels pandas returns unchanged: objects, booleans, integers and most floats.
-_PLAIN = frozenset("O?bBhHiIlLqQfd")
+# The types whose levels pandas returns unchanged: objects, booleans, integers and floats.
+_PLAIN = frozenset("O?bBhHiIlLqQefd")
 
 
 def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
@@ -305,14 +311,15 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
         if any(dtype != types[0] for dtype in types):  # a common type may lose digits or missing values
-            columns = [column.astype(object) for column in columns]
+            columns = [widen_column(column).astype(object) for column in columns]
         dtype = columns[0].dtype
         if isinstance(dtype, np.dtype):  # faster than pandas, which searches for a common type
             return pd.Series(np.concatenate([column.to_numpy() for column in columns]), dtype=dtype)
         return pd.concat(columns, ignore_index=True)
     levels = [column.cat.categories for column in columns]
     if any(part.dtype != levels[0].dtype for part in levels):  # see above
-        levels = [part.astype(object) for part in levels]
+        columns = [widen_column(column) for column in columns]
+        levels = [column.cat.categories.astype(object) for column in columns]
     categories = levels[0].append(levels[1:]).unique()
     ordered = all(column.cat.ordered for column in columns)
     codes = []

@@ -27,6 +27,9 @@ from disclosure_pipeline.tables.levels import (
     count_codes,
     is_missing,
     level_label,
+    widen_column,
+    widen_floats,
+    widen_number,
 )
 
 _LARGEST = 2**63
@@ -65,7 +68,11 @@ def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntA
 
 
 def encode(column: pd.Series[Any]) -> Encoded:
-    """Encode a column of any dtype. Categories and dictionaries keep their codes; no text is compared."""
+    """Encode a column of any dtype. Categories and dictionaries keep their codes; no text is compared.
+
+    Floats are widened as by `widen_floats`.
+    """
+    column = widen_column(column)
     if isinstance(column.dtype, pd.CategoricalDtype):
         return Encoded(column.cat.codes.to_numpy(), _to_levels(column.cat.categories))
     if isinstance(column.dtype, pd.ArrowDtype):
@@ -76,12 +83,14 @@ def encode(column: pd.Series[Any]) -> Encoded:
 
 def encode_arrow(column: Any) -> Encoded:
     """Encode a chunked Arrow array, whose chunks may have different dictionaries."""
+    if pa.types.is_float16(column.type):  # of which older releases of Arrow make no dictionary
+        column = pa.chunked_array(map(widen_arrow, column.chunks), pa.float64())
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     column = column.unify_dictionaries()
     if not column.num_chunks:
-        return Encoded(np.empty(0, dtype=np.int8), pa.array([], column.type.value_type))
-    levels = column.chunk(0).dictionary
+        return Encoded(np.empty(0, dtype=np.int8), widen_arrow(pa.array([], column.type.value_type)))
+    levels = widen_arrow(column.chunk(0).dictionary)
     if column.num_chunks == 1 and not column.null_count:
         return Encoded(
             column.chunk(0).indices.to_numpy().astype(smallest_code_type(len(levels)), copy=False), levels
@@ -127,8 +136,22 @@ def arrow_codes(codes: IntArray) -> Any:
     return pa.array(codes, mask=codes < 0 if codes.min(initial=0) < 0 else None)
 
 
+def widen_arrow(array: Any) -> Any:
+    """Return an Arrow array with its floats widened as by `widen_floats`; others are returned unchanged.
+
+    >>> widen_arrow(pa.array([172.3, None], pa.float32())).to_pylist()
+    [172.3, None]
+    """
+    if not (pa.types.is_float16(array.type) or pa.types.is_float32(array.type)):
+        return array
+    values = widen_floats(array.to_numpy(zero_copy_only=False).astype(array.type.to_pandas_dtype()))
+    return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
+
+
 def arrow_array(values: Any) -> Any:
     """Return the values as an Arrow array of one type; times with an offset are converted to UTC.
+
+    Floats are widened as by `widen_floats`.
 
     pyarrow would drop offsets if the environment has PYARROW_IGNORE_TIMEZONE, which importing pandera or
     pyspark sets. Raise pyarrow's errors if the values have no common type.
@@ -136,8 +159,10 @@ def arrow_array(values: Any) -> Any:
     array = pa.array(values, from_pandas=True)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     typed = getattr(getattr(values, "dtype", None), "kind", "O") != "O"
+    if pa.types.is_floating(array.type) and not typed:
+        return pa.array([widen_number(value) for value in values], pa.float64(), from_pandas=True)
     if typed or not pa.types.is_timestamp(array.type):
-        return array
+        return widen_arrow(array)
     times = [value for value in values if isinstance(value, datetime.datetime) and not pd.isna(value)]
     zoned = {value.tzinfo is not None for value in times}
     if len(zoned) > 1:
@@ -197,7 +222,11 @@ def _encode_part(part: Any, name: str, table: str) -> Any:
 def dictionary_encode(array: Any, name: str, table: str) -> Any:
     """Return an Arrow array with its values in a dictionary. Raise InputError if they cannot be compared."""
     try:
-        return array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        array = widen_arrow(array) if pa.types.is_float16(array.type) else array  # see `encode_arrow`
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        levels = encoded.dictionary
+        widened = widen_arrow(levels)
+        return encoded if widened is levels else pa.DictionaryArray.from_arrays(encoded.indices, widened)
     except pa.ArrowException:
         pass
     raise InputError(

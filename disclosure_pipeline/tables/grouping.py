@@ -139,15 +139,13 @@ def _scale_to_integers(levels: Values) -> tuple[Values, int]:
     if levels.dtype.kind in "iu" and (not len(levels) or int(levels[-1]) < _LARGEST):
         return levels.astype(np.int64), 1
     if levels.dtype.kind == "f" and len(levels):
-        is_single = bool((levels.astype(np.float32) == levels).all())
-        floats = levels.astype(np.float32 if is_single else np.float64)
-        most = np.finfo(floats.dtype).precision  # decimal digits that every float keeps
+        most = np.finfo(levels.dtype).precision  # decimal digits that every float keeps
         largest = float(np.abs(levels[[0, -1]]).max())
         for digits in range(most):
             if largest * 10**digits >= 10**most:
                 break
             scaled = np.rint(levels * 10.0**digits)
-            if ((scaled / 10.0**digits).astype(floats.dtype) == floats).all():  # their shortest form
+            if (scaled / 10.0**digits == levels).all():  # their shortest form
                 return scaled.astype(np.int64), 10**digits
     written = [_as_fraction(level) for level in levels.tolist()]
     unit = math.lcm(*(level.denominator for level in written))

@@ -157,13 +157,65 @@ def find_common_kind(column: Any, columns: Sequence[pd.Series[Any]], tables: Seq
 def replace_nan(series: pd.Series[Any]) -> Any:
     """Replace NaN by missing in nullable and Arrow floats, which can hold both."""
     if not isinstance(series.dtype, np.dtype) and pd.api.types.is_float_dtype(series.dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return series.to_numpy(dtype=float_type(series.dtype), na_value=np.nan)
     return series
 
 
 IntArray = npt.NDArray[np.integer]
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+
+NARROW_FLOATS = (np.float16, np.float32)
+"""The types of floats with fewer bits than Python's."""
+
+
+def float_type(dtype: Any) -> np.dtype[Any]:
+    """Return NumPy's type for the floats of a column of this type.
+
+    >>> float_type(pd.Float32Dtype())
+    dtype('float32')
+    """
+    return np.dtype(getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype)))
+
+
+def widen_floats(values: Values) -> Values:
+    """Return floats of 16 or 32 bits in 64 bits: each is the shortest decimal that stands for it.
+
+    So 172.3 is one number, however many bits hold it. Other values are returned unchanged.
+
+    >>> widen_floats(np.array([172.3, 3, np.nan], dtype=np.float32)).tolist()
+    [172.3, 3.0, nan]
+    """
+    if values.dtype == np.float16:
+        return values.astype(str).astype(np.float64)
+    if values.dtype != np.float32:
+        return values
+    import pyarrow as pa  # slow, and most tables hold no such number
+
+    texts = pa.array(values).cast(pa.string())  # ten times as fast as NumPy
+    return np.asarray(texts.cast(pa.float64()).to_numpy(zero_copy_only=False))
+
+
+def widen_number(value: Any) -> Any:
+    """Return a single value as `widen_floats` does."""
+    return float(str(value)) if isinstance(value, NARROW_FLOATS) else value
+
+
+def widen_column(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column with its floats widened as by `widen_floats`; other columns are returned unchanged."""
+    dtype: Any = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = dtype.categories.to_series()
+        widened = widen_column(levels)
+        return series if widened is levels else series.cat.rename_categories(widened.to_numpy())
+    if isinstance(dtype, pd.ArrowDtype):
+        arrow = dtype.pyarrow_dtype
+        dtype = pd.ArrowDtype(getattr(arrow, "value_type", arrow))  # of a dictionary
+    if not pd.api.types.is_float_dtype(dtype) or float_type(dtype) not in NARROW_FLOATS:
+        return series
+    values = series.astype(dtype).to_numpy(dtype=float_type(dtype), na_value=np.nan)
+    return pd.Series(widen_floats(np.asarray(values)), index=series.index, name=series.name)
+
 
 _BYTES = 1 << 8  # values of a byte
 _MANY = 1 << 16  # records, from which on bytes are counted two at a time
@@ -297,7 +349,8 @@ def level_label(level: Any) -> str:
     if isinstance(level, (bool, np.bool_)):
         return str(bool(level))
     if isinstance(level, (float, np.floating)):
-        return str(int(level)) if float(level).is_integer() else repr(float(level))
+        number = float(widen_number(level))
+        return str(int(number)) if number.is_integer() else repr(number)
     if isinstance(level, Decimal):
         return str(int(level)) if level == level.to_integral_value() else format(level.normalize(), "f")
     if isinstance(level, (np.datetime64, datetime.date)):

@@ -4,6 +4,7 @@ The other engines are compared with memory that sorts all records at once, which
 compares with the papers' formulas.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -43,7 +44,7 @@ from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, find_engine, open_tables
 from disclosure_pipeline.counting.relational import workers
-from disclosure_pipeline.counting.relational.transfer import spark_session
+from disclosure_pipeline.counting.relational.transfer import borrow_table, spark_session
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -206,6 +207,23 @@ def test_types(engine: str, databases: Databases) -> None:
         gt, sd = tables if engine == "files" else frames
         with open_tables(gt, sd, "memory") as opened:
             assert_same_counts(actual, count(opened))
+
+
+@pytest.mark.parametrize("engine", DATABASES)
+def test_numbers_of_32_bits_in_a_database_are_those_of_64(engine: str, databases: Databases) -> None:
+    """Six digits are the same number in both: each database stores them, and finds them again."""
+    rng = np.random.default_rng(1)
+    numbers = [*np.round(rng.normal(170, 9, 300), 1).tolist(), None, math.inf, 0.1, -12.5, 1e6]
+    wide = pa.table({"height": pa.array(numbers), "ill": rng.choice([*"abc"], len(numbers)).tolist()})
+    narrow = wide.set_column(0, "height", wide["height"].cast(pa.float32()))
+    ask = partial(dp.disclosure, keys=["height"], targets=["ill"])
+    with ExitStack() as stack:
+        backend = databases(engine)
+        gt, sd = (stack.enter_context(borrow_table(backend, table, "it")) for table in (wide, narrow))
+        assert [table.schema()["height"].is_float32() for table in (gt, sd)] == [False, True]
+        assert_same(ask(gt, sd), expected := ask(wide, wide))
+        assert_same(ask(sd, gt), expected)
+    assert expected.identity["repU"].iloc[0] > 10
 
 
 MISMATCHES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {

@@ -147,8 +147,14 @@ def exact(values: Iterable[Value], dtype: type[np.floating[Any]]) -> bool:
         return all(float(dtype(value)) == value for value in values if value is not None)
 
 
+def shortest(values: Iterable[Value], dtype: type[np.floating[Any]]) -> bool:
+    """Return whether the values are the shortest decimals of their floats of a type."""
+    with np.errstate(over="ignore"):
+        return all(float(str(dtype(value))) == value for value in values if value is not None)
+
+
 def number_dtypes(values: Sequence[Value]) -> list[str]:
-    """The types that hold exactly these numbers."""
+    """The types that hold these numbers."""
     missing = any(value is None for value in values)
     fitting = ["object"]
     if whole(values):
@@ -159,8 +165,10 @@ def number_dtypes(values: Sequence[Value]) -> list[str]:
             fitting += ["Int8", "arrow int8"]
     if exact(values, np.float64):
         fitting += ["float64", "Float64", "arrow double", "arrow double with NaN"]
-    if exact(values, np.float32):
-        fitting += ["float32", "Float32"]
+    if shortest(values, np.float32):
+        fitting += ["float32", "Float32", "arrow float"]
+    if shortest(values, np.float16):
+        fitting += ["float16"]
     return fitting
 
 
@@ -201,7 +209,7 @@ def series(
         # 0.0 and -0.0 are one category.
         levels = list(dict.fromkeys([*categories, *(value for value in values if value is not None)]))
         return pd.Series(pd.Categorical(list(values), categories=pd.Index(levels) if levels else None))
-    if dtype in ("float64", "float32"):
+    if dtype in ("float64", "float32", "float16"):
         return pd.Series([math.nan if value is None else value for value in values], dtype=dtype)
     if dtype == "arrow dictionary":
         return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(values, pa.string()).dictionary_encode()))
@@ -216,6 +224,7 @@ def series(
             "arrow int64": pa.int64(),
             "arrow int8": pa.int8(),
             "arrow double": pa.float64(),
+            "arrow float": pa.float32(),
             "arrow null": pa.null(),
         }[dtype]
         plain: list[Value] = list(values)

@@ -34,7 +34,7 @@ from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_fr
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
-from disclosure_pipeline.tables.encoding import Change
+from disclosure_pipeline.tables.encoding import Change, widen_arrow
 from disclosure_pipeline.tables.files import fill_in_variables
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -311,7 +311,8 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
     present = present.sort_by("value")  # databases have no order, and draws from the values depend on it
     counts = np.asarray(present["n"].cast(pa.int64()))
     missing = total(np.asarray(rows["n"].cast(pa.int64()))) - total(counts)
-    values = pd.Series(pd.arrays.ArrowExtensionArray(present["value"]), name=column)
+    levels = widen_arrow(present["value"].combine_chunks())
+    values = pd.Series(pd.arrays.ArrowExtensionArray(levels), name=column)
     return Distinct(values, np.append(counts, missing))
 
 
