@@ -138,7 +138,13 @@ def _round(column: Any, to: float, tables: Tables) -> Frames:
     step = _require_number("to", to)
     if step <= 0:
         raise InputError(f"to must be a number above 0, not {to!r}.")
-    return _recode_numbers(tables, column, lambda numbers: np.round(numbers / step) * step)
+
+    def round_to_step(numbers: Any) -> Any:
+        with np.errstate(over="ignore"):
+            rounded = np.round(numbers / step) * step
+        return np.where(np.isfinite(rounded), rounded, numbers)  # infinite or too large: as it was
+
+    return _recode_numbers(tables, column, round_to_step)
 
 
 def _group(column: Any, edges: Sequence[float], tables: Tables) -> Frames:
@@ -221,8 +227,8 @@ def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -
             frames.append(frame)
             continue
         recoded = pd.Series(new, index=frame.index)
-        whole = (new[~np.isnan(new)] % 1 == 0).all()
-        if whole and bool(pd.api.types.is_integer_dtype(frame[column].dtype)):
+        is_integer = bool(pd.api.types.is_integer_dtype(frame[column].dtype))
+        if is_integer and (new[~np.isnan(new)] % 1 == 0).all():
             recoded = recoded.astype(frame[column].dtype)
         frames.append(_replace_column(frame, column, recoded))
     return tuple(frames)

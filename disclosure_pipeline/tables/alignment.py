@@ -108,18 +108,28 @@ def _convert_for_pandas(column: Any) -> Any:
     """Return a column in types that pandas handles: string views become strings, even in dictionaries."""
     import pyarrow as pa
 
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.large_string())
     if not pa.types.is_dictionary(column.type):
-        return column
+        return _copy_string_views(column)
     values = column.type.value_type
     if pa.types.is_string_view(values):
         values = pa.large_string()
     chunks = [
-        pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(values))
+        pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), _copy_string_views(chunk.dictionary))
         for chunk in column.chunks
     ]
     return pa.chunked_array(chunks, pa.dictionary(pa.int32(), values))
+
+
+def _copy_string_views(texts: Any) -> Any:
+    """Return string views as strings, and other values unchanged."""
+    import pyarrow as pa
+
+    if not pa.types.is_string_view(texts.type):
+        return texts
+    try:
+        return texts.cast(pa.large_string())
+    except pa.ArrowNotImplementedError:  # older releases of Arrow
+        return pa.array(texts.to_pylist(), pa.large_string())
 
 
 def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -225,7 +235,6 @@ def check_values(
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
     if column in grouping.within and kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column!r} holds {kind.value}: only numbers have a band.")
-    _check_finite(column, grouping, series, names)
     return kind
 
 
@@ -283,25 +292,6 @@ def _check_grouping(
     for column in grouping.within:
         if column not in targets:
             raise InputError(f"within names column {column!r}, which is not a target.")
-
-
-def _check_finite(
-    column: Any, grouping: Grouping, tables: Sequence[pd.Series[Any]], names: Sequence[str]
-) -> None:
-    """Refuse infinite values, which cannot be grouped, unless they are special values."""
-    if column not in grouping.groups:
-        return
-    special = {float(value) for value in grouping.special_values.get(column, ())}
-    allowed = special & {math.inf, -math.inf}
-    for series, name in zip(tables, names, strict=True):
-        levels = series.cat.categories if isinstance(series.dtype, pd.CategoricalDtype) else series
-        numbers = pd.to_numeric(pd.Series(levels).dropna(), errors="coerce").to_numpy(np.float64, na_value=0)
-        infinite = numbers[np.isinf(numbers)]
-        if not set(np.unique(infinite).tolist()) <= allowed:
-            raise InputError(
-                f"Column {column!r} of {name} holds infinite values and cannot be grouped: make them special "
-                "values."
-            )
 
 
 def code_distinct_columns(

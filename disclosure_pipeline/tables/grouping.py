@@ -206,7 +206,7 @@ class Grouping:
         """Group a column into intervals closed on the left; special values and missing stay levels.
 
         `edges` are interior: values below the first belong to the first group, those from the last on to the
-        last group. The levels are the labels of the groups, then the special values.
+        last group, infinite ones included. The levels are the labels of the groups, then the special values.
         """
         hidden = self.hides_edges and column.name not in self.explicit
         labels = label_groups(round_edges(edges) if hidden else [level_label(edge) for edge in edges])
@@ -221,34 +221,33 @@ class Grouping:
         return column.recode(levels, new_code, Kind.TEXT)
 
     def find_edges(self, column: CodedColumn) -> Floats:
-        """Return the edges between the groups of a numeric column, ascending, without the infinite ones.
+        """Return the edges between the groups of a numeric column, ascending, without the outermost ones.
 
         "pooled": quantiles of all non-missing, non-special values of GT and all syntheses, by linear
         interpolation between order statistics (R's type 7), duplicates removed; equal widths over the same
         range if fewer than 3 groups result. "ground_truth": the same from GT alone. "equal_width": equal
-        widths over the pooled range. [R 3.3; synthpop]
+        widths over the pooled range. [R 3.3; synthpop] Infinite values have no part in it.
         """
         if column.name in self.explicit:
             return check_edges(column.name, self.explicit[column.name])
         ordinary = ~self._mark_special(column)
         tables = column.counts[:1] if self.edges == "ground_truth" else column.counts
         counts = np.sum(tables, axis=0)[:-1][ordinary]
-        values = column.levels[ordinary].astype(np.float64)[counts > 0]
-        counts = counts[counts > 0]
+        values = column.levels[ordinary].astype(np.float64)
+        counted = (counts > 0) & np.isfinite(values)
+        values, counts = values[counted], counts[counted]
         if not len(values):
             return np.empty(0)
-        if not np.isfinite(values).all():
-            raise InputError(
-                f"Column {column.name!r} holds infinite values and cannot be grouped: make them special "
-                "values."
-            )
         groups = self.groups[column.name]
         if self.edges != "equal_width":
             breaks = np.unique(_quantiles(values, counts, groups))
             if len(breaks) - 1 >= _FEWEST_QUANTILE_GROUPS:
                 return breaks[1:-1]
-        width = values[-1] - values[0]
-        return np.unique([values[0] + width * k / groups for k in range(groups + 1)])[1:-1]
+        low, high = float(values[0]), float(values[-1])
+        width = high - low
+        if not math.isfinite(width):
+            return np.unique([low * (1 - k / groups) + high * (k / groups) for k in range(1, groups)])
+        return np.unique([low + width * k / groups for k in range(groups + 1)])[1:-1]
 
     def band_of(self, column: CodedColumn) -> Band | None:
         """Return the bands of a column, or None if none were requested."""

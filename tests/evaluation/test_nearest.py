@@ -1,5 +1,7 @@
 """Nearness: against the reference, a fresh sample, near copies, and the blocks of large tables."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +21,7 @@ ROWS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", None]),
         st.sampled_from([18, 19, 40, None]),
-        st.sampled_from([0.5, 2.25, 100.0]),
+        st.sampled_from([0.5, 2.25, 100.0, math.inf, -math.inf]),
     ),
     min_size=3,
     max_size=9,

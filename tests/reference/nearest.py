@@ -1,5 +1,6 @@
 """Distances of records, in fractions, and whether SD is nearer than the others: pair by pair."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,9 +16,13 @@ def mid_rank(value: object, pooled: Sequence[object]) -> Fraction:
     return below + Fraction(sum(other == value for other in pooled) + 1, 2)
 
 
+def is_finite(value: object) -> bool:
+    return value is not None and math.isfinite(value)  # type: ignore[arg-type]
+
+
 def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """Return the 5 and 95 % quantiles of the non-missing values."""
-    values = sorted(Fraction(value) for value in column if value is not None)  # type: ignore[call-overload]
+    """Return the 5 and 95 % quantiles of the finite values."""
+    values = sorted(map(Fraction, filter(is_finite, column)))  # type: ignore[arg-type]
     low, high = (
         next(
             (value for place, value in enumerate(values, start=1) if place >= len(values) * share),
@@ -29,11 +34,11 @@ def quantiles(column: Sequence[object]) -> tuple[Fraction, Fraction]:
 
 
 def middle_range(pooled: Sequence[object]) -> tuple[Fraction, Fraction]:
-    """Return the 5 and 95 % quantiles of the non-missing values; if equal, the smallest and the largest."""
+    """Return the 5 and 95 % quantiles of the finite values; if equal, the smallest and the largest."""
     low, high = quantiles(pooled)
     if low < high:
         return low, high
-    values = [Fraction(value) for value in pooled if value is not None]  # type: ignore[call-overload]
+    values = list(map(Fraction, filter(is_finite, pooled)))  # type: ignore[arg-type]
     return min(values), max(values)
 
 
@@ -48,6 +53,9 @@ def column_distance(
         differs = Fraction(mine != theirs)
         return differs, differs, differs
     ranks = abs(mid_rank(mine, pooled) - mid_rank(theirs, pooled)) / len(pooled)
+    if not (is_finite(mine) and is_finite(theirs)):  # infinitely far from all but itself
+        differs = Fraction(mine != theirs)
+        return ranks, differs, differs
     low, high = quantiles(of_gt)
     if low == high:
         return ranks, Fraction(0), Fraction(0)

@@ -48,6 +48,7 @@ _RANGE = 1 << 16  # a distance of 1 by values
 _LARGEST_VALUE = 1 << 29  # values are clipped here, so that no difference reaches 1 << 31
 _MISSING_VALUE = -(1 << 30)  # more than a range away from all others
 _MIDDLE = (0.05, 0.95)
+_HALF_OF_FLOATS = np.finfo(np.float64).max / 2
 _DISAGREEING = _RANGE // 20
 
 
@@ -119,15 +120,17 @@ class _Places:
 def _place_values(levels: Any, counts: IntArray, GT_counts: IntArray) -> IntArray:
     """Return the places of ordered levels, and last of a missing value, relative to the middle nine tenths.
 
-    All levels have one place if the middle nine tenths of GT have one value.
+    All finite levels have one place if the middle nine tenths of GT have one value; infinite ones are farther
+    away than all of them.
     """
-    places = np.zeros(len(levels))
-    if GT_counts.any():
-        first, last = _middle(GT_counts)
+    numbers = (levels.astype(np.int64) if levels.dtype.kind in "mM" else levels).astype(np.float64)
+    finite = np.isfinite(numbers)
+    places = np.where(finite, 0.0, np.sign(numbers) * _LARGEST_VALUE)
+    if GT_counts[finite].any():
+        first, last = _middle(GT_counts[finite])
         if first != last:
-            places = _place_between(levels, *_middle(counts))
-    places = np.rint(np.clip(places, -_LARGEST_VALUE, _LARGEST_VALUE))
-    return np.append(places, _MISSING_VALUE).astype(np.int32)
+            places[finite] = _place_between(numbers[finite], *_middle(counts[finite]))
+    return np.append(np.rint(places), _MISSING_VALUE).astype(np.int32)
 
 
 def _middle(counts: IntArray) -> tuple[int, int]:
@@ -136,16 +139,16 @@ def _middle(counts: IntArray) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _place_between(levels: Any, first: int, last: int) -> Floats:
-    """Return the places of levels relative to the range of these two, or of all levels if they are one."""
-    numbers = levels.astype(np.int64) if levels.dtype.kind in "mM" else levels
-    numbers = np.nan_to_num(numbers.astype(np.float64))
+def _place_between(numbers: Floats, first: int, last: int) -> Floats:
+    """Return the places of numbers relative to the range of these two, or of all of them if they are one."""
     if first == last:
         first, last = 0, -1
+    if np.abs(numbers[[0, -1]]).max() > _HALF_OF_FLOATS:  # so that no difference is infinite
+        numbers = numbers / 2
     low, high = numbers[first], numbers[last]
-    with np.errstate(over="ignore", invalid="ignore"):
-        places: Floats = np.nan_to_num((numbers - low) / ((high - low) or 1.0) * _RANGE)
-    return places
+    with np.errstate(over="ignore"):
+        places = (numbers - low) / ((high - low) or 1.0) * _RANGE
+    return np.clip(places, 1 - _LARGEST_VALUE, _LARGEST_VALUE - 1)
 
 
 _Pairs = Sequence[tuple[ColumnDistances, _Places, _Places]]
@@ -260,7 +263,7 @@ def nearest_of_all(
             for pair in left_out_pairs:
                 distances[pair] = nobody
             smallest = distances.min(axis=1)
-            nearest[kind, part] = np.where(smallest == nobody, NOBODY, smallest)
+            nearest[kind, part] = np.where(smallest == nobody, NOBODY, smallest.astype(np.int64))
     return nearest
 
 
