@@ -263,7 +263,7 @@ def require_time_and_offset(value: Any) -> Any:
 Moment = Annotated[
     AwareDatetime,
     BeforeValidator(require_time_and_offset),
-    PlainSerializer(datetime.isoformat, return_type=str, when_used="json"),
+    PlainSerializer(lambda moment: moment.isoformat(), return_type=str, when_used="json"),
 ]
 """A date and time with an offset, written as ISO 8601."""
 

@@ -365,7 +365,7 @@ def _parse_one(text: str, date_format: str) -> np.datetime64:
     try:
         time = datetime.datetime.strptime(text, date_format)
     except ValueError:
-        return np.datetime64("NaT")
+        return np.datetime64("NaT", "us")
     if time.tzinfo is not None:
         time = time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     return np.datetime64(time, "us")

@@ -339,7 +339,7 @@ def look_up(values: Values, positions: IntArray) -> Values:
     [20, 0]
     """
     if positions.itemsize == _LARGEST:
-        return values.take(positions, mode="wrap")
+        return values.take(positions.view(np.int64), mode="wrap")
     # As an unsigned integer, -1 is clipped to the last entry: the fastest way to look up.
     return values.take(positions.view(f"u{positions.itemsize}"), mode="clip")
 

@@ -18,6 +18,23 @@ from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.levels import look_up
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("kind", "iu")
+def test_entries_are_looked_up_by_integers_of_every_type(kind: str, size: int) -> None:
+    """Missing, -1, is the last entry, whether or not its integers have a sign."""
+    positions = np.array([0, 2, -1, 1]).astype(f"{kind}{size}")
+    assert look_up(np.array([10, 20, 30, 40]), positions).tolist() == [10, 30, 40, 20]
+
+
+def test_integers_of_eight_bytes_far_from_zero_are_coded() -> None:
+    """Their distances from the lowest are looked up, without a sign."""
+    numbers = pd.Series(np.arange(300) % 7 + 2**40)
+    column = code_column("a", [numbers, numbers[::-1]], ["GT", "SD"])
+    assert column.levels.tolist() == [2**40 + level for level in range(7)]
+    assert column.codes[0].tolist() == [record % 7 for record in range(300)] == column.codes[1].tolist()[::-1]
 
 
 @given(st.lists(st.integers(0, 2**60), max_size=40), st.integers(0, 20))

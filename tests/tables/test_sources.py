@@ -43,7 +43,7 @@ DICTIONARY = {
 }
 
 
-NO_TIME = np.datetime64("NaT")
+NO_TIME = np.datetime64("NaT", "s")
 TIMES = np.array(["2024-05-01T10:00", NO_TIME, "2024-05-01T10:00", "2024-01-01", NO_TIME], "datetime64[ns]")
 
 
