@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN = $(VENV)/bin
 READY := $(VENV)/ready
 
 # Where everything is installed, the demo takes that.
@@ -11,7 +11,8 @@ FULL := $(wildcard $(READY))
 DEMO_READY := $(if $(FULL),$(READY),$(VENV)/ready-demo)
 UI_READY := $(if $(FULL),$(READY),$(VENV)/ready-ui)
 
-.PHONY: demo ui test lint suite docs dist mutants house bench study lock
+.PHONY: demo ui test lint suite suite-lowest suite-newest python-lowest python-newest docs dist mutants house \
+	bench study lock
 
 demo: $(DEMO_READY)
 	$(BIN)/disclosure-pipeline demo --home dagster_home
@@ -32,6 +33,27 @@ lint: $(READY)
 
 suite: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+# The core of the tests, with few random examples and without what takes long, with the lowest versions that pyproject.toml allows, and with the newest, each in an
+# environment and with a Python of its own: the first that is on the path or that pyenv has.
+LOWEST := 3.10
+NEWEST := 3.13
+LEFT_OUT := $(addprefix --ignore tests/,counting/test_guards_of_engines.py counting/test_relational.py \
+	counting/test_spark_cluster.py evaluation/test_plots.py evaluation/test_releases.py evaluation/test_sd2011.py \
+	evaluation/test_stacked.py policy/test_beyond.py policy/test_guards.py policy/test_waivers.py)
+CORE := tests/measures tests/tables tests/policy tests/evaluation tests/counting $(LEFT_OUT)
+find_python = $(shell for python in python$(1) "$$(pyenv root 2>/dev/null)"/versions/$(1).*/bin/python; do \
+	"$$python" -c 'import ensurepip, sys; sys.exit("%d.%d" % sys.version_info[:2] != "$(1)")' 2>/dev/null && \
+	{ echo "$$python"; break; }; done)
+
+suite-lowest suite-newest: suite-%: build/%/ready
+	env --unset CI QUICK_TESTS=1 build/$*/bin/python -m pytest --numprocesses 2 --dist worksteal $(CORE)
+
+# Whether there is such a Python.
+python-lowest:
+	@test -n "$(call find_python,$(LOWEST))" || { echo "There is no Python $(LOWEST)."; false; }
+python-newest:
+	@test -n "$(call find_python,$(NEWEST))" || { echo "There is no Python $(NEWEST)."; false; }
 
 # The documentation as a site, built without a network; every warning is an error.
 docs: $(READY)
@@ -82,12 +104,26 @@ $(VENV)/ready-ui: requirements-ui.lock pyproject.toml
 $(READY): requirements.lock pyproject.toml
 	$(set_up)
 
+build/lowest/ready: VENV := build/lowest
+build/lowest/ready: PYTHON = $(call find_python,$(LOWEST))
+build/lowest/ready: requirements-lowest.lock pyproject.toml | python-lowest
+	$(set_up)
+
+build/newest/ready: VENV := build/newest
+build/newest/ready: PYTHON = $(call find_python,$(NEWEST))
+build/newest/ready: requirements-newest.lock pyproject.toml | python-newest
+	$(set_up)
+
 # Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
 # of the user interface are parts of the large one.
 EXTRAS := --extra duckdb --extra ibis --extra prediction --extra s3 --extra slack --extra spark --extra sql --extra ui
-COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-strip-extras \
-	--no-header --no-annotate pyproject.toml
+OF_CORE := --extra duckdb --extra ibis --extra prediction --extra sql --group build --group core
+WITH_HASHES := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-strip-extras --no-header \
+	--no-annotate pyproject.toml
+COMPILE := $(WITH_HASHES) --python-version $(LOWEST)
 lock: $(READY)
 	$(COMPILE) $(EXTRAS) --group dev --output-file requirements.lock
 	$(COMPILE) --constraint requirements.lock --group build --output-file requirements-demo.lock
 	$(COMPILE) --constraint requirements.lock --group build --extra ui --output-file requirements-ui.lock
+	$(COMPILE) --resolution lowest-direct $(OF_CORE) --output-file requirements-lowest.lock
+	$(WITH_HASHES) --python-version $(NEWEST) $(OF_CORE) --output-file requirements-newest.lock

@@ -45,7 +45,7 @@ def build_frame_by_column(figures: Mapping[str, Sequence[Any]], index: pd.Index[
     if set().union(*types.values()) in ({float}, {int}):
         return pd.DataFrame(np.array(list(figures.values())).T, index=index, columns=list(figures))
     arrays = {
-        column: np.array(of_column) if types[column] == {float} else of_column
+        column: np.array(of_column) if types[column] == {float} else _keep_none(of_column, index)
         for column, of_column in figures.items()
     }
     return pd.DataFrame(arrays, index=index, columns=list(figures))
@@ -55,7 +55,14 @@ def build_unindexed_frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     """Return a frame with a default index."""
     if not any(columns.values()):
         return _build_empty_frame((), tuple(columns)).copy()
-    return pd.DataFrame(columns)
+    return pd.DataFrame({name: _keep_none(values, None) for name, values in columns.items()})
+
+
+def _keep_none(values: Sequence[Any], index: pd.Index[Any] | None) -> Any:
+    """Return texts of which some are None as objects: pandas from 3 on would make them NaN."""
+    if set(map(type, values)) != {str, type(None)}:
+        return values
+    return pd.Series(list(values), index=index, dtype=object)
 
 
 @cache

@@ -89,11 +89,12 @@ def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
     version = r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9, _-]+\])?==[\w.+!]+( ; .+)? \\$"
     pinned = re.compile(rf"{version}|^    --hash=sha256:[0-9a-f]{{64}}( \\)?$")
     of_file = {}
-    for name in ("requirements.lock", "requirements-demo.lock", "requirements-ui.lock"):
+    locks = ("requirements", *(f"requirements-{part}" for part in ("demo", "ui", "lowest", "newest")))
+    for name in (f"{lock}.lock" for lock in locks):
         lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
         assert not [line for line in lines if not pinned.match(line)]
         of_file[name] = {line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " "}
-    whole, demo, ui = of_file.values()
+    whole, demo, ui, lowest, newest = of_file.values()
     without_extras = {re.sub(r"\[.*?\]", "", requirement) for requirement in whole}
     assert {re.sub(r"\[.*?\]", "", requirement) for requirement in ui} <= without_extras
     assert {re.sub(r"\[.*?\]", "", requirement) for requirement in demo} <= without_extras
@@ -103,6 +104,11 @@ def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
         if requirement.startswith(("pyspark", "dagster-webserver", "mypy==", "sdmetrics"))
     ]
     assert [requirement for requirement in ui if requirement.startswith("dagster-webserver")]
+    dependencies = "\n".join(PROJECT["project"]["dependencies"])
+    for name in ("numpy", "pandas", "pyarrow", "pydantic", "great-expectations"):
+        [bound] = re.findall(rf"^{name}>=([0-9.]+)", dependencies, flags=re.MULTILINE)
+        assert [one for one in lowest if re.fullmatch(rf"{name}=={bound}(\.0)*", one)], name
+    assert [requirement for requirement in newest if requirement.startswith("pandas==3.")]
 
 
 def test_the_citation_can_be_read() -> None:

@@ -2,7 +2,8 @@
 
 Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in
 CI only, some of these on one day in two. Set SAMPLE_SEED to try what another day would, and LONG_TESTS to run
-all that take seconds.
+all that take seconds. QUICK_TESTS=1 draws no more than ten random examples: what the core of the tests takes
+with other versions of the packages.
 """
 
 import math
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import settings
 
 CI = bool(os.environ.get("CI"))
+QUICK = bool(os.environ.get("QUICK_TESTS"))
 LONG_TESTS = CI or bool(os.environ.get("LONG_TESTS"))
 # The date on which the run began, kept in the environment for the processes that it starts.
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
@@ -24,7 +26,7 @@ PART, PART_IN_CI = 10, 4
 # A test that takes seconds runs on one day in this many.
 DAYS = 3
 # Random examples of a test that asks for no other number.
-EXAMPLES, EXAMPLES_IN_CI = 50, 100
+EXAMPLES, EXAMPLES_IN_CI = 10 if QUICK else 50, 100
 
 # Spark takes ten seconds to start, and seconds for what the others do at once: in CI only.
 DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
@@ -47,7 +49,7 @@ def examples(every_day: int, in_ci: int | None = None) -> settings:
     CI draws four times as many, other ones each time, if it says no other number.
     """
     number = in_ci or min(EXAMPLES_IN_CI, 4 * every_day)
-    return settings(max_examples=number if CI else every_day)
+    return settings(max_examples=number if CI else min(every_day, EXAMPLES) if QUICK else every_day)
 
 
 def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
