@@ -207,7 +207,7 @@ def widen_column(series: pd.Series[Any]) -> pd.Series[Any]:
     if isinstance(dtype, pd.CategoricalDtype):
         levels = dtype.categories.to_series()
         widened = widen_column(levels)
-        return series if widened is levels else series.cat.rename_categories(widened.to_numpy())
+        return series if widened is levels else series.cat.rename_categories(widened.tolist())
     if isinstance(dtype, pd.ArrowDtype):
         arrow = dtype.pyarrow_dtype
         dtype = pd.ArrowDtype(getattr(arrow, "value_type", arrow))  # of a dictionary

@@ -247,7 +247,7 @@ def measured(gt: Any, sd: Any, engine: str) -> tuple[Any, list[str]]:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "Float32"])
-def test_a_dictionary_is_drafted_as_of_64_bits(dtype: str, tmp_path: Path) -> None:
+def test_a_dictionary_is_drafted_as_of_64_bits(dtype: Any, tmp_path: Path) -> None:
     gt, _ = people()
     narrow = gt.assign(height=gt["height"].astype("float32").astype(dtype))
     assert draft(narrow).to_yaml() == draft(gt).to_yaml()
@@ -260,8 +260,9 @@ def test_files_of_both_widths_are_one_table(tmp_path: Path) -> None:
     gt, copy = people()
     both = dp.disclosure(gt, [copy, gt], ["sex", "height"], ["ill"])
     assert both.identity["repU"].nunique() == 1
-    for make in (lambda column: column, lambda column: column.astype("category")):
-        stacked = stack_columns([make(copy["height"]), make(gt["height"])]).astype(object)
+    heights = [copy["height"], gt["height"]]
+    for columns in (heights, [column.astype("category") for column in heights]):
+        stacked = stack_columns(columns).astype(object)
         assert set(stacked) == set(gt["height"])
     parts = pa.chunked_array([pa.array([0.1], pa.float32()), pa.array([172.3], pa.float32())])
     pq.write_table(pa.table({"a": parts}), tmp_path / "a.parquet")
@@ -287,8 +288,10 @@ def test_rounding_changes_as_many_values_as_of_64_bits() -> None:
     gt, copy = people()
     wide = copy.assign(height=copy["height"].astype(str).astype(float))
     applied = [dp.Remedy.top_code("height", at=180), dp.Remedy.round_numbers("height", to=0.1)]
-    frames = [dp.compare_remedies(gt, sd, ["sex", "height"], ["ill"], applied).figures for sd in (copy, wide)]
-    pd.testing.assert_frame_equal(*frames)
+    [narrow, expected] = [
+        dp.compare_remedies(gt, sd, ["sex", "height"], ["ill"], applied).figures for sd in (copy, wide)
+    ]
+    pd.testing.assert_frame_equal(narrow, expected)
 
 
 def test_copies_of_a_part_of_many_records_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
