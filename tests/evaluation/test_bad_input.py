@@ -226,10 +226,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         ({"groups": {"age": 3}, "edges": TABLE["age"]}, ("edges",)),
         ({"edges": {"age": TABLE["sex"]}}, ("edges", "'age'")),
         ({"edges": {"age": ["Kwisatz", "x", "y"]}}, ("edges", "'age'")),
-        (
-            {"gt": TABLE.assign(weight=np.inf), "targets": ["work", "weight"], "groups": {"weight": 3}},
-            ("'weight'", "infinite"),
-        ),
     ],
     "exclusions and limits": [
         (exclude(target_levels={"work": ["nine to five"]}), ("nine to five", "'work'")),

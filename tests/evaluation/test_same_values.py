@@ -87,13 +87,21 @@ def in_another_order(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: change(name) for name in frame})
 
 
+def arrow_column(values: list[Any], kind: pa.DataType | None) -> Any:
+    """The values in a type; older releases of Arrow build no dictionary of large strings from objects."""
+    if kind is None or not pa.types.is_dictionary(kind):
+        return pa.array(values, type=kind)
+    encoded = pa.array(values, kind.value_type).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices.cast(kind.index_type), encoded.dictionary)
+
+
 def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     def change(frame: pd.DataFrame) -> pd.DataFrame:
         plain = {name: as_objects(None)(frame)[name].tolist() for name in frame}
         plain["since"] = [None if value is None else value.to_pydatetime() for value in plain["since"]]
         return pd.DataFrame(
             {
-                name: pd.arrays.ArrowExtensionArray(pa.array(values, type=types.get(str(name))))
+                name: pd.arrays.ArrowExtensionArray(arrow_column(values, types.get(str(name))))
                 for name, values in plain.items()
             }
         )
