@@ -14,7 +14,7 @@ from support import gates
 from support.gates import GATE, HONEST, Home, checks
 from support.sampling import some_of
 
-from disclosure_pipeline.release.statement import STATEMENT
+from disclosure_pipeline.candidates.store import STATEMENT
 
 # Of what shares no text with an honest table or a statement.
 CARRIED = "Carried-8844"

@@ -51,20 +51,14 @@ MEASURED: dict[str, Callable[[pd.DataFrame, pd.DataFrame], Any]] = {
     "bands and special values": lambda gt, sd: dp.disclosure(
         gt[SHARED], sd, ["sex"], ["x"], within={"x": 0.1}, special_values=INFINITE
     ),
-    "anonymity_loss": lambda gt, sd: dp.anonymity_loss(gt[SHARED], sd, ["sex", "x"], ["t", "y"]),
     "compare_remedies": lambda gt, sd: dp.compare_remedies(gt[SHARED], sd, ["sex", "x"], "t", REMEDIES),
     "copies": lambda gt, sd: dp.copies(gt.drop(columns="weight"), sd, unit="person"),
     "disclosure_of_key_sets": lambda gt, sd: dp.disclosure_of_key_sets(
         gt[SHARED], sd, [["sex"], ["x", "y"]], ["t"]
     ),
-    "disclosure_over_releases": lambda gt, sd: dp.disclosure_over_releases(
-        gt[SHARED], sd, ["sex", "x"], ["t"], earlier=[sd]
-    ),
     "disclosure_protection": lambda gt, sd: dp.disclosure_protection(gt[SHARED], sd, ["sex", "x"], ["t"]),
-    "exposure": lambda gt, sd: dp.exposure(gt[SHARED], sd, ["sex", "x", "y"], "t"),
     "individual_attribution": lambda gt, sd: dp.individual_attribution(gt[SHARED], sd, ["sex", "x"], ["y"]),
     "nearest": lambda gt, sd: dp.nearest(gt[SHARED], [sd, sd]),
-    "nearest_guess": lambda gt, sd: dp.nearest_guess(gt[SHARED], sd, ["sex", "x"], ["t", "y"]),
     "replicated_uniques": lambda gt, sd: dp.replicated_uniques(gt[SHARED], sd, ["sex", "x"]),
     "resemblance": lambda gt, sd: dp.resemblance(gt[SHARED], [sd, sd]),
     "subgroups": lambda gt, sd: dp.subgroups(gt[SHARED], sd, ["sex"], ["t"], by="x"),
@@ -73,9 +67,6 @@ REFUSED: dict[str, Callable[[pd.DataFrame, pd.DataFrame], Any]] = {
     "bands": lambda gt, sd: dp.disclosure(gt[SHARED], sd, ["sex"], ["x"], within={"x": 2}),
     "bins of equal width": lambda gt, sd: dp.disclosure_protection(
         gt[SHARED], sd, ["sex", "x"], ["t"], continuous=["x"]
-    ),
-    "nearest_guess by numbers": lambda gt, sd: dp.nearest_guess(
-        gt[SHARED], sd, ["sex", "x"], ["t"], numeric=["x"]
     ),
     "a learned key": lambda gt, sd: dp.prediction_risk(gt[SHARED], sd, ["sex", "x"], ["t"]),
     "a learned target": lambda gt, sd: dp.prediction_risk(gt[SHARED], sd, ["sex"], ["x"], task="regression"),

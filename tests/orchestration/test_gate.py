@@ -27,6 +27,7 @@ from support.paths import ROOT, SD2011
 from support.sampling import some_of
 
 from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
@@ -34,7 +35,6 @@ from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.steps import group_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release import releasing
-from disclosure_pipeline.release.statement import STATEMENT
 
 DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner
 from support import gate_steps, gates, releases
 
-from disclosure_pipeline.candidates.store import MARKER, Snapshot, Store, load_snapshot
+from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Snapshot, Store, load_snapshot
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release import published_tables
 from disclosure_pipeline.release.releasing import stage_snapshot
-from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.statement import build_statement, sign
 from disclosure_pipeline.release.verifying import VerificationError, verify
 from disclosure_pipeline.runtime.files import copy_hashed, hash_file, hash_stream
 from disclosure_pipeline.tables.encoding import Encoded

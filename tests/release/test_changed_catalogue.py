@@ -12,11 +12,12 @@ import pytest
 from securesystemslib.signer import CryptoSigner
 from support import releases
 
+from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from disclosure_pipeline.policy import bounds, clauses, registry
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.predicate import Predicate
-from disclosure_pipeline.release.statement import STATEMENT, find_contradictions, read_statement
+from disclosure_pipeline.release.statement import find_contradictions, read_statement
 from disclosure_pipeline.release.verifying import verify
 
 SIGNED = Path(__file__).parents[1] / "golden" / "signed_0.1.0.zip"

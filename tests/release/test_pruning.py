@@ -13,10 +13,9 @@ from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
-from disclosure_pipeline.candidates.store import MARKER, Store, load_snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Store, load_snapshot, take_snapshot
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release.standing import Pruned, prune
-from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.runtime.files import write_json
 
 NOW = datetime(2024, 6, 1, tzinfo=timezone.utc)

@@ -22,7 +22,7 @@ from support.sampling import on_some_days, some_of
 from support.surveys import TABLES, gate_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.candidates.store import STATEMENT, GateFolders
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import disclosure
 from disclosure_pipeline.evaluation.figures import build_disclosure
@@ -32,7 +32,6 @@ from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, keygen
 from disclosure_pipeline.release.readiness import Finding, check_readiness
 from disclosure_pipeline.release.releasing import publish
 from disclosure_pipeline.release.standing import read_newest_dossiers
-from disclosure_pipeline.release.statement import STATEMENT
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.messages import GROUND_TRUTH

@@ -10,11 +10,10 @@ from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
 from support.sampling import on_some_days
 
-from disclosure_pipeline.candidates.store import locate_revocations
+from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.release.published_tables import digest_published
 from disclosure_pipeline.release.standing import list_standings
-from disclosure_pipeline.release.statement import STATEMENT
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 

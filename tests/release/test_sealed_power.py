@@ -9,11 +9,12 @@ import pytest
 from support import gates, releases
 from support.gates import HONEST, Home
 
+from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.evaluation.power import COPIES, DILUTED, KINDS, NEAR_COPIES, GatePower
 from disclosure_pipeline.release import keys, readiness
 from disclosure_pipeline.release.keys import SALT
 from disclosure_pipeline.release.predicate import StatedPower, StatedRefusals, StatementError
-from disclosure_pipeline.release.statement import STATEMENT, build_statement, encode_statement, read_statement
+from disclosure_pipeline.release.statement import build_statement, encode_statement, read_statement
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 

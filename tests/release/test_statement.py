@@ -19,12 +19,12 @@ from securesystemslib.signer import CryptoSigner, Signature
 from support import releases
 from support.paths import ROOT
 
+from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.policy.registry import round_figure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
 from disclosure_pipeline.release.statement import (
-    STATEMENT,
     Statement,
     build_statement,
     encode_statement,

@@ -24,13 +24,13 @@ from support.gates import HONEST, Home, run_command
 from support.processes import Finished, run_program
 from support.sampling import CI, examples, on_some_days
 
+from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.statement import (
     PAYLOAD_TYPE,
     PREDICATE_TYPE,
-    STATEMENT,
     STATEMENT_TYPE,
     Statement,
     encode_statement,

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from securesystemslib.signer import CryptoSigner
 
-from disclosure_pipeline.candidates.store import Snapshot, StoredFile
+from disclosure_pipeline.candidates.store import STATEMENT, Snapshot, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.registry import has_public_value
@@ -18,7 +18,7 @@ from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver, trust_
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate, build_predicate
-from disclosure_pipeline.release.statement import STATEMENT, build_statement, sign
+from disclosure_pipeline.release.statement import build_statement, sign
 from support import gates
 
 PUBLISHED = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)

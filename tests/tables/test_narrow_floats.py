@@ -17,7 +17,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation import people as found_people
 from disclosure_pipeline.tables.coding import code_column, stack_columns
 from disclosure_pipeline.tables.encoding import encode, widen_arrow
 from disclosure_pipeline.tables.inference import draft
@@ -292,17 +291,3 @@ def test_rounding_changes_as_many_values_as_of_64_bits() -> None:
         dp.compare_remedies(gt, sd, ["sex", "height"], ["ill"], applied).figures for sd in (copy, wide)
     ]
     pd.testing.assert_frame_equal(narrow, expected)
-
-
-def test_copies_of_a_part_of_many_records_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(found_people, "MOST_RECORDS", 600)
-    gt, copy = people(2000)
-    for column in ("sex", "ill"):  # so that the part agrees in a height
-        gt[column] = copy[column] = np.arange(2000)
-    wide = copy.assign(height=copy["height"].astype(str).astype(float))
-    narrow = gt.assign(height=gt["height"].astype("float32"))
-    [expected, *others] = [
-        list(map(len, found_people._choose_part(tables)[0]))
-        for tables in ((gt, wide), (gt, copy), (narrow, wide), (narrow, copy))
-    ]
-    assert all(expected) and others == [expected] * 3
