@@ -34,8 +34,9 @@ lint: $(READY)
 suite: $(READY)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
-# The core of the tests, with few random examples and without what takes long, with the lowest versions that pyproject.toml allows, and with the newest, each in an
-# environment and with a Python of its own: the first that is on the path or that pyenv has.
+# The core of the tests, with few random examples and without what takes long: with the lowest versions that
+# pyproject.toml allows, and with the newest, each in an environment and with a Python of its own, the first that is
+# on the path or that pyenv has.
 LOWEST := 3.10
 NEWEST := 3.13
 LEFT_OUT := $(addprefix --ignore tests/,counting/test_guards_of_engines.py counting/test_relational.py \
