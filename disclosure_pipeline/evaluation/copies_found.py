@@ -124,7 +124,8 @@ def _find_in_table(frames: CopyFrames, synthesis: int, table: str) -> Iterator[C
     if _PARTIAL in beyond and beyond[_PARTIAL] > _BOUNDS[_PARTIAL] + sum(beyond[guard] for guard in whole):
         label, row = _find_worst_set(frames.partial_copies, synthesis)
         guard = _PEOPLE if row[_bounded(_PEOPLE)] > _BOUNDS[_PARTIAL] else _RECORDS
-        found = _describe_copies(guard, row, beyond[_PARTIAL], table, f" (compared: {label!r})")
+        compared = "all but the column without a name" if label == "all but " else repr(label)
+        found = _describe_copies(guard, row, beyond[_PARTIAL], table, f" (compared: {compared})")
         yield replace(found, guard=_PARTIAL, bound=_BOUNDS[_PARTIAL])
     if whole or _PARTIAL in beyond:
         return

@@ -410,3 +410,9 @@ def test_help_and_documentation_list_every_exit_code() -> None:
     for code in ExitCode:
         assert f"\n  {int(code)}  " in EXIT_CODES and f"\n| {int(code)} | " in page
     assert "people were copied" in CliRunner().invoke(main, ["measure", "--help"]).output
+
+
+def test_a_column_without_a_name_is_called_so() -> None:
+    tables = (table.rename(columns={"Unnamed: 0": ""}) for table in map(numbered, (PEOPLE, shuffled(PEOPLE))))
+    [sentence] = found(*tables).sentences
+    assert "(compared: all but the column without a name)" in sentence
