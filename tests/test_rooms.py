@@ -69,7 +69,7 @@ IMPORTERS = {
 }
 # Room -> all that it may import beside the standard library.
 ONLY = {
-    "measures": {"numpy", "pandas"},
+    "measures": {"numpy", "pandas", "scipy"},
     "counting": {"cryptography", "ibis", "numpy", "pandas", "psycopg", "pyarrow", "pyspark"},
     "errors": set[str](),
     "runtime": {"psutil"},
@@ -90,6 +90,7 @@ LAZY = (
     "pyspark",
     "psycopg",
     "rich",
+    "scipy",
 )
 HEAVY = (*LAZY, "duckdb", "sqlalchemy", "matplotlib")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -229,8 +228,8 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
         counts.alone,
         of_both,
     )
-    z = NormalDist().inv_cdf(1 - level)
-    return min(max(min(by_GT, by_SD), _highest_count(independent * sizes.N_d / 100, z)), counts.alone)
+    by_columns = _highest_count(independent * sizes.N_d / 100, level)
+    return min(max(min(by_GT, by_SD), by_columns), counts.alone)
 
 
 def _most_found_given_pairs(
@@ -240,16 +239,18 @@ def _most_found_given_pairs(
 
     Both numbers are Poisson variables; `mean_found` maps the mean of the pairs to that of the number found.
     """
-    highest = _highest_mean(pairs, NormalDist().inv_cdf(1 - level))
+    from scipy.special import gammainc, gammaincc  # chances of a Poisson variable
+
+    highest = _highest_mean(pairs, level)
     means = [pairs + (highest - pairs) * step / _STEPS for step in range(_STEPS + 1)]
     most = 0
     for mean in means[::_COARSE] + means:  # coarse steps first: they nearly reach the maximum
-        few, found = _at_most(pairs, mean), mean_found(mean)
+        few, found = float(gammaincc(pairs + 1, mean)), mean_found(mean)
         low, high = most, alone + 1  # low is probable enough, high is not
         step = 1
         while high - low > 1:
             middle = min(low + step, (low + high) // 2)
-            if few * _at_least(middle, found) >= level:
+            if few * gammainc(middle, found) >= level:
                 low, step = middle, 2 * step
             else:
                 high, step = middle, alone
@@ -258,17 +259,6 @@ def _most_found_given_pairs(
 
 
 _STEPS, _COARSE = 48, 8
-
-
-def _at_most(count: float, mean: float) -> float:
-    """Return the chance that a Poisson variable is at most `count` (Wilson & Hilferty 1931)."""
-    return 1 - _at_least(count + 1, mean)
-
-
-def _at_least(count: float, mean: float) -> float:
-    """Return the chance that a Poisson variable is at least `count`, which is above 0."""
-    z = 3 * math.sqrt(count) * ((mean / count) ** (1 / 3) - 1 + 1 / (9 * count))
-    return math.erfc(-z / math.sqrt(2)) / 2
 
 
 def _fresh_shares(counts: PeopleCounts, sizes: Sizes) -> tuple[float, float]:
@@ -326,12 +316,12 @@ def repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float = 1) -> 
 
     Source: this project's own, by Good 1953 and Jensen's inequality.
     """
-    z = NormalDist().inv_cdf(1 - 1 / ONCE_IN)
+    level = 1 / ONCE_IN
     expected = _repeated(counts.alone, counts.pairs, sizes)
     of_units, in_units = counts.divide(records_per_unit), sizes.divide(records_per_unit)
-    highest = _repeated(_lowest_mean(of_units.alone, z), _highest_mean(of_units.pairs, z), in_units)
+    highest = _repeated(_lowest_mean(of_units.alone, level), _highest_mean(of_units.pairs, level), in_units)
     repeated = percent(sizes.N_s - counts.alone_in_SD, sizes.N_s)
-    most = 2 * _highest_count(highest * in_units.N_s / 200, z)  # repeated records come in pairs
+    most = 2 * _highest_count(highest * in_units.N_s / 200, level)  # repeated records come in pairs
     by_chance = min(100 * most / in_units.N_s, 100.0) - expected if sizes.N_s else math.nan
     return Repeats(repeated, expected, repeated - expected, max(by_chance, 0.0))
 
@@ -354,17 +344,27 @@ def found_by_independent_columns(chances: npt.NDArray[np.float64], N_s: int, rec
     return 100 * sum_exactly(-np.expm1(-N_s * chances)) / records
 
 
-def _highest_mean(count: float, z: float) -> float:
-    """Return the upper limit of the mean of a Poisson variable, from its value (Wilson & Hilferty 1931)."""
-    n = count + 1
-    return n * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3
+def _highest_mean(count: float, level: float) -> float:
+    """Return the upper limit of the mean of a Poisson variable, from its value (Garwood 1936)."""
+    from scipy.special import gammainccinv  # slow to import, for a few figures
+
+    return float(gammainccinv(count + 1, level))
 
 
-def _lowest_mean(count: int, z: float) -> float:
-    """Return the lower limit of the mean of a Poisson variable, from its value."""
-    return count * max(1 - 1 / (9 * count) - z / (3 * math.sqrt(count)), 0.0) ** 3 if count else 0.0
+def _lowest_mean(count: float, level: float) -> float:
+    """Return the lower limit of the mean of a Poisson variable, from its value (Garwood 1936)."""
+    from scipy.special import gammaincinv
+
+    return float(gammaincinv(count, level)) if count else 0.0
 
 
-def _highest_count(mean: float, z: float) -> int:
-    """Return the upper limit of a Poisson variable (Anscombe 1948)."""
-    return math.ceil((math.sqrt(mean + 3 / 8) + z / 2) ** 2 - 3 / 8)
+def _highest_count(mean: float, level: float) -> int:
+    """Return the smallest number that a Poisson variable exceeds with at most the chance `level`."""
+    from scipy.special import gammainc, pdtrik
+
+    if not mean:
+        return 0
+    count = math.ceil(pdtrik(1 - level, mean))
+    while gammainc(count + 1, mean) > level:  # the inverse has fewer digits
+        count += 1
+    return count

@@ -117,7 +117,6 @@ Interval = tuple[float, float]
 CONFIDENCE = 0.95
 
 _LARGEST_WEIGHT = 0.75
-_MAX_TERMS = 100_000  # of a continued fraction, which converges far earlier
 
 
 def wilson(part: float, whole: float, confidence: float = CONFIDENCE) -> Interval:
@@ -144,47 +143,12 @@ def clopper_pearson(part: float, whole: float, confidence: float = CONFIDENCE) -
     >>> [round(end, 4) for end in clopper_pearson(5, 100)]
     [0.0164, 0.1128]
     """
+    from scipy.special import betainccinv, betaincinv  # slow to import, for a few figures
+
     tail = (1 - confidence) / 2
-    low = 0.0 if part <= 0 else _beta_quantile(tail, part, whole - part + 1)
-    high = 1.0 if part >= whole else _beta_quantile(1 - tail, part + 1, whole - part)
+    low = 0.0 if part <= 0 else float(betaincinv(part, whole - part + 1, tail))
+    high = 1.0 if part >= whole else float(betainccinv(part + 1, whole - part, tail))
     return low, high
-
-
-def _beta_quantile(chance: float, a: float, b: float) -> float:
-    """Return a quantile of the beta distribution, by bisection."""
-    low, high = 0.0, 1.0
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if beta_up_to(middle, a, b) < chance else (low, middle)
-    return middle
-
-
-def beta_up_to(x: float, a: float, b: float) -> float:
-    """Return the beta distribution's cumulative probability at x, by its continued fraction.
-
-    Source: Lentz's algorithm, as in Press et al. 2007, "Numerical Recipes", 6.4.
-
-    >>> round(beta_up_to(0.25, 1, 3), 6)
-    0.578125
-    """
-    if not 0 < x < 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):
-        return 1 - beta_up_to(1 - x, b, a)
-    tiny, precise = 1e-300, 1e-15
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1) or tiny)
-    fraction = d
-    for m in range(1, _MAX_TERMS):
-        for numerator in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1 / (1 + numerator * d or tiny)
-            c = 1 + numerator / c or tiny
-            fraction *= c * d
-        if abs(c * d - 1) < precise:
-            break
-    logarithm = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    return math.exp(logarithm) * fraction / a
 
 
 def newcombe(
