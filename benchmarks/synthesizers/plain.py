@@ -48,7 +48,7 @@ def columns_apart(table: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 def copula(table: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Draw normal scores with the correlations of the table's, and give each the value of its rank."""
-    from scipy.special import ndtr, ndtri  # type: ignore[import-untyped]
+    from scipy.special import ndtr, ndtri
 
     random = np.random.default_rng(seed)
     size = len(table)
@@ -75,7 +75,7 @@ def network(table: pd.DataFrame, seed: int) -> pd.DataFrame:
 
     Source: Chow and Liu (1968). Numbers with many values are in 20 groups of equally many records.
     """
-    from scipy.sparse.csgraph import (  # type: ignore[import-untyped]
+    from scipy.sparse.csgraph import (
         breadth_first_order,
         minimum_spanning_tree,
     )

@@ -108,7 +108,7 @@ def encode_one_hot(keys: Sequence[KeyColumn], tables: Sequence[int]) -> FeatureS
         columns.append(np.where(category >= 0, category + width, -1)[key_codes])
         values.append(np.ones(len(key_codes)))
         width += categories
-    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+    from scipy.sparse import csr_matrix
 
     rows = np.tile(np.arange(len(columns[0])), len(columns))
     column, value = np.concatenate(columns), np.concatenate(values)

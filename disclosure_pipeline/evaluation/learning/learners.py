@@ -267,7 +267,7 @@ def fit_neighbours(
     features: Any, q: IntArray, y: IntArray, levels: int
 ) -> Callable[[IntArray], tuple[IntArray, Floats]]:
     """Return a function that predicts the level with most votes (the first of several), and confidences."""
-    from scipy.sparse import csr_matrix  # type: ignore[import-untyped]
+    from scipy.sparse import csr_matrix
 
     combinations, position = np.unique(q, return_inverse=True)
     ones = np.ones(len(q), dtype=np.int64)
