@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
@@ -74,6 +74,8 @@ MARKER = "_SUCCESS"
 PARTIAL_PREFIX = ".partial-"
 """The beginning of the names of files and folders that are being written."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SAFE_NAME = "at most 100 letters, digits, '.', '_' and '-', beginning with a letter or digit, without '..'"
+_MOST_NAMED = 5  # folders in a sentence
 
 
 def is_safe_name(name: str) -> bool:
@@ -84,10 +86,7 @@ def is_safe_name(name: str) -> bool:
 def require_safe_name(name: str, kind: str) -> str:
     """Return the name, or raise StoreError if it is not safe as part of a path."""
     if not is_safe_name(name):
-        raise StoreError(
-            f"The {kind} {name[:100]!r} is not allowed: expected at most 100 letters, digits, '.', '_' and "
-            "'-', beginning with a letter or digit, without '..'."
-        )
+        raise StoreError(f"The {kind} {name[:100]!r} is not allowed: expected {_SAFE_NAME}.")
     return name
 
 
@@ -128,6 +127,45 @@ def list_published(releases: Path) -> PublishedFolders:
         elif not path.name.startswith(PARTIAL_PREFIX):
             foreign.append(path.name)
     return PublishedFolders(published, tuple(foreign))
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Complete candidates, each with a signature of its content, and forbidden names of folders."""
+
+    complete: dict[str, str]
+    refused: tuple[str, ...]
+
+    def describe_refused(self) -> str:
+        """Return a sentence on the ignored folders, naming the first five; empty if there are none."""
+        if not self.refused:
+            return ""
+        number = len(self.refused)
+        more = f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
+        named = ", ".join(repr(name[:100]) for name in self.refused[:_MOST_NAMED])
+        ignored = (
+            "A folder is ignored because of its name"
+            if number == 1
+            else (f"{number} folders are ignored because of their names")
+        )
+        return f"{ignored}, {named}{more}: expected {_SAFE_NAME}."
+
+
+def find_complete_candidates(incoming: Path) -> Incoming:
+    """Return the folders in `incoming` that hold a marker file, ordered by the time of the marker."""
+    folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
+    folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
+    return Incoming(
+        complete={path.name: _sign_listing(path.iterdir()) for path in folders if is_safe_name(path.name)},
+        refused=tuple(path.name for path in folders if not is_safe_name(path.name)),
+    )
+
+
+def _sign_listing(files: Iterable[Path]) -> str:
+    """Return a signature that changes when a file or link is added, removed or rewritten."""
+    states = [(path.name, path.lstat()) for path in files]
+    listing = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
+    return hashlib.sha256(repr(listing).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -227,14 +227,16 @@ def status(gate: Path, shown_as: Format | None) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and their verdicts.
 
     For each candidate: the verdict and its time, the worst clause, the number of records, and whether it is
-    published. A published candidate that would be refused today is marked.
+    published. A published candidate that would be refused today is marked. Complete folders in incoming that
+    are ignored because of their names are named.
     """
     from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
-    from disclosure_pipeline.candidates.store import list_published
+    from disclosure_pipeline.candidates.store import find_complete_candidates, list_published
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.release.standing import list_standings
 
     folders = folders_of(load_gate(gate))
+    incoming = find_complete_candidates(folders.incoming)
     standings = list_standings(folders)
     evaluations = count_recorded_evaluations(folders.store)
     limit = folders.gate.policy.evaluations_per_ground_truth
@@ -260,9 +262,13 @@ def status(gate: Path, shown_as: Format | None) -> None:
         }
         for standing in standings
     ]
-    facts = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
+    lines = lines or ["  no candidate has arrived"]
+    facts: dict[str, Any] = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
+    if incoming.refused:
+        facts["ignored"] = incoming.describe_refused()
+        lines = [*lines, f"  {incoming.describe_refused()}"]
     table = Table("candidates", "Candidates", tuple(columns), rows)
-    print_report(Report(heading, facts, (table,), lines or ["  no candidate has arrived"]), chosen)
+    print_report(Report(heading, facts, (table,), lines), chosen)
     if skipped:
         echo(skipped, err=True)
 

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,14 @@ from disclosure_pipeline.candidates.arrival import (
     name_confidential_hash,
     read_recorded_tables,
 )
-from disclosure_pipeline.candidates.store import CLAIMS, MARKER, GateFolders, is_safe_name, read_snapshot
+from disclosure_pipeline.candidates.store import (
+    CLAIMS,
+    MARKER,
+    GateFolders,
+    find_complete_candidates,
+    read_snapshot,
+    require_safe_name,
+)
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import redact_errors
@@ -66,12 +72,16 @@ class CandidatePartitions(dg.DynamicPartitionsDefinition):
 
 
 def require_arrived(folders: GateFolders, candidate: str) -> None:
-    """Raise InputError, with advice, unless the gate's folder holds the complete candidate."""
+    """Raise InputError, with advice, unless the gate's folder holds the complete candidate.
+
+    Raise StoreError if no candidate may have this name.
+    """
     if folders.gate.synthesis_asset is not None:
         raise InputError(
             f"The candidates of {folders.gate.name} come from the asset {folders.gate.synthesis_asset}: "
             "materialise its partition and those downstream in Dagster."
         )
+    require_safe_name(candidate, "candidate")
     complete = find_complete_candidates(folders.incoming).complete
     if candidate not in complete:
         others = f"Complete are: {', '.join(complete)}." if complete else "No candidate there is complete."
@@ -121,8 +131,8 @@ def build_arrivals_sensor(
                 state = ""  # present candidates do not wait for the first ground truth
         seen: dict[str, str] = cursor.get("candidates", {})
         incoming = find_complete_candidates(folders.incoming)
-        for name in incoming.refused:
-            context.log.warning(f"A folder in incoming is ignored: its name {name[:100]!r} is not allowed")
+        if incoming.refused:
+            context.log.warning(incoming.describe_refused())
         complete = incoming.complete
         brought, last_events = _read_brought(context, folders, cursor.get("brought"))
         if gate.synthetic_asset:
@@ -142,7 +152,9 @@ def build_arrivals_sensor(
             after["brought"] = {"candidates": sorted(brought), "last_events": last_events}
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None if requests else f"No new candidate in {folders.incoming}",
+            skip_reason=None
+            if requests
+            else f"No new candidate in {folders.incoming}. {incoming.describe_refused()}".strip(),
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
             cursor=json.dumps(after),
         )
@@ -212,31 +224,6 @@ def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -
         digest != recorded.hashes[name] if digest else recorded.hashes[name] is None
         for name, digest in current.items()
     )
-
-
-@dataclass(frozen=True)
-class Incoming:
-    """Complete candidates, each with a signature of its content, and forbidden names of folders."""
-
-    complete: dict[str, str]
-    refused: tuple[str, ...]
-
-
-def find_complete_candidates(incoming: Path) -> Incoming:
-    """Return the folders in `incoming` that hold a marker file, ordered by the time of the marker."""
-    folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
-    folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
-    return Incoming(
-        complete={path.name: _sign_listing(path.iterdir()) for path in folders if is_safe_name(path.name)},
-        refused=tuple(path.name for path in folders if not is_safe_name(path.name)),
-    )
-
-
-def _sign_listing(files: Iterable[Path]) -> str:
-    """Return a signature that changes when a file or link is added, removed or rewritten."""
-    states = [(path.name, path.lstat()) for path in files]
-    listing = sorted((name, state.st_size, state.st_mtime_ns) for name, state in states)
-    return hashlib.sha256(repr(listing).encode()).hexdigest()[:16]
 
 
 def build_ground_truth_schedule(

@@ -179,6 +179,26 @@ def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     assert "<table>" in run_command("status", gate, "--format", "html").stdout
 
 
+def test_folders_that_are_ignored_because_of_their_names_are_named(home: Home) -> None:
+    gate = write_gate(home)
+    assert run_command("status", gate).stdout.splitlines()[1:] == ["  no candidate has arrived"]
+    home.deliver("wave 2", {"synthetic.csv": gates.honest()})
+    home.deliver("not,complete", {"synthetic.csv": gates.honest()}, complete=False)
+    home.deliver("A,B", {"synthetic.csv": gates.honest()})
+    first, second = run_command("status", gate).stdout.splitlines()[1:]
+    assert first == "  no candidate has arrived"
+    assert second.startswith(
+        "  2 folders are ignored because of their names, 'wave 2', 'A,B': expected at most"
+    )
+    document = json.loads(run_command("status", gate, "--format", "json").stdout)
+    assert "'wave 2', 'A,B'" in document["ignored"]
+    assert "A,B" in run_command("status", gate, "--format", "table").stdout
+    for number in range(100):
+        home.deliver(f"{number} {'x' * 120}", {"synthetic.csv": gates.honest()})
+    [last] = run_command("status", gate).stdout.splitlines()[2:]
+    assert " and 97 more: expected" in last and len(last) < 1000
+
+
 def ready(home: Home) -> Path:
     home.write_ground_truth(gates.ground_truth())
     (home.path / "incoming").mkdir(exist_ok=True)

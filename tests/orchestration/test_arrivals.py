@@ -20,9 +20,9 @@ from support.homes import Ran, opened, ran
 from support.processes import together
 from support.sampling import CI, on_some_days
 
-from disclosure_pipeline.candidates.store import CLAIMS, is_safe_name
-from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions, find_complete_candidates
+from disclosure_pipeline.candidates.store import CLAIMS, find_complete_candidates, is_safe_name
+from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
@@ -90,6 +90,14 @@ def test_one_run_for_each_new_candidate(daemon: Daemon) -> None:
     daemon.home.deliver("third", {"synthetic.csv": gates.honest(3)})
     assert daemon.candidates() == ["third"]
     assert daemon.candidates() == []
+
+
+def test_the_tick_names_folders_that_are_ignored_because_of_their_names(daemon: Daemon) -> None:
+    daemon.candidates()
+    daemon.home.deliver("wave 2", {"synthetic.csv": gates.honest(3)})
+    assert daemon.candidates() == []
+    assert daemon.failure_text is not None and daemon.failure_text.startswith("No new candidate in ")
+    assert "A folder is ignored because of its name, 'wave 2': expected at most 100" in daemon.failure_text
 
 
 def test_a_candidate_without_its_marker_is_not_there(daemon: Daemon) -> None:
@@ -305,10 +313,12 @@ def test_a_candidate_that_no_sensor_has_seen_is_found_or_the_error_says_what_to_
     with gates.quiet():
         assert job.execute_in_process(instance=home.instance, partition_key=HONEST).success
         home.deliver("slow", {"synthetic.csv": gates.honest(3)}, complete=False)
-        for name in ("slow", "missing", "../evil"):
+        for name in ("slow", "missing"):
             with pytest.raises(InputError, match="put its tables into a folder of that name") as caught:
                 job.execute_in_process(instance=home.instance, partition_key=name)
             assert f"Complete are: {HONEST}." in str(caught.value)
+        with pytest.raises(StoreError, match="'../evil' is not allowed: expected at most 100 letters"):
+            job.execute_in_process(instance=home.instance, partition_key="../evil")
     assert home.instance.get_dynamic_partitions(f"{GATE}_candidates") == [HONEST]
 
 
