@@ -10,6 +10,7 @@ import codecs
 import csv
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,8 @@ _MARKS = {
 }
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 _SAVE_AS_UTF8 = "save it as UTF-8"
+_WITHOUT_ROW_NAMES = "write the table without them, as write.csv(..., row.names = FALSE) does"
+_DIGITS = 18  # of a record's number
 
 
 def name_separator(names: Sequence[str]) -> str | None:
@@ -165,8 +168,39 @@ def _decode(stream: Any) -> Iterator[str]:
             return
 
 
+@dataclass
+class _RowNames:
+    """The signs, up to now, that every record begins with the name of its row, as R writes it."""
+
+    records: int = 0
+    with_one_more: int = 0
+    last_number: int = 0
+    are_numbers: bool = True
+
+    def add(self, record: Sequence[str], fields: int) -> None:
+        self.records += 1
+        self.with_one_more += len(record) == fields + 1
+        first = record[0]
+        number = int(first) if first.isascii() and first.isdigit() and len(first) <= _DIGITS else 0
+        self.are_numbers = self.are_numbers and number > self.last_number
+        self.last_number = number
+
+    def describe(self) -> str | None:
+        """Return a sentence if every record has one field more than the first line, else None."""
+        if not self.records or self.with_one_more < self.records:
+            return None
+        more = "of another form: every record has one field more than the first line"
+        if self.are_numbers:
+            return f"{more}, and the first field numbers the records: R's row names; {_WITHOUT_ROW_NAMES}"
+        return (
+            f"{more}, which lacks a column's name; if the first fields are R's row names, "
+            f"{_WITHOUT_ROW_NAMES}; if every record ends with a separator, remove it"
+        )
+
+
 def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
     records = csv.reader(lines, delimiter=delimiter)
+    row_names = _RowNames()
     problem: str | None = None
     fields: int | None = None
     try:
@@ -178,7 +212,9 @@ def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
                 separator = name_separator(record)
                 if separator:
                     return f"of another form: {describe_separator(separator)}"
-            elif len(record) != fields and problem is None:
+                continue
+            row_names.add(record, fields)
+            if len(record) != fields and problem is None:
                 problem = (
                     f"damaged: the record that ends in line {records.line_num} has {len(record)} "
                     f"field{'' if len(record) == 1 else 's'}, but the first line has {fields}; it may be cut "
@@ -188,4 +224,4 @@ def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
         return problem or "damaged: a field is too long; it may lack a quotation mark"
     if fields is None:
         return "empty: it has only blank lines"
-    return problem
+    return row_names.describe() or problem

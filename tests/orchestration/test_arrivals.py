@@ -317,7 +317,7 @@ def test_a_candidate_that_no_sensor_has_seen_is_found_or_the_error_says_what_to_
             with pytest.raises(InputError, match="put its tables into a folder of that name") as caught:
                 job.execute_in_process(instance=home.instance, partition_key=name)
             assert f"Complete are: {HONEST}." in str(caught.value)
-        with pytest.raises(StoreError, match="'../evil' is not allowed: expected at most 100 letters"):
+        with pytest.raises(StoreError, match=r"'\.\./evil' is not allowed: expected at most 100 letters"):
             job.execute_in_process(instance=home.instance, partition_key="../evil")
     assert home.instance.get_dynamic_partitions(f"{GATE}_candidates") == [HONEST]
 

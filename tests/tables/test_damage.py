@@ -101,6 +101,28 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
         lambda: csv() + b"f,x,1,2\n",
         "line 802 has 4 fields, but the first line has 3",
     ),
+    "R's row names": (
+        "t.csv",
+        lambda: b'"sex","age"\n"1","f",30\n"2","m",41\n"7","f",52\n',
+        "every record has one field more than the first line, and the first field numbers the records: R's "
+        "row names; write the table without them, as write.csv(..., row.names = FALSE) does",
+    ),
+    "R's row names, tabs": ("t.tsv", lambda: b"sex\tage\n1\tf\t30\n2\tm\t41\n", "numbers the records: R's"),
+    "R's row names as text": (
+        "t.csv",
+        lambda: b'"sex","age"\n"Mazda RX4","f",30\n"Fiat","m",41\n',
+        "which lacks a column's name; if the first fields are R's row names, write the table without them",
+    ),
+    "a separator at each end": (
+        "t.csv",
+        lambda: b"a,b\n1,2,\n1,4,\n",
+        "if every record ends with a separator",
+    ),
+    "row names of some records": (
+        "t.csv",
+        lambda: b"sex,age\n1,f,30\n2,m\n",
+        "line 2 has 3 fields, but the first line has 2",
+    ),
     "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or lack a quotation mark"),
     "gzip, truncated": ("t.csv.gz", lambda: gzip.compress(csv() * 99)[:-20], NOT_DECOMPRESSED),
     "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed that way"),
