@@ -18,7 +18,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.resemblance import (
-    LOW_WHOLE_KEY,
+    LEAST_SHARED,
     find_doubts,
     identifier_warnings,
     is_shared,
@@ -242,7 +242,7 @@ def _find_doubts(
     tables: Tables, columns: Sequence[CodedColumn], overlaps: Sequence[Mapping[str, float]]
 ) -> list[str]:
     doubts = find_doubts(tables, columns)
-    low = sum(not is_shared(shares, LOW_WHOLE_KEY) for shares in overlaps)
+    low = sum(not is_shared(shares, LEAST_SHARED.whole_key) for shares in overlaps)
     if low:
         doubts.append(
             f"{low} of {len(overlaps)} whole keys are hardly shared, so their risks read too low: see "

@@ -33,8 +33,8 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
-from disclosure_pipeline.policy.registry import CONFIDENTIAL, find_smallest_overlap
-from disclosure_pipeline.policy.verdict import Judgement, judge_figures, round_judgements
+from disclosure_pipeline.policy.registry import CONFIDENTIAL
+from disclosure_pipeline.policy.verdict import Judgement, judge_key_overlap, round_judgements
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
@@ -149,7 +149,7 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
         except ContractError as broken:
             return Arrival(snapshot, records, broken.violations, pd.DataFrame(), ())
     overlaps = tuple(
-        judge_figures(clause, find_smallest_overlap(overlap, clause.column), len(syntheses))
+        judge_key_overlap(clause, overlap, len(syntheses))
         for clause in folders.gate.clauses()
         if clause.measure == "key_overlap"
     )

@@ -42,6 +42,7 @@ from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import count_sets_by_unit, read_units
 from disclosure_pipeline.evaluation.prediction import measure_prediction
 from disclosure_pipeline.evaluation.protection import measure_protection
+from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.gate import Gate
@@ -123,6 +124,7 @@ def plan_gate(
         gate.unit,
         gate.weight,
         sampling_fraction=gate.sampling_fraction,
+        least_shared=LeastShared(0, 0, 0),  # clauses bound the shares, and a policy may lower them
         one_way=gate.one_way,
         two_way=gate.two_way,
         attribution=gate.measures.attribution,

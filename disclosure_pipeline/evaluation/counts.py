@@ -14,7 +14,12 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
-from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts, identifier_warnings
+from disclosure_pipeline.evaluation.resemblance import (
+    LEAST_SHARED,
+    LeastShared,
+    find_missing_value_doubts,
+    identifier_warnings,
+)
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude
 from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
@@ -65,9 +70,9 @@ class MeasuringPlan:
 
     `one_way`, `two_way`: thresholds of the checks. `certainties`: shares at which an intruder acts. `unit`:
     the GT column that says whose record each is. `weights`: the GT column that says how many people each
-    stands for; without it, each stands for 1 / `sampling_fraction`. `attribution`, `chance`: whether to
-    measure these families. `together`: whether several syntheses are one release. `whole_records`: None to
-    measure keys and targets only.
+    stands for; without it, each stands for 1 / `sampling_fraction`. `least_shared`: the shares of values
+    below which there is a doubt. `attribution`, `chance`: whether to measure these families. `together`:
+    whether several syntheses are one release. `whole_records`: None to measure keys and targets only.
     """
 
     keys: tuple[Any, ...]
@@ -80,6 +85,7 @@ class MeasuringPlan:
     unit: Any = None
     weights: Any = None
     sampling_fraction: float | None = None
+    least_shared: LeastShared = LEAST_SHARED
     attribution: bool = True
     chance: bool = True
     together: bool = False

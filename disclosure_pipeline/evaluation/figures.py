@@ -20,6 +20,8 @@ from disclosure_pipeline.evaluation.frames import (
     to_row,
 )
 from disclosure_pipeline.evaluation.resemblance import (
+    LEAST_SHARED,
+    LeastShared,
     compare_column,
     find_whole_key_doubts,
     whole_key_overlap,
@@ -44,7 +46,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
     """Return the frames of all measures in the plan; baselines are always included."""
     rows = _Rows.empty()
-    _add_overlaps(rows, counts)
+    _add_overlaps(rows, counts, plan.least_shared)
     N_d, *N_s = counts.records
     for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
         sizes = Sizes(N_d, N_s[synthesis - 1])
@@ -109,7 +111,7 @@ def _list_flag_columns(flag: type) -> list[str]:
 def build_key_overlap(counts: Counts) -> pd.DataFrame:
     """Return the frame `key_overlap`, for which only the keys need to be counted."""
     rows = _Rows.empty()
-    _add_overlaps(rows, counts)
+    _add_overlaps(rows, counts, LEAST_SHARED)
     return _build_overlap_frame(rows)
 
 
@@ -117,18 +119,18 @@ def _build_overlap_frame(rows: _Rows) -> pd.DataFrame:
     return build_frame(rows.key_overlap, ["key", "synthesis"], list_figures(Overlap))
 
 
-def _add_overlaps(rows: _Rows, counts: Counts) -> None:
+def _add_overlaps(rows: _Rows, counts: Counts, least: LeastShared) -> None:
     N_d, *N_s = counts.records
     for key in counts.keys:
-        shares, column_doubts = compare_column(key, counts.names)
+        shares, column_doubts = compare_column(key, counts.names, least.key)
         rows.key_overlap.update(shares)
         rows.doubts.extend(column_doubts)
     shared = [key_counts.shared for key_counts in counts.counts.keys]
     whole_key = whole_key_overlap(shared, N_d, N_s)
     rows.key_overlap.update(whole_key)
-    rows.doubts.extend(find_whole_key_doubts(whole_key, counts.names))
+    rows.doubts.extend(find_whole_key_doubts(whole_key, counts.names, least.whole_key))
     for target in counts.targets:
-        shares, column_doubts = compare_column(target, counts.names)
+        shares, column_doubts = compare_column(target, counts.names, least.target)
         rows.target_overlap.update(shares)
         rows.doubts.extend(column_doubts)
 

@@ -22,7 +22,12 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, find_missing_value_doubts
+from disclosure_pipeline.evaluation.resemblance import (
+    LEAST_SHARED,
+    WHOLE_KEY,
+    compare_column,
+    find_missing_value_doubts,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent, sum_quotients
@@ -166,7 +171,9 @@ def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
     """Return signs that the holdout is not coded like GT, so that its figures read too low."""
     columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
     names = (GROUND_TRUTH, HOLDOUT)
-    doubts = [doubt for column in columns for doubt in compare_column(column, names)[1]]
+    # A holdout is often small and lacks values of GT: the least share of targets, for keys, too.
+    least = LEAST_SHARED.target
+    doubts = [doubt for column in columns for doubt in compare_column(column, names, least)[1]]
     return doubts + find_missing_value_doubts(columns, names)
 
 

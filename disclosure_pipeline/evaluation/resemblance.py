@@ -16,6 +16,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
@@ -38,6 +39,7 @@ from disclosure_pipeline.measures.resemblance import (
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.tables.date_forms import find_date_forms
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind, level_label
 from disclosure_pipeline.tables.messages import listed, table_names
@@ -51,8 +53,21 @@ Rows = dict[tuple[Any, int], dict[str, Any]]
 WHOLE_KEY = "(whole key)"
 """Names the combination of all keys in the frame `key_overlap`."""
 
-# Percent of records: smaller shares raise a warning. Policies have bounds of their own.
-LOW_OVERLAP, LOW_WHOLE_KEY = 50, 1
+
+@dataclass(frozen=True)
+class LeastShared:
+    """The least percent of records of either table whose value must occur in the other one.
+
+    Smaller shares of a key, of all keys together or of a target are a doubt, and in a gate, whose policy can
+    change them, a broken clause.
+    """
+
+    key: float = 80
+    whole_key: float = 5
+    target: float = 50
+
+
+LEAST_SHARED = LeastShared()
 
 # The most levels of a column that are compared to find out how their spelling differs.
 _MOST_COMPARED = 100_000
@@ -70,19 +85,19 @@ _CODES_FOR_MISSING = {
 _CONSEQUENCE = "Risks read too low where the tables are not coded alike."
 
 
-def compare_column(column: CodedColumn, names: Sequence[str]) -> tuple[Rows, list[str]]:
+def compare_column(column: CodedColumn, names: Sequence[str], least: float) -> tuple[Rows, list[str]]:
     """Return the overlap of a column with each synthesis, and doubts about its coding.
 
     Records without a value are left out: missing values are not shared values. There is a doubt for each
-    synthesis that shares few values with GT or spells some differently; `names` are those of the tables.
+    synthesis that shares values with GT in less than `least` percent of the records of either, or spells some
+    differently; `names` are those of the tables.
     """
     counts_GT, *counts_SD = (table_counts[: column.missing] for table_counts in column.counts)
     rows: Rows = {}
     warnings = []
     for synthesis, counts in enumerate(counts_SD, start=1):
         shares = rows[column.name, synthesis] = to_row(overlap(counts_GT, counts))
-        difference = _find_spelling_difference(column, counts_GT, counts)
-        warnings += _find_overlap_doubts(column.name, shares, difference, names[synthesis])
+        warnings += _find_overlap_doubts(column, shares, (counts_GT, counts), names[synthesis], least)
     return rows, warnings
 
 
@@ -96,12 +111,12 @@ def whole_key_overlap(shared: Sequence[SharedCounts], N_d: int, N_s: Sequence[in
     }
 
 
-def find_whole_key_doubts(whole_key: Rows, names: Sequence[str]) -> list[str]:
-    """Return a doubt for each synthesis that hardly shares the whole key with GT."""
+def find_whole_key_doubts(whole_key: Rows, names: Sequence[str], least: float) -> list[str]:
+    """Return a doubt for each synthesis that shares the whole key in less than `least` percent of records."""
     return [
         f"The whole key is hardly shared. {_describe_shares(shares, names[synthesis])}."
         for (_, synthesis), shares in whole_key.items()
-        if not is_shared(shares, LOW_WHOLE_KEY)
+        if not is_shared(shares, least)
     ]
 
 
@@ -150,16 +165,33 @@ def _find_level(counts: IntArray, other_counts: IntArray, gap: float) -> int | N
     return code if low <= percent(int(counts_if_new[code]), int(counts.sum())) <= high else None
 
 
-def _find_overlap_doubts(name: Any, shares: Mapping[str, float], difference: str, table: str) -> list[str]:
-    if not is_shared(shares, LOW_OVERLAP):
-        hint = f"Some differ only by {difference}. " if difference else ""
-        return [
-            f"Column {name!r}: the tables share few values. {_describe_shares(shares, table)}. "
-            f"{hint}{_CONSEQUENCE}"
-        ]
+def _find_overlap_doubts(
+    column: CodedColumn,
+    shares: Mapping[str, float],
+    counts: tuple[IntArray, IntArray],
+    table: str,
+    least: float,
+) -> list[str]:
+    is_low = not is_shared(shares, least)
+    difference = _find_spelling_difference(column, *counts)
+    forms = None if difference else _find_two_date_forms(column, *counts)
+    dates = "" if forms is None else f"hold dates, in two forms: {forms[0]} in GT, {forms[1]} in {table}"
+    if not is_low:
+        hint = dates and f"both tables {dates}"
+        hint = f"values of {table} differ from GT's only by {difference}" if difference else hint
+        return [f"Column {column.name!r}: {hint}. {_CONSEQUENCE}"] if hint else []
+    hint = _CONSEQUENCE
     if difference:
-        return [f"Column {name!r}: values of {table} differ from GT's only by {difference}. {_CONSEQUENCE}"]
-    return []
+        hint = f"Some differ only by {difference}. {_CONSEQUENCE}"
+    elif dates:
+        hint = f"Both {dates}. {_CONSEQUENCE}"
+    elif shares["SD_in_GT"] >= least:
+        hint = (
+            f"The values of {table} are written as in GT, but it lacks those of many GT records, whose risks "
+            "read low because it says nothing about them. Does it lack a level or a range?"
+        )
+    few = f"the tables share few values. {_describe_shares(shares, table)}"
+    return [f"Column {column.name!r}: {few}. {hint}"]
 
 
 def _describe_shares(shares: Mapping[str, float], table: str) -> str:
@@ -186,6 +218,26 @@ def _find_spelling_difference(column: CodedColumn, counts_GT: IntArray, counts_S
         if {normalise(text) for text in texts_GT} & {normalise(text) for text in texts_SD}:
             return difference
     return ""
+
+
+def _find_two_date_forms(
+    column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray
+) -> tuple[str, str] | None:
+    """Return a form of GT's dates and one of SD's further dates, if no form fits both; otherwise None."""
+    if column.kind is not Kind.TEXT:
+        return None
+    only_SD = (counts_SD > 0) & (counts_GT == 0)
+    forms_SD = find_date_forms(_list_values(column.levels[only_SD]))
+    if not forms_SD:
+        return None
+    forms_GT = find_date_forms(_list_values(column.levels[counts_GT > 0]))
+    return None if not forms_GT or set(forms_GT) & set(forms_SD) else (forms_GT[0], forms_SD[0])
+
+
+def _list_values(levels: npt.NDArray[Any]) -> list[str]:
+    """Return the first levels as text, without usual codes for missing values."""
+    texts = map(str, levels[:_MOST_COMPARED])
+    return [text for text in texts if text.strip().casefold() not in _CODES_FOR_MISSING]
 
 
 def _normalise_number(text: str) -> str:
@@ -228,7 +280,10 @@ _PACKAGE = __name__.partition(".")[0]
 
 def find_doubts(tables: Tables, columns: Sequence[CodedColumn]) -> list[str]:
     """Return signs that these columns are not coded alike in all tables."""
-    doubts = [doubt for column in columns for doubt in compare_column(column, tables.names)[1]]
+    doubts = []
+    for column in columns:
+        least = LEAST_SHARED.target if column.name in tables.targets else LEAST_SHARED.key
+        doubts += compare_column(column, tables.names, least)[1]
     ungrouped = [column for column in columns if not tables.grouping.groups_column(column.name)]
     return doubts + find_missing_value_doubts(ungrouped, tables.names)
 

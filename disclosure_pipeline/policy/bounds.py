@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from disclosure_pipeline.evaluation.catalogue_entry import Measure
+from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
 from disclosure_pipeline.policy.registry import (
     BEYOND_BOTH,
     DOUBTS,
@@ -205,7 +206,7 @@ class Policy(BaseModel):
             le=100,
             strict=True,
         ),
-    ] = 80
+    ] = LEAST_SHARED.key
     whole_key_overlap: Annotated[
         float,
         Field(
@@ -215,7 +216,7 @@ class Policy(BaseModel):
             le=100,
             strict=True,
         ),
-    ] = 5
+    ] = LEAST_SHARED.whole_key
     target_overlap: Annotated[
         float,
         Field(
@@ -225,7 +226,7 @@ class Policy(BaseModel):
             le=100,
             strict=True,
         ),
-    ] = 50
+    ] = LEAST_SHARED.target
     smallest_count: Annotated[
         int,
         Field(

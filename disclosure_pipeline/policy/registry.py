@@ -64,6 +64,10 @@ BAND_BOUNDS = ("DiSCO_within", "DiSCO_within_beyond")
 ORIGINALS = {entry.name: entry.original for entry in CATALOGUE if entry.original is not None}
 
 
+OVERLAPS = {"key_overlap": "key", "target_overlap": "target"}
+"""The clauses on shared values, and the level of their frames' index that names the column."""
+
+
 def find_measure(name: str) -> Measure | None:
     """Return the measure, guard or doubt of that name, or None."""
     return MEASURES.get(name) or STRICT.get(name) or GUARDS.get(name) or DOUBTS.get(name)
@@ -179,7 +183,7 @@ def round_figure(
     84.0
     """
     if at_least:
-        return -_round_up(-value, step, [-limit for limit in limits], -highest, 0.0)
+        return 0.0 - _round_up(-value, step, [-limit for limit in limits], -highest, 0.0)
     return _round_up(value, step, limits, 0.0, highest)
 
 

@@ -8,16 +8,20 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+import pandas as pd
+
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
     DOUBTS,
     JUDGED,
     OVER_RELEASES,
+    OVERLAPS,
     compute_rounding_step,
     find_entry,
     find_fewest_records,
     find_figures,
+    find_smallest_overlap,
     has_public_value,
     round_figure,
 )
@@ -42,7 +46,7 @@ class Judgement:
         limit: the bound in the measure's own unit
         outcome: of the exact figure, even if `value` is rounded; "waived" if the clause is broken and
             `waiver` lets it pass
-        note: the meaning of a broken clause whose figure does not explain itself
+        note: the meaning of a broken clause whose figure does not explain itself; of an overlap, what to do
         rounded_to: the number of records that `value` is rounded to for publication; None if it is exact
         part: the file (1 for the first) or files that `value` is of; None if it is a mean or not determined
     """
@@ -60,7 +64,7 @@ class Judgement:
         clause = self.clause
         if self.rounded_to is None and (self.value is None or self.limit is None):
             return f"{clause.name} could not be determined"
-        if self.note:
+        if self.note and clause.measure not in OVERLAPS:
             return f"{clause.name}: {self.note}"
         bound = f"{self.limit:.4g}" if self.rounded_to is None else f"{clause.bound:.4g}"
         if self.rounded_to is not None and clause.share_of:
@@ -76,6 +80,8 @@ class Judgement:
             value = _write_apart(self.value, clause.bound)
             figure = f"is {side} {value} (rounded {way} to {self.rounded_to} records)"
         sentence = f"{clause.name} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
+        if self.note:
+            sentence += f". {self.note}"
         if self.waiver is None:
             return sentence
         until = self.waiver.expires.isoformat()
@@ -244,9 +250,41 @@ def _name_part(measure: str, files: int) -> Part:
     if not entry.is_of_release:
         return 1
     return WITH_RELEASES if entry.frame in OVER_RELEASES else ANY_FILE
+def judge_key_overlap(clause: Clause, frame: pd.DataFrame, syntheses: int) -> Judgement:
+    """Judge a clause on the shared values of keys by the frame `key_overlap` of all syntheses."""
+    judgement = judge_figures(clause, find_smallest_overlap(frame, clause.column), syntheses)
+    return judgement if judgement.outcome == "kept" else replace(judgement, note=_advise(clause, [frame]))
+
+
+def _advise(clause: Clause, frames: Sequence[pd.DataFrame]) -> str:
+    """Return what to do about a broken clause on shared values."""
+    level, name = OVERLAPS[clause.measure], clause.column
+    if name is None:
+        return (
+            "The combinations of all keys are hardly shared: compare how each key is written in both tables; "
+            "where nearly everyone is unique by them, group keys, or lower policy.whole_key_overlap knowingly"
+        )
+    bound = clause.measure
+    of_SD = [
+        frame.reindex(columns=["SD_in_GT"])[frame.index.get_level_values(level) == name]
+        for frame in frames
+        if level in frame.index.names
+    ]
+    if all((shares >= clause.bound).all(axis=None) for shares in of_SD):
+        return (
+            f"The values of {name!r} are written alike, but those of many ground truth records are absent "
+            "from the synthetic table, and risks read low because it says nothing about these records: look "
+            f"for absent levels or ranges and have them made, or lower policy.{bound} knowingly"
+        )
+    return (
+        f"The synthetic table has values of {name!r} that the ground truth lacks: compare in both tables how "
+        f"they are written (units, decimals, spelling), or group them; else lower policy.{bound} knowingly"
+    )
 
 
 def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
+    if clause.measure in OVERLAPS:
+        return _advise(clause, [result.frame(clause.measure) for result in results])
     entry = JUDGED.get(clause.measure)
     if entry is None or not entry.by_column:
         return "" if entry is None else entry.meaning

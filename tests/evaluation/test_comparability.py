@@ -15,6 +15,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
+from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.policy.bounds import Policy
 
 RECORDS = 400
 
@@ -176,6 +178,70 @@ def test_a_column_without_a_value_in_the_ground_truth(column: str) -> None:
     overlap = result.key_overlap if column == "k" else result.target_overlap
     assert overlap.loc[(column, 1)].isna().all()
     assert any(doubt.startswith(f"Column {column!r}") for doubt in result.comparability_doubts)
+
+
+DAYS = pd.Series(pd.date_range("2020-01-01", periods=120)).sample(400, replace=True, random_state=1)
+
+
+@pytest.mark.parametrize(
+    ("form", "named"),
+    [
+        ("%d %b %Y", "DD Mon YYYY"),
+        ("%Y%m%d", "YYYYMMDD"),
+        ("%d.%m.%Y", "DD.MM.YYYY"),
+        ("%B %d, %Y", "Month DD, YYYY"),
+        ("%m/%d/%y %H:%M", "MM/DD/YY"),
+    ],
+)
+@pytest.mark.parametrize("role", ["key", "target"])
+def test_dates_in_two_forms(tmp_path: Path, form: str, named: str, role: str) -> None:
+    gt = pd.DataFrame({"day": DAYS.dt.strftime("%Y-%m-%d"), "sex": ["f", "m"] * 200})
+    sd = gt.assign(day=DAYS.dt.strftime(form).mask(np.arange(400) < 5, "unknown"))
+    paths = [tmp_path / "gt.csv", tmp_path / "sd.csv"]
+    for table, path in zip((gt, sd), paths, strict=True):
+        table.to_csv(path, index=False)
+    roles = (["day"], "sex") if role == "key" else (["sex"], "day")
+    for tables, engine in ((paths, "memory"), (paths, "partitioned"), ((gt, sd), "memory")):
+        result = measured(*tables, roles[0], targets=roles[1], engine=engine)
+        [doubt] = [doubt for doubt in result.comparability_doubts if doubt.startswith("Column 'day'")]
+        assert f"Both hold dates, in two forms: YYYY-MM-DD in GT, {named} in the synthetic table." in doubt
+        assert "2020" not in doubt
+    days = gt["day"].mask(np.arange(400) < 40, sd["day"])  # most of them in GT's form: they are shared
+    of_some = measured(gt, gt.assign(day=days.mask(days == "unknown", "")), ["day"], targets="sex")
+    forms = {doubt for doubt in of_some.comparability_doubts if "in two forms" in doubt}
+    assert forms == {
+        f"Column 'day': both tables hold dates, in two forms: YYYY-MM-DD in GT, {named} in the synthetic "
+        "table. Risks read too low where the tables are not coded alike."
+    }
+
+
+@pytest.mark.parametrize("other", ["%d/%m/%Y", "%m/%d/%Y"])
+def test_dates_that_could_be_of_one_form_raise_no_doubt_about_it(other: str) -> None:
+    gt = pd.DataFrame({"day": ["01/02/2020", "03/04/2020", "05/06/2020"] * 20, "sex": ["f", "m"] * 30})
+    sd = gt.assign(day=[f"{day:02}/{day:02}/2021" for day in range(1, 13)] * 5)
+    assert not any("two forms" in doubt for doubt in measured(gt, sd, ["day"]).comparability_doubts)
+
+
+def test_a_table_that_lacks_values_of_the_ground_truth() -> None:
+    """Of a generator that forgets the tails each value is one of GT: it is not coded otherwise."""
+    gt = pd.DataFrame({"age": [*range(20, 60)] * 10, "work": ["a", "b"] * 200})
+    for least, role in ((80, "age"), (50, "work")):
+        roles = (["age"], "work") if role == "age" else (["work"], "age")
+        for share in (least - 5, least + 5):
+            sd = gt[gt["age"] < 20 + 40 * share // 100]
+            doubts = measured(gt, sd, roles[0], targets=roles[1]).comparability_doubts
+            found = [doubt for doubt in doubts if doubt.startswith("Column 'age': the tables share few")]
+            assert len(found) == (share < least)
+            for doubt in found:
+                assert f"{share:.2f} % of the GT records" in doubt and "100.00 % the other way" in doubt
+                assert "are written as in GT, but it lacks those of many GT records" in doubt
+                assert "not coded alike" not in doubt
+
+
+def test_a_gate_raises_doubts_by_the_same_shares() -> None:
+    policy = Policy()
+    assert (policy.key_overlap, policy.whole_key_overlap, policy.target_overlap) == (80, 5, 50)
+    assert (LEAST_SHARED.key, LEAST_SHARED.whole_key, LEAST_SHARED.target) == (80, 5, 50)
 
 
 def test_rounding_noise_is_in_the_ledger() -> None:

@@ -1,5 +1,6 @@
 """The gate in Dagster: real runs of the demo, of a small gate and of the paper's example."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -310,6 +311,20 @@ def test_tables_that_share_few_values_of_a_key_are_not_compared(home: Home) -> N
     assert not check.passed and check.blocking
     assert (check.metadata["value"].value, check.metadata["bound"].value) == (0, 80)
     assert home.nothing_published()
+
+
+def test_a_broken_overlap_is_told_with_its_figure_and_what_to_do(home: Home) -> None:
+    table = gates.honest()
+    home.prepare({"narrow": table[table["age"].between(40, 60)]})
+    ran = home.run_gate("narrow")
+    told = "".join(failures(ran).values())
+    rounded = r"key_overlap\[age\] is at least [1-7][0-9.]* \(rounded down to 10 records\); the minimum is 80"
+    assert re.search(rounded, told)
+    assert "absent from the synthetic table" in told and "lower policy.key_overlap knowingly" in told
+    check = checks(ran)["synthetic:key_overlap"]
+    assert f"key_overlap[age] is {check.metadata['value'].value:.4g}; the minimum is 80" in str(
+        check.description
+    )
 
 
 # One of each asset, and of what shows it: test_leaks.py breaks every function that a run calls.

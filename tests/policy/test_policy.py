@@ -1,6 +1,7 @@
 """Clauses, verdicts and the digest of a policy: only a finite figure within a finite bound passes."""
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,10 +13,11 @@ from support import gates
 from support.gates import definition, gate
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Judgement, decide, judge, judge_figures
+from disclosure_pipeline.policy.verdict import Judgement, decide, judge, judge_figures, round_judgements
 
 NAN = math.nan
 
@@ -239,6 +241,45 @@ def test_a_figure_must_not_fall_below_a_lower_bound(
 ) -> None:
     judgement = judge_figures(Clause("key_overlap", "age", 50, at_least=True), figures, len(figures))
     assert (judgement.value, judgement.outcome) == (value, outcome)
+
+
+SHARED = ["a", "b", "c", "d", "e"] * 20
+
+
+@pytest.mark.parametrize(
+    ("measure", "column", "sd", "figure", "advice"),
+    [
+        (
+            "key_overlap",
+            "k",
+            ["a", "b", "c"],
+            60,
+            "are written alike, but those of many ground truth records",
+        ),
+        ("key_overlap", "k", ["a", "x"], 20, "has values of 'k' that the ground truth lacks: compare"),
+        ("key_overlap", None, ["x"], 0, "The combinations of all keys are hardly shared"),
+        ("target_overlap", "t", ["a", "b"], 40, "are written alike, but those of many ground truth records"),
+        ("target_overlap", "t", ["x"], 0, "has values of 't' that the ground truth lacks: compare"),
+    ],
+)
+def test_a_broken_overlap_says_its_figure_and_what_to_do(
+    measure: str, column: str | None, sd: list[str], figure: float, advice: str
+) -> None:
+    gt = pd.DataFrame({"k": SHARED, "t": SHARED})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ComparabilityWarning)
+        name = "t" if measure == "target_overlap" else "k"
+        result = dp.disclosure(gt, gt.assign(**{name: (sd * 100)[:100]}), ["k"], "t")
+    [judgement] = judge([Clause(measure, column, 80, at_least=True)], result)
+    bound = "whole_key_overlap" if column is None else measure
+    for shown in (judgement, Judgement.from_row(judgement.to_row())):
+        sentence = str(shown)
+        assert sentence.startswith(f"{shown.clause.name} is {figure}; the minimum is 80. ")
+        assert advice in sentence and f"lower policy.{bound} knowingly" in sentence
+    [public] = round_judgements([judgement], [100, 100], 10)
+    assert f" is at least {figure} (rounded down to 10 records); the minimum is 80. " in str(public)
+    [kept] = judge([Clause(measure, column, figure, at_least=True)], result)
+    assert kept.note == "" and kept.outcome == "kept"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""The forms in which dates are written as text, to say that two tables write them differently."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LONG_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_PARTS = {
+    "YYYY": r"(?P<year>\d{4})",
+    "YY": r"(?P<year>\d{2})",
+    "Month": rf"(?P<month>{'|'.join(_LONG_MONTHS)})",
+    "Mon": rf"(?P<month>{'|'.join(_MONTHS)})",
+    "MM": r"(?P<month>\d{1,2})",
+    "DD": r"(?P<day>\d{1,2})",
+}
+_FORMS = (
+    *("YYYY-MM-DD", "YYYYMMDD", "YYYY/MM/DD", "YYYY.MM.DD", "YYYY-Mon-DD"),
+    *("DD.MM.YYYY", "DD/MM/YYYY", "DD-MM-YYYY", "MM/DD/YYYY", "MM-DD-YYYY"),
+    *("DD Mon YYYY", "DD-Mon-YYYY", "DDMonYYYY", "DD/Mon/YYYY", "Mon DD, YYYY", "Mon DD YYYY"),
+    *("DD Month YYYY", "Month DD, YYYY", "Month DD YYYY"),
+    *("DD.MM.YY", "DD/MM/YY", "DD-MM-YY", "MM/DD/YY", "MM-DD-YY", "DD-Mon-YY", "DDMonYY", "DD Mon YY"),
+)
+_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?"
+_FIRST_YEAR, _LAST_YEAR = 1800, 2200
+_YEAR_OF_TWO_DIGITS = 100
+
+
+def _compile(form: str) -> re.Pattern[str]:
+    pattern = re.sub("YYYY|YY|Month|Mon|MM|DD", lambda part: _PARTS[part[0]], re.escape(form))
+    if form == "YYYYMMDD":
+        pattern = pattern.replace(r"\d{1,2}", r"\d{2}")
+    return re.compile(pattern + _TIME, re.IGNORECASE | re.ASCII)
+
+
+_PATTERNS = {form: _compile(form) for form in _FORMS}
+
+
+def find_date_forms(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the forms, such as "YYYY-MM-DD", in which every text is a date; empty if there is none.
+
+    >>> find_date_forms(["2020-04-05", "2020-12-31"]), find_date_forms(["05 Apr 2020", "31 May 2020"])
+    (('YYYY-MM-DD',), ('DD Mon YYYY',))
+    >>> find_date_forms(["01/02/2020"]), find_date_forms(["01/02/2020", "31/02/2020"])
+    (('DD/MM/YYYY', 'MM/DD/YYYY'), ())
+    """
+    forms = list(_FORMS)
+    is_empty = True
+    for text in texts:
+        is_empty = False
+        forms = [form for form in forms if _is_date(text.strip(), form)]
+        if not forms:
+            break
+    return () if is_empty else tuple(forms)
+
+
+def _is_date(text: str, form: str) -> bool:
+    match = _PATTERNS[form].fullmatch(text)
+    if match is None:
+        return False
+    month = match["month"].casefold()
+    year = int(match["year"])
+    try:
+        date = datetime.date(
+            year + 2000 if year < _YEAR_OF_TWO_DIGITS and "YYYY" not in form else year,
+            int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1,
+            int(match["day"]),
+        )
+    except ValueError:
+        return False
+    return _FIRST_YEAR <= date.year < _LAST_YEAR
