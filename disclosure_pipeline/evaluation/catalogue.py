@@ -325,7 +325,7 @@ CATALOGUE = drop_repeats(
             ("target_overlap", frame_words.TARGET_OVERLAP),
         )
         for entry in (
-            Measure(frame, words, frame, "", "overlap", question="comparable", published="share"),
+            Measure(frame, words, frame, "", "overlap", question="comparable", published="unit"),
             *list_columns(frame, words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
         )
     ),

@@ -127,7 +127,9 @@ class Judgement:
         limit = None if clause.share_of is not None else self.limit
         if value is None or self.limit is None:
             return replace(self, value=None, limit=limit)
-        if has_public_value(clause.measure, clause.share_of):
+        # A broken overlap ends a candidate: its figure is in no release, but says how far off it is.
+        is_broken_overlap = clause.measure in OVERLAPS and self.outcome != "kept"
+        if has_public_value(clause.measure, clause.share_of) or is_broken_overlap:
             is_count = JUDGED[clause.measure].published == "records"
             step = float(smallest_count) if is_count else compute_rounding_step(fewest, smallest_count)
             highest = math.inf if is_count else 100.0
