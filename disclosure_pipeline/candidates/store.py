@@ -247,9 +247,14 @@ def take_snapshot(folder: Path, candidate: str, store: Store, *, needs_marker: b
                 claims = read_claims(file.read(MOST_BYTES + 1))
         if not is_plain:
             raise StoreError(f"Candidate {candidate!r} has no table.")
+        if any("=" in name and not is_file for name, is_file in is_plain.items()):
+            raise StoreError(
+                f"Candidate {candidate!r} has a table partitioned by a column, in folders with names such as "
+                "year=2019: write each table into one file, such as with pandas.read_parquet and to_parquet."
+            )
         for name, is_file in is_plain.items():
             require_safe_name(name, "file name")
-            if not is_file or not name.endswith(FORMATS):
+            if not is_file or find_suffix(name) is None:
                 raise StoreError(
                     f"Candidate {candidate!r} has {name!r}, which is not a regular file of a known format "
                     f"({', '.join(FORMATS)}): remove it from the candidate's folder."
@@ -380,7 +385,7 @@ def list_syntheses(gate: Gate, snapshot: Snapshot) -> list[tuple[StoredFile, ...
         return [(file,) for file in snapshot.files]
     pairs: dict[str, dict[str, StoredFile]] = {}
     for file in snapshot.files:
-        stem = file.name.removesuffix(find_suffix(file.name) or "")
+        stem = file.name[: len(file.name) - len(find_suffix(file.name) or "")]
         kind = next((kind for kind in LINKED if stem.startswith(kind)), "")
         pair = pairs.setdefault(stem.removeprefix(kind), {})
         if not kind or kind in pair:

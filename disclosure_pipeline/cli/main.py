@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from disclosure_pipeline.cli.gates import check, policy, status
-from disclosure_pipeline.cli.measure import measure, parse_codes, parse_whole_number
+from disclosure_pipeline.cli.measure import as_source, measure, parse_codes, parse_whole_number, text_options
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
 from disclosure_pipeline.cli.verdicts import evaluate, prune, report, revoke, run, verify
 
@@ -33,8 +33,15 @@ def dictionary() -> None:
     type=click.IntRange(min=1),
     help="Leave out levels with fewer records.",
 )
+@text_options
 @report_errors()
-def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -> None:
+def draft_dictionary(
+    table: Path,
+    synthetic: bool | None,
+    smallest_count: int,
+    delimiter: str | None,
+    decimal: Literal[".", ","] | None,
+) -> None:
     """Print a draft of the data dictionary of TABLE, to be completed by hand.
 
     The draft has no smallest or largest values and no rare levels. It still reveals something of the table,
@@ -52,7 +59,8 @@ def draft_dictionary(table: Path, synthetic: bool | None, smallest_count: int) -
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    click.echo(draft(read_raw(table, "the table"), smallest_count).to_yaml(), nl=False)  # exact bytes
+    raw = read_raw(as_source(table, delimiter, decimal), "the table")
+    click.echo(draft(raw, smallest_count).to_yaml(), nl=False)  # exact bytes
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.evaluation.result import Disclosure
     from disclosure_pipeline.tables.grouping import Grouping
+    from disclosure_pipeline.tables.sources import FileSource
 
 _FRAMES = (
     *("identity", "together_identity", "units", "attribute", "together"),
@@ -121,6 +122,33 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
                 }
 
 
+def _read_delimiter(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    delimiter = "\t" if text in {"tab", "\\t"} else text
+    if delimiter is not None and len(delimiter) != 1:
+        raise click.BadParameter("expected one character, such as ';', or tab")
+    return delimiter
+
+
+def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `delimiter` and `decimal`, which say how CSV files are written."""
+    delimiter = click.option(
+        "--delimiter", callback=_read_delimiter, help="The separator of fields in CSV files, such as ';'."
+    )
+    decimal = click.option(
+        "--decimal", type=click.Choice([".", ","]), help="The decimal mark of numbers in CSV files."
+    )
+    return delimiter(decimal(command))
+
+
+def as_source(path: Path, delimiter: str | None, decimal: Literal[".", ","] | None) -> Path | FileSource:
+    """Return the path, or a source that declares how the file is written."""
+    if delimiter is None and decimal is None:
+        return path
+    from disclosure_pipeline.tables.sources import FileSource
+
+    return FileSource(path=str(path), delimiter=delimiter, decimal=decimal)
+
+
 @click.command(epilog=EXIT_CODES, short_help="Measure what synthetic tables disclose of the ground truth.")
 @click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument(
@@ -140,6 +168,7 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 @click.option(
     "--special", multiple=True, metavar="COLUMN=CODE", help="A numeric code that is a level of its own."
 )
+@text_options
 @click.option("--unit", help="The column that identifies whose record it is, if people have several.")
 @click.option(
     "--engine",
@@ -165,6 +194,8 @@ def measure(
     groups: tuple[str, ...],
     within: tuple[str, ...],
     special: tuple[str, ...],
+    delimiter: str | None,
+    decimal: Literal[".", ","] | None,
     unit: str | None,
     engine: str,
     accept_doubts: bool,
@@ -184,17 +215,19 @@ def measure(
 
     bands = dict(map(_parse_number, within))
     grouping = grouping_of(dict(map(parse_whole_number, groups)), parse_codes(special), within=bands)
+    ground_truth_source = as_source(ground_truth, delimiter, decimal)
+    sources = [as_source(path, delimiter, decimal) for path in synthetic]
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
-        result = _measure_for_page(ground_truth, synthetic, keys, targets, grouping, unit, engine, show)
+        result = _measure_for_page(ground_truth_source, sources, keys, targets, grouping, unit, engine, show)
     else:
         with warnings.catch_warnings():
             for shown in (ComparabilityWarning, CopiesWarning):  # in the result
                 warnings.simplefilter("ignore", shown)
             result = disclosure(
-                ground_truth,
-                list(synthetic),
+                ground_truth_source,
+                sources,
                 list(keys),
                 list(targets) or None,
                 groups=grouping.groups,
@@ -224,8 +257,8 @@ def measure(
 
 
 def _measure_for_page(
-    ground_truth: Path,
-    synthetic: Sequence[Path],
+    ground_truth: Path | FileSource,
+    synthetic: Sequence[Path | FileSource],
     keys: Sequence[str],
     targets: Sequence[str],
     grouping: Grouping,

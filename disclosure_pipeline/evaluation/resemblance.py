@@ -39,11 +39,11 @@ from disclosure_pipeline.measures.resemblance import (
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.date_forms import find_date_forms
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind, level_label
 from disclosure_pipeline.tables.messages import listed, table_names
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
+from disclosure_pipeline.tables.text_forms import find_date_forms
 
 if TYPE_CHECKING:
     import altair as alt
@@ -252,6 +252,7 @@ _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
     "Unicode form": lambda text: unicodedata.normalize("NFC", text),
     "upper and lower case": str.casefold,
     "how a number is written": _normalise_number,
+    "a decimal comma": lambda text: _normalise_number(text.replace(",", ".", 1)),
     "blanks, case and Unicode form": lambda text: unicodedata.normalize("NFC", text.strip()).casefold(),
 }
 

@@ -373,7 +373,7 @@ def _check_database(engine: str, source: str | Source, name: str) -> None:
             raise ValueError(f"engine must be the database of {name}: both must be equal after ://")
         return
     path = source.path if isinstance(source, FileSource) else source
-    if kind not in {"duckdb", "pyspark"} or not path.endswith(".parquet"):
+    if kind not in {"duckdb", "pyspark"} or not path.lower().endswith(".parquet"):
         raise ValueError(
             f"engine cannot read {name} in place: use a table of that database, or a Parquet file with "
             "DuckDB or Spark"

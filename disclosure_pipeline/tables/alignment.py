@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.coding import Distinct, code_column, code_distinct, stack_columns
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind, level_label
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
     capitalized,
@@ -26,6 +28,7 @@ from disclosure_pipeline.tables.messages import (
     suggest_names,
     table_names,
 )
+from disclosure_pipeline.tables.text_forms import describe_number_form
 
 _ARROW_INTERFACE = ("__arrow_c_stream__", "__arrow_c_array__")
 
@@ -57,9 +60,62 @@ def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
         raise InputError("The sequence of synthetic tables is empty: give at least one.")
     tables = (ground_truth, *syntheses)
     names = table_names(len(tables))
+    return check_frames(tables, names)
+
+
+def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFrame, ...]:
+    """Return tables in memory as pandas frames, labelled as `label_values` does.
+
+    Raise InputError if one is not a frame, or has no records.
+    """
     frames = tuple(map(as_frame, tables, names))
     check_not_empty([len(frame) for frame in frames], names)
-    return frames
+    return label_values(frames)
+
+
+Table = TypeVar("Table")
+
+
+def label_values(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Return tables with text for the numbers of each column that has categories of both in some table.
+
+    Statistics packages label some values of a column, and `pandas.read_stata` returns the labels of these and
+    the numbers of the others. Only data frames of pandas have such columns; other tables stay unchanged.
+    """
+    frames = [table for table in tables if isinstance(table, pd.DataFrame)]
+    labelled = {
+        name for frame in frames for name, dtype in frame.dtypes.items() if _is_partly_labelled(dtype)
+    }
+    if not labelled:
+        return tuple(tables)
+    return tuple(
+        table.assign(**{name: _label(table[name]) for name in labelled if name in table})
+        if isinstance(table, pd.DataFrame)
+        else table
+        for table in tables
+    )
+
+
+def _is_partly_labelled(dtype: Any) -> bool:
+    if not isinstance(dtype, pd.CategoricalDtype) or not pd.api.types.is_object_dtype(dtype.categories.dtype):
+        return False
+    are_text = [isinstance(category, str) for category in dtype.categories]
+    are_numbers = [
+        isinstance(category, Real) and not isinstance(category, (bool, np.bool_))
+        for category in dtype.categories
+    ]
+    return any(are_text) and any(are_numbers) and all(map(operator.or_, are_text, are_numbers))
+
+
+def _label(series: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the values as text if they are numbers, or text and numbers; others unchanged."""
+    if not _is_partly_labelled(series.dtype) and (
+        not pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)
+    ):
+        return series
+    codes, values = pd.factorize(series)
+    labels = np.array([*map(level_label, values), None], dtype=object)
+    return pd.Series(labels[codes], index=series.index, name=series.name)
 
 
 def as_frame(table: Any, name: str) -> pd.DataFrame:
@@ -231,11 +287,24 @@ def check_values(
     Each series holds a table's records, or its distinct values; `names` are those of the tables.
     """
     kind = find_common_kind(column, series, names)
-    if grouping.groups_column(column) and kind not in {Kind.NUMBER, Kind.EMPTY}:
-        raise InputError(f"Column {column!r} holds {kind.value}: only numbers can be grouped.")
-    if column in grouping.within and kind not in {Kind.NUMBER, Kind.EMPTY}:
-        raise InputError(f"Column {column!r} holds {kind.value}: only numbers have a band.")
+    needed = {"can be grouped": grouping.groups_column(column), "have a band": column in grouping.within}
+    for purpose, is_needed in needed.items():
+        if is_needed and kind not in {Kind.NUMBER, Kind.EMPTY}:
+            form = _describe_number_form(series, names) if kind is Kind.TEXT else ""
+            raise InputError(f"Column {column!r} holds {kind.value}: only numbers {purpose}{form}.")
     return kind
+
+
+def _describe_number_form(series: Sequence[pd.Series[Any]], names: Sequence[str]) -> str:
+    """Say in which tables numbers were read as text because of their commas; otherwise empty."""
+    described: dict[str, list[str]] = {}
+    for values, name in zip(series, names, strict=True):
+        is_category = isinstance(values.dtype, pd.CategoricalDtype)
+        levels = values.cat.categories if is_category else values.dropna().unique()
+        form = describe_number_form(map(str, levels))
+        described.setdefault(form, []).append(name)
+    described.pop("", None)
+    return "".join(f". In {' and '.join(tables)} {form}" for form, tables in described.items())
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:

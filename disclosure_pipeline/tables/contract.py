@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.canonical import Levels, to_mask
+from disclosure_pipeline.tables.canonical import is_text, to_mask
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import (
     CATEGORIES,
+    NUMERIC,
     Column,
     Contract,
     ContractError,
@@ -42,6 +43,7 @@ from disclosure_pipeline.tables.encoding import (
 from disclosure_pipeline.tables.levels import IntArray, Mask
 from disclosure_pipeline.tables.record_hashes import content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, read_column_names, read_raw
+from disclosure_pipeline.tables.text_forms import describe_number_form
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -82,7 +84,7 @@ def find_violations(
         separator = name_separator(list(columns))
         rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
         return [Violation(table, "(all)", rule, records, 1.0)]
-    rules = {name: _list_rules(dictionary[name], column.levels) for name, column in read.items()}
+    rules = {name: _list_rules(dictionary[name], column) for name, column in read.items()}
     broken_records: dict[tuple[str, str], int] = {}
     checked: set[tuple[str, str]] = set()
     counts: dict[str, Any] = {}
@@ -135,9 +137,15 @@ def _describe_other_columns(names: Sequence[str]) -> str:
     return f"{rule}: compare the first line with it"
 
 
-def _list_rules(column: Column, levels: Levels) -> dict[str, Mask]:
+def _list_rules(column: Column, read: RawColumn) -> dict[str, Mask]:
     """Return, for each rule, a mark of the levels that break it, and last of a missing value."""
-    rules = {f"is not of type {column.type}": np.append(levels.unreadable, False)}
+    levels = read.levels
+    unreadable = read.encoded.levels.filter(pa.array(levels.unreadable))
+    form = ""
+    if column.type in NUMERIC and is_text(unreadable.type):
+        form = describe_number_form(unreadable.drop_null().to_pylist())
+    of_type = f"is not of type {column.type}{': ' if form else ''}{form}"
+    rules = {of_type: np.append(levels.unreadable, False)}
     if column.levels is not None:
         rules["is not among the declared levels"] = np.append(levels.unknown, False)
     if column.type in CATEGORIES:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from disclosure_pipeline.tables.files import DELIMITERS, FileFormat, StoragePath
+from disclosure_pipeline.tables.files import FileFormat, StoragePath
 
 _CHUNK = 1 << 20
 _START = 512
@@ -63,7 +63,7 @@ def describe_separator(separator: str) -> str:
     """
     return (
         f"its first line has {separator} instead of the expected separator: use commas in .csv and tabs "
-        "in .tsv, or give the source's delimiter"
+        "in .tsv, or give the source's delimiter (--delimiter on the command line)"
     )
 
 
@@ -108,8 +108,7 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
             return _examine_ends(head, tail, b"PAR1", "Parquet")
         if file_format.format == "arrow":
             return _examine_ends(head, tail, b"ARROW1", "Arrow")
-        delimiter = file_format.delimiter or DELIMITERS[file_format.format]
-        return _examine_text(opened, head, file_format.codec, delimiter)
+        return _examine_text(opened, head, file_format.codec, file_format.delimiter)
 
 
 def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:

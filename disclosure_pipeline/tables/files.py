@@ -6,18 +6,22 @@ import hashlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.files import hash_stream
 from disclosure_pipeline.tables.canonical import is_text
 from disclosure_pipeline.tables.encoding import arrow_array
+from disclosure_pipeline.tables.text_forms import DECIMAL_COMMA, DECIMAL_POINT, GROUPED_BY_POINTS
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _EXTRAS = {
@@ -88,11 +92,15 @@ def is_remote(location: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file: its path within its file system, its size, and a mark that changes when it is written again."""
+    """A file: its path within its file system, its size, and a mark that changes when it is written again.
+
+    `inside` is its path within the folder that was listed.
+    """
 
     path: str
     size: int
     version: str
+    inside: str
 
 
 @dataclass(frozen=True)
@@ -119,13 +127,15 @@ class StoragePath:
     def files(self) -> list[Entry]:
         """Return the file itself, or a folder's files in order of path, except hidden ones (. or _)."""
         if self.is_file():
-            return [_entry(self.path, self.fs.info(self.path))]
+            return [_entry(self.path, self.fs.info(self.path), self.name)]
         information_by_path = self.fs.find(self.path, detail=True)
-        inside = len(self.path.rstrip("/")) + 1
+        # The file system's own name of the folder: `path` may be relative, paths of files are not.
+        inside = len(self.fs.info(self.path)["name"].rstrip("/")) + 1 if information_by_path else 0
+        files = [
+            _entry(path, information_by_path[path], path[inside:]) for path in sorted(information_by_path)
+        ]
         return [
-            _entry(path, information_by_path[path])
-            for path in sorted(information_by_path)
-            if not any(part.startswith((".", "_")) for part in path[inside:].split("/"))
+            file for file in files if not any(part.startswith((".", "_")) for part in file.inside.split("/"))
         ]
 
     def open_file(self, path: str) -> Any:
@@ -136,8 +146,7 @@ class StoragePath:
         """Return the hash of a file's bytes, or of the names and hashes of a folder's files."""
         if self.is_file():
             return self._sha256(self.path)
-        inside = len(self.path.rstrip("/")) + 1
-        listing = "".join(f"{self._sha256(file.path)}  {file.path[inside:]}\n" for file in self.files())
+        listing = "".join(f"{self._sha256(file.path)}  {file.inside}\n" for file in self.files())
         return hashlib.sha256(listing.encode()).hexdigest()
 
     def _sha256(self, path: str) -> str:
@@ -145,11 +154,11 @@ class StoragePath:
             return hash_stream(file).sha256
 
 
-def _entry(path: str, details: dict[str, Any]) -> Entry:
+def _entry(path: str, details: dict[str, Any], inside: str) -> Entry:
     changes = [
         details.get(name) for name in ("ETag", "etag", "LastModified", "last_modified", "updated", "mtime")
     ]
-    return Entry(path, int(details["size"] or 0), repr(changes))
+    return Entry(path, int(details["size"] or 0), repr(changes), inside)
 
 
 def locate(location: str | Path | Any, what: str) -> StoragePath:
@@ -201,17 +210,66 @@ _ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
+class TextForm:
+    """How a text file is declared to be written: the separator of its fields, and its decimal mark."""
+
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+
+
+@dataclass(frozen=True)
 class FileFormat:
-    """The format of a file, its compression, and its separator of fields, if declared."""
+    """The format of a file, its compression, and how its text is written."""
 
     format: Format
     codec: str | None = None
-    delimiter: str | None = None
+    text: TextForm = TextForm()
+
+    @property
+    def delimiter(self) -> str:
+        """The separator of a text file's fields: the declared one, or that of the format."""
+        return self.text.delimiter or DELIMITERS[self.format]
 
 
 def find_suffix(name: str) -> str | None:
-    """Return the suffix of a file's name that shows its format, such as ".csv.gz", or None."""
-    return max((suffix for suffix in FORMATS if name.endswith(suffix)), key=len, default=None)
+    """Return the suffix of a file's name that shows its format, such as ".csv.gz", or None.
+
+    >>> find_suffix("TABLE.CSV"), find_suffix("table.csv.gz"), find_suffix("table.dta")
+    ('.csv', '.csv.gz', None)
+    """
+    suffixes = (suffix for suffix in FORMATS if name.lower().endswith(suffix))
+    return max(suffixes, key=len, default=None)
+
+
+_READERS = {
+    ".dta": "pandas.read_stata",
+    ".sav": "pandas.read_spss, which needs pyreadstat",
+    ".zsav": "pandas.read_spss, which needs pyreadstat",
+    ".por": "pyreadstat.read_por",
+    ".sas7bdat": "pandas.read_sas",
+    ".xpt": "pandas.read_sas",
+    ".xlsx": "pandas.read_excel",
+    ".xlsm": "pandas.read_excel",
+    ".xls": "pandas.read_excel",
+    ".ods": "pandas.read_excel",
+    ".rds": "pyreadr.read_r",
+    ".rdata": "pyreadr.read_r",
+    ".orc": "pandas.read_orc",
+    ".json": "pandas.read_json",
+}
+
+
+def describe_unknown_format(name: str) -> str:
+    """Return a sentence on a file of an unknown format, with the function that reads it, if there is one.
+
+    >>> describe_unknown_format("SURVEY.DTA").partition("; ")[2]
+    'read it with pandas.read_stata, and give the data frame, or write it with to_parquet'
+    """
+    reader = _READERS.get(name.lower()[name.rfind(".") :])
+    advice = (
+        f"; read it with {reader}, and give the data frame, or write it with to_parquet" if reader else ""
+    )
+    return f"{name!r} has an unknown format: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}{advice}"
 
 
 def find_format(name: str) -> FileFormat | None:
@@ -241,19 +299,17 @@ def open_files(path: StoragePath, file_format: FileFormat, table: str, stack: Ex
     Errors of the readers pass through; they may quote a record.
     """
     if file_format.format in DELIMITERS:
-        return _open_text(path, file_format, stack)
+        return _open_text(path, file_format, table, stack)
     if file_format.format == "arrow":
         return _open_arrow(path, stack)
     return _open_parquet(path, table, stack)
 
 
-def _open_text(path: StoragePath, file_format: FileFormat, stack: ExitStack) -> OpenTable:
-    import pyarrow.csv as pc
+def _open_text(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
+    from pyarrow import csv
 
-    parse = pc.ParseOptions(
-        delimiter=file_format.delimiter or DELIMITERS[file_format.format], newlines_in_values=True
-    )
-    read = pc.ReadOptions(block_size=_BLOCK)
+    parse = csv.ParseOptions(delimiter=file_format.delimiter, newlines_in_values=True)
+    read = csv.ReadOptions(block_size=_BLOCK)
 
     def stream() -> Any:
         file = stack.enter_context(path.open_file(path.path))
@@ -262,18 +318,46 @@ def _open_text(path: StoragePath, file_format: FileFormat, stack: ExitStack) -> 
         return pa.CompressedInputStream(pa.PythonFile(file), file_format.codec)
 
     def batches(columns: list[str]) -> Iterator[Any]:
-        convert = pc.ConvertOptions(
+        convert = csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.dictionary(pa.int32(), pa.string())),
             include_columns=columns,
             null_values=[""],
             strings_can_be_null=True,
         )
-        with pc.open_csv(stream(), read_options=read, parse_options=parse, convert_options=convert) as reader:
-            yield from reader
+        with csv.open_csv(
+            stream(), read_options=read, parse_options=parse, convert_options=convert
+        ) as reader:
+            yield from _write_points(reader, table) if file_format.text.decimal == "," else reader
 
-    with pc.open_csv(stream(), read_options=read, parse_options=parse) as reader:
+    with csv.open_csv(stream(), read_options=read, parse_options=parse) as reader:
         names = tuple(reader.schema.names)
     return OpenTable(names, batches, is_text=True)
+
+
+def _write_points(batches: Iterable[Any], table: str) -> Iterator[Any]:
+    """Yield batches of text with a point for the comma of each number that has a decimal comma.
+
+    Raise InputError if a column has numbers with points, too: those may separate thousands.
+    """
+    with_comma: set[str] = set()
+    with_point: set[str] = set()
+    for batch in batches:
+        columns = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            levels = column.dictionary
+            if pc.any(pc.match_substring_regex(levels, DECIMAL_COMMA)).as_py():
+                with_comma.add(name)
+            if pc.any(pc.match_substring_regex(levels, DECIMAL_POINT)).as_py():
+                with_point.add(name)
+            is_grouped = pc.any(pc.match_substring_regex(levels, GROUPED_BY_POINTS)).as_py()
+            if is_grouped or name in with_comma & with_point:
+                raise InputError(
+                    f"{table}: column {name!r} has numbers with a decimal comma, and numbers with a point: "
+                    "write all of them alike, without separators of thousands."
+                )
+            written = pc.replace_substring_regex(levels, DECIMAL_COMMA, r"\1.\2")
+            columns.append(pa.DictionaryArray.from_arrays(column.indices, written))
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _open_arrow(path: StoragePath, stack: ExitStack) -> OpenTable:
@@ -310,10 +394,12 @@ def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
     import pyarrow.parquet as pq
 
     files = path.files()
-    others = [file.path for file in files if not file.path.endswith(".parquet")] if len(files) > 1 else []
+    partitions = find_partitions(path, files, table)
+    others = [file.path for file in files if find_suffix(file.path) != ".parquet"] if len(files) > 1 else []
     if not files or others:
         problem = "files that are not Parquet" if files else "no Parquet file"
-        raise InputError(f"{table}: the folder {path.name!r} holds {problem}: expected .parquet files.")
+        by = f" partitioned by {', '.join(partitions)}" if partitions else ""
+        raise InputError(f"{table}: the folder {path.name!r}{by} holds {problem}: expected .parquet files.")
     schema = None
     for file in files:
         with path.open_file(file.path) as opened:
@@ -324,16 +410,89 @@ def _open_parquet(path: StoragePath, table: str, stack: ExitStack) -> OpenTable:
             )
         schema = file_schema
     assert schema is not None
+    in_both = [name for name in partitions if name in schema.names]
+    if in_both:
+        raise InputError(
+            f"{table}: the folder {path.name!r} is partitioned by {', '.join(in_both)}, also a column of its "
+            "files: remove it from either."
+        )
     text = [field.name for field in schema if is_text(field.type)]
 
     def batches(columns: list[str]) -> Iterator[Any]:
-        for file in files:
+        in_files = [name for name in columns if name not in partitions]
+        for number, file in enumerate(files):
             opened = stack.enter_context(path.open_file(file.path))
-            reader = pq.ParquetFile(opened, read_dictionary=[name for name in text if name in columns])
-            if columns:
-                yield from reader.iter_batches(batch_size=_ROWS, columns=columns)
+            reader = pq.ParquetFile(opened, read_dictionary=[name for name in text if name in in_files])
+            if in_files == columns:
+                if columns:
+                    yield from reader.iter_batches(batch_size=_ROWS, columns=columns)
+                continue
+            # Columns of the folders' names alone take no reading, but need the number of records.
+            parts = (
+                reader.iter_batches(batch_size=_ROWS, columns=in_files)
+                if in_files
+                else (pa.nulls(rows) for rows in _split(reader.metadata.num_rows))
+            )
+            for part in parts:
+                arrays = [
+                    part.column(name) if name in in_files else partitions[name].repeat(number, len(part))
+                    for name in columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
-    return OpenTable(tuple(schema.names), batches)
+    return OpenTable((*schema.names, *partitions), batches)
+
+
+def _split(records: int) -> Iterator[int]:
+    """Yield the numbers of records of batches."""
+    for start in range(0, records, _ROWS):
+        yield min(_ROWS, records - start)
+
+
+_PARTITION = re.compile(r"([^=]+)=(.*)")
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A column whose values are in the names of folders: an Arrow array with one entry for each file."""
+
+    values: Any
+
+    def repeat(self, file: int, records: int) -> Any:
+        """Return the value of a file, repeated."""
+        return pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(records, dtype=np.int32)), self.values.slice(file, 1)
+        )
+
+
+def find_partitions(path: StoragePath, files: Sequence[Entry], table: str) -> dict[str, Partition]:
+    """Return the columns that a folder is partitioned by, from names of folders such as "year=2019".
+
+    They hold whole numbers, if all values are written as such, else text; a folder without a value means
+    missing. Raise InputError if folders have other names, or do not agree in their columns: no column may be
+    left out unnoticed.
+    """
+    rows: list[dict[str, str]] = []
+    for file in files if path.is_folder() else ():
+        folders = file.inside.split("/")[:-1]
+        matches = [_PARTITION.fullmatch(folder) for folder in folders]
+        row = {unquote(match[1]): unquote(match[2]) for match in matches if match is not None}
+        if len(row) < len(folders) or (rows and list(row) != list(rows[0])):
+            raise InputError(
+                f"{table}: the folder {path.name!r} holds folders that are not all partitions by the same "
+                "columns: expected files alone, or folders such as year=2019 for each of them."
+            )
+        rows.append(row)
+    return {name: Partition(_read_partition([row[name] for row in rows])) for name in (rows or [{}])[0]}
+
+
+def _read_partition(values: Sequence[str]) -> Any:
+    present = [None if value == _NO_VALUE else value for value in values]
+    if all(value is None or _WHOLE_NUMBER.fullmatch(value) for value in present) and any(present):
+        return pa.array([None if value is None else int(value) for value in present], pa.int64())
+    return pa.array(present, pa.string())
 
 
 _DATABASE_ROWS = 1 << 16

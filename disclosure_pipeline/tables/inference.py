@@ -32,6 +32,7 @@ from disclosure_pipeline.tables.encoding import (
 )
 from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.messages import names_in_all
+from disclosure_pipeline.tables.text_forms import describe_number_form
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
 _BOOLEAN = Column(type="boolean")
@@ -250,6 +251,8 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         return Column(type=kind, unit=unit, range=limits), note
     if kind == "boolean":
         return Column(type=kind), ""
+    if form := describe_number_form(encoded.levels.filter(pa.array(not_missing)).to_pylist()):
+        return Column(type="category"), form
     return _draft_category(encoded, text.values, not_missing, smallest_count)
 
 

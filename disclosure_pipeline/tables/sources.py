@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import pandas as pd
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -21,13 +21,15 @@ from disclosure_pipeline.tables import damage
 from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.encoding import collect
 from disclosure_pipeline.tables.files import (
-    FORMATS,
     FileFormat,
     Format,
     OpenTable,
     StoragePath,
+    TextForm,
+    describe_unknown_format,
     fill_in_variables,
     find_format,
+    find_suffix,
     locate,
     open_duckdb,
     open_files,
@@ -55,6 +57,10 @@ class FileSource(FrozenModel):
     delimiter: Annotated[
         str | None, Field(description="The separator of a CSV file's fields", min_length=1, max_length=1)
     ] = None
+    decimal: Annotated[
+        Literal[".", ","] | None,
+        Field(description="The decimal mark of a CSV file's numbers, by default a point"),
+    ] = None
 
     @model_validator(mode="after")
     def _has_no_secret(self) -> FileSource:
@@ -75,9 +81,7 @@ class FileSource(FrozenModel):
         by_name = find_format(name) or (FileFormat("parquet") if folder else None)
         if self.format is not None:
             by_name = FileFormat(self.format, by_name.codec if by_name else None)
-        if by_name is None or self.delimiter is None:
-            return by_name
-        return FileFormat(by_name.format, by_name.codec, self.delimiter)
+        return by_name and replace(by_name, text=TextForm(self.delimiter, self.decimal))
 
     def exists(self) -> bool:
         """Return whether the file or folder exists."""
@@ -308,7 +312,7 @@ def _open(location: Any, table: str, stack: ExitStack) -> OpenTable:
 def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitStack) -> OpenTable:
     file_format = source.file_format(path.name, path.is_folder())
     if file_format is None:
-        raise InputError(f"{table}: {path.name!r} has an unknown format; expected {' or '.join(FORMATS)}.")
+        raise InputError(f"{table}: {describe_unknown_format(path.name)}.")
     if not path.is_file() and not (file_format.format == "parquet" and path.is_folder()):
         raise InputError(f"{table}: there is no file {path.redacted_location!r}.")
     return open_files(path, file_format, table, stack)
@@ -355,7 +359,7 @@ def estimate_bytes(location: Location | Any, table: str) -> int:
     try:
         path = locate(path_or_location, table)
         files = path.files()
-        if files and all(file.path.endswith(".parquet") for file in files):
+        if files and all(find_suffix(file.path) == ".parquet" for file in files):
             return sum(_bytes_of_parquet(path, file.path) for file in files)
         file_format = find_format(path.name)
         factor = _PACKED if file_format is not None and file_format.codec else _OF_TEXT

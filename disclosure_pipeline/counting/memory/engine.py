@@ -33,7 +33,7 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import values_identify
 from disclosure_pipeline.tables.alignment import (
     as_frame,
-    check_not_empty,
+    check_frames,
     check_values,
     is_frame,
     stack_frames,
@@ -81,13 +81,6 @@ class MemoryEngine(Engine):
         """Open tables that were read in canonical form."""
         ledger = tuple(change for table in tables for change in table.ledger)
         yield FramesInMemory(tuple(table.frame for table in tables), self.description, ledger)
-
-
-def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFrame, ...]:
-    """Return tables in memory as pandas frames. Raise InputError if one is not a frame or has no records."""
-    frames = tuple(map(as_frame, tables, names))
-    check_not_empty([len(frame) for frame in frames], names)
-    return frames
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.counts import (
     gather_columns,
     sample_positions,
 )
-from disclosure_pipeline.counting.memory.engine import FramesInMemory, check_frames, code_sample
+from disclosure_pipeline.counting.memory.engine import FramesInMemory, code_sample
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
@@ -31,7 +31,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import find_identifying_columns
-from disclosure_pipeline.tables.alignment import code_distinct_columns
+from disclosure_pipeline.tables.alignment import check_frames, code_distinct_columns
 from disclosure_pipeline.tables.coding import stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract

@@ -30,12 +30,12 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import find_identifying_columns
-from disclosure_pipeline.tables.alignment import code_distinct_columns, stack_frames
+from disclosure_pipeline.tables.alignment import code_distinct_columns, label_values, stack_frames
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change, widen_arrow
-from disclosure_pipeline.tables.files import fill_in_variables
+from disclosure_pipeline.tables.files import fill_in_variables, find_partitions, locate
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
@@ -95,7 +95,8 @@ def open_in_database(
     Messages call the tables by `names`, by default GT and its syntheses.
     """
     names = names or table_names(len(tables))
-    with open_database_tables([_as_database_source(table) for table in tables], engine, names) as opened:
+    sources = label_values(list(map(_as_database_source, tables, names)))
+    with open_database_tables(sources, engine, names) as opened:
         columns = tuple(tuple(table.columns) for table in opened)
         tables_in_database = DatabaseTables(
             opened, names, columns, f"{opened[0].get_backend().name}, by Ibis"
@@ -318,20 +319,30 @@ def fetch_distinct(table: Any, column: str, most: int, table_name: str) -> Disti
 
 def _prepare_location(location: Location, table: str) -> Any:
     """Return a location that a database can read, or the rows of a file that is not Parquet."""
-    if isinstance(location, FileSource):
-        location = fill_in_variables(location.path, table)
-    if isinstance(location, (str, Path)) and not str(location).endswith(".parquet"):
+    path = fill_in_variables(location.path, table) if isinstance(location, FileSource) else location
+    if isinstance(path, (str, Path)) and not str(path).lower().endswith(".parquet"):
         return read_raw(location, table)
-    return Path(location) if isinstance(location, str) else location
+    return _read_if_partitioned(Path(path), table) if isinstance(path, (str, Path)) else path
 
 
-def _as_database_source(table: Any) -> Any:
-    """Return a table as `open_table` takes it: the name of a table, or the path of Parquet."""
+def _read_if_partitioned(path: Path, table: str) -> Any:
+    """Return the rows of a folder that is partitioned by columns; databases differ in how they read these."""
+    if path.is_dir():
+        located = locate(path, table)
+        if find_partitions(located, located.files(), table):
+            return read_raw(path, table)
+    return path
+
+
+def _as_database_source(table: Any, name: str) -> Any:
+    """Return a table as `open_table` takes it: the name of a table, the path of Parquet, or rows."""
     if isinstance(table, FileSource):
-        return Path(fill_in_variables(table.path, "path"))
+        return _read_if_partitioned(Path(fill_in_variables(table.path, "path")), name)
     if isinstance(table, (SqlSource, DuckDBSource)):
         if table.table is None:
             raise InputError("A database counts tables, not queries: create a view of the query and name it.")
         schema = table.schema_ if isinstance(table, SqlSource) else None
         return f"{schema}.{table.table}" if schema else table.table
-    return Path(table) if isinstance(table, str) and table.endswith(".parquet") else table
+    if isinstance(table, Path) or (isinstance(table, str) and table.lower().endswith(".parquet")):
+        return _read_if_partitioned(Path(table), name)
+    return table

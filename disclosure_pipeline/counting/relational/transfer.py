@@ -231,7 +231,9 @@ def _arrow_column(frame: pd.DataFrame, column: Any, table_name: str) -> Any:
 def _open_parquet(backend: Any, path: Path) -> Any:
     if backend.name in _READ_PARQUET:
         is_folder = path.is_dir() and backend.name == "duckdb"
-        return backend.read_parquet(path / "*.parquet" if is_folder else path)
+        # DuckDB would add columns for folders above the path whose names have an equals sign.
+        options = {"hive_partitioning": False} if backend.name == "duckdb" else {}
+        return backend.read_parquet(path / "*.parquet" if is_folder else path, **options)
     import pyarrow.parquet as pq
 
     paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]

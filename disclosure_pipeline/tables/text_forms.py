@@ -1,4 +1,4 @@
-"""The forms in which dates are written as text, to say that two tables write them differently."""
+"""The forms in which dates and numbers are written as text, to say why they are not read as such."""
 
 from __future__ import annotations
 
@@ -74,3 +74,39 @@ def _is_date(text: str, form: str) -> bool:
     except ValueError:
         return False
     return _FIRST_YEAR <= date.year < _LAST_YEAR
+
+
+DECIMAL_COMMA = r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$"
+"""A number with a decimal comma: its parts before and after the comma."""
+
+DECIMAL_POINT = r"^\s*[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\s*$"
+GROUPED_BY_POINTS = r"^\s*[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]+|(\.[0-9]{3}){2,})\s*$"
+
+_COMMA = re.compile(DECIMAL_COMMA)
+_GROUPED_BY_COMMAS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\s*")
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+DECLARE_DECIMAL = "write them with a point, or declare the source's decimal: ','"
+
+
+def describe_number_form(texts: Iterable[str]) -> str:
+    """Say why numbers are text: they have a decimal comma, or separators of thousands; otherwise empty.
+
+    Every text must be such a number or a whole one, and one must have the comma.
+
+    >>> describe_number_form(["1", "2,5"])
+    "its numbers have a decimal comma: write them with a point, or declare the source's decimal: ','"
+    >>> describe_number_form(["900", "1,250"])
+    'its numbers have commas between thousands: write them without'
+    >>> describe_number_form(["1", "2"]), describe_number_form(["1,5", "a"])
+    ('', '')
+    """
+    written = list(texts)
+    with_comma = [text for text in written if not _WHOLE.fullmatch(text)]
+    if not with_comma:
+        return ""
+    if all(map(_GROUPED_BY_COMMAS.fullmatch, with_comma)):
+        return "its numbers have commas between thousands: write them without"
+    if all(map(_COMMA.match, with_comma)):
+        return f"its numbers have a decimal comma: {DECLARE_DECIMAL}"
+    return ""
