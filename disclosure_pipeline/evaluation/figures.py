@@ -129,8 +129,8 @@ def _add_overlaps(rows: _Rows, counts: Counts, least: LeastShared) -> None:
     whole_key = whole_key_overlap(shared, N_d, N_s)
     rows.key_overlap.update(whole_key)
     rows.doubts.extend(find_whole_key_doubts(whole_key, counts.names, least.whole_key))
-    for target in counts.targets:
-        shares, column_doubts = compare_column(target, counts.names, least.target)
+    for target, band in zip(counts.targets, counts.bands, strict=True):
+        shares, column_doubts = compare_column(target, counts.names, least.target, band)
         rows.target_overlap.update(shares)
         rows.doubts.extend(column_doubts)
 

@@ -173,7 +173,12 @@ def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
     names = (GROUND_TRUTH, HOLDOUT)
     # A holdout is often small and lacks values of GT: the least share of targets, for keys, too.
     least = LEAST_SHARED.target
-    doubts = [doubt for column in columns for doubt in compare_column(column, names, least)[1]]
+    grouping = prepared.plan.grouping
+    doubts = [
+        doubt
+        for column in columns
+        for doubt in compare_column(column, names, least, grouping.band_of(column))[1]
+    ]
     return doubts + find_missing_value_doubts(columns, names)
 
 

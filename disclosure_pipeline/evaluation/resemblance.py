@@ -23,6 +23,7 @@ from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.opening import OpenedTables, read_shared_columns
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
+from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,
@@ -35,6 +36,7 @@ from disclosure_pipeline.measures.resemblance import (
     find_heaps,
     looks_renumbered,
     overlap,
+    overlap_within,
 )
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
@@ -85,8 +87,12 @@ _CODES_FOR_MISSING = {
 _CONSEQUENCE = "Risks read too low where the tables are not coded alike."
 
 
-def compare_column(column: CodedColumn, names: Sequence[str], least: float) -> tuple[Rows, list[str]]:
+def compare_column(
+    column: CodedColumn, names: Sequence[str], least: float, band: Band | None = None
+) -> tuple[Rows, list[str]]:
     """Return the overlap of a column with each synthesis, and doubts about its coding.
+
+    Amounts that have a `band` are shared if they lie within it.
 
     Records without a value are left out: missing values are not shared values. There is a doubt for each
     synthesis that shares values with GT in less than `least` percent of the records of either, or spells some
@@ -96,8 +102,16 @@ def compare_column(column: CodedColumn, names: Sequence[str], least: float) -> t
     rows: Rows = {}
     warnings = []
     for synthesis, counts in enumerate(counts_SD, start=1):
-        shares = rows[column.name, synthesis] = to_row(overlap(counts_GT, counts))
-        warnings += _find_overlap_doubts(column, shares, (counts_GT, counts), names[synthesis], least)
+        shares = rows[column.name, synthesis] = to_row(
+            overlap_within(counts_GT, counts, band) if band else overlap(counts_GT, counts)
+        )
+        if band is None:
+            warnings += _find_overlap_doubts(column, shares, (counts_GT, counts), names[synthesis], least)
+        elif not is_shared(shares, least):
+            warnings.append(
+                f"Column {column.name!r}: the tables share few amounts, even within the band around them. "
+                f"{_describe_shares(shares, names[synthesis])}. Are both in one unit? {_CONSEQUENCE}"
+            )
     return rows, warnings
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from disclosure_pipeline.measures.band_counts import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
@@ -209,6 +210,23 @@ def overlap(d: IntArray, s: IntArray) -> Overlap:
     return Overlap(
         GT_in_SD=percent(d[s > 0].sum(), d.sum()),
         SD_in_GT=percent(s[d > 0].sum(), s.sum()),
+    )
+
+
+def overlap_within(d: IntArray, s: IntArray, band: Band) -> Overlap:
+    """Compute `overlap` for amounts: GT's that have one of SD in their band, and SD's that lie in one of GT.
+
+    `d`, `s`: the GT and SD records with each value, without missing.
+    """
+    by_place = band.order[:-1]
+    low, high, d, s = band.low[:-1], band.high[:-1], d[by_place], s[by_place]
+    below = np.append(0, np.cumsum(s))
+    ends = np.zeros(len(s) + 1, dtype=np.int64)
+    np.add.at(ends, low[d > 0], 1)
+    np.add.at(ends, high[d > 0], -1)
+    return Overlap(
+        GT_in_SD=percent(d[below[high] > below[low]].sum(), d.sum()),
+        SD_in_GT=percent(s[np.cumsum(ends)[:-1] > 0].sum(), s.sum()),
     )
 
 

@@ -358,7 +358,8 @@ class Gate(FrozenModel):
         if isinstance(edges, Mapping):
             edges = {name: column_edges for name, column_edges in edges.items() if name in self.keys}
         groups = {name: number for name, number in grouping.groups.items() if name in self.keys}
-        return Grouping(groups, grouping.special_values, edges, hides_edges=True)
+        special = {name: grouping.special_values[name] for name in self.keys}
+        return Grouping(groups, special, edges, hides_edges=True)
 
     @property
     def tasks(self) -> dict[str, Task]:

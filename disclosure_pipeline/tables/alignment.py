@@ -89,11 +89,13 @@ def label_values(tables: Sequence[Table]) -> tuple[Table, ...]:
     if not labelled:
         return tuple(tables)
     return tuple(
-        table.assign(**{name: _label(table[name]) for name in labelled if name in table})
-        if isinstance(table, pd.DataFrame)
-        else table
-        for table in tables
+        _label_columns(table, labelled) if isinstance(table, pd.DataFrame) else table for table in tables
     )
+
+
+def _label_columns(frame: pd.DataFrame, names: Collection[Any]) -> pd.DataFrame:
+    columns = {name: _label(frame[name]) if name in names else frame[name] for name in frame}
+    return pd.DataFrame(columns, index=frame.index, copy=False)
 
 
 def _is_partly_labelled(dtype: Any) -> bool:
@@ -351,14 +353,18 @@ def _check_present(column: Any, columns: Sequence[Sequence[Any]]) -> None:
 def _check_grouping(
     grouping: Grouping, keys: tuple[Any, ...], targets: tuple[Any, ...], known: Sequence[Sequence[Any]]
 ) -> None:
-    for argument, columns in (("groups", grouping.groups), ("edges", grouping.explicit)):
+    named: dict[str, Collection[Any]] = {
+        "groups": grouping.groups,
+        "edges": grouping.explicit,
+        "special_values": grouping.special_values,
+    }
+    for argument, columns in named.items():
         for column in columns:
             _check_present(column, known)
             if column not in keys and column not in targets:
                 raise InputError(f"{argument} names column {column!r}, which is neither a key nor a target.")
-    for column in (*grouping.special_values, *grouping.within):
-        _check_present(column, known)
     for column in grouping.within:
+        _check_present(column, known)
         if column not in targets:
             raise InputError(f"within names column {column!r}, which is not a target.")
 

@@ -236,6 +236,9 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         if not (read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing).any():
             kind = candidate
             break
+    texts = map(str, encoded.levels.filter(pa.array(not_missing)).to_pylist())
+    if kind == "category" and (form := describe_number_form(texts)):
+        return Column(type=kind), form
     # Amounts and times are often unique without being identifiers.
     may_identify = kind in {"category", "integer"} and records >= smallest_count
     if may_identify and (encoded.counts[:-1][~text.missing] <= 1).all():
@@ -251,8 +254,6 @@ def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[
         return Column(type=kind, unit=unit, range=limits), note
     if kind == "boolean":
         return Column(type=kind), ""
-    if form := describe_number_form(encoded.levels.filter(pa.array(not_missing)).to_pylist()):
-        return Column(type="category"), form
     return _draft_category(encoded, text.values, not_missing, smallest_count)
 
 
