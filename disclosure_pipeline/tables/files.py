@@ -462,9 +462,10 @@ class Partition:
 
     def repeat(self, file: int, records: int) -> Any:
         """Return the value of a file, repeated."""
-        return pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(records, dtype=np.int32)), self.values.slice(file, 1)
-        )
+        value = self.values.slice(file, 1).drop_null()
+        # Dictionaries with a missing entry cannot be joined.
+        codes = pa.array(np.zeros(records, dtype=np.int32)) if len(value) else pa.nulls(records, pa.int32())
+        return pa.DictionaryArray.from_arrays(codes, value)
 
 
 def find_partitions(path: StoragePath, files: Sequence[Entry], table: str) -> dict[str, Partition]:

@@ -1,0 +1,140 @@
+"""Columns of statistics packages, in which some numbers have labels, and files that these write."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from support import gates
+from support.refusals import refusal
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import arrival
+from disclosure_pipeline.candidates.store import MARKER
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.tables.sources import read_raw
+
+LABELS = {"sex": {1: "male", 2: "female"}, "kids": {-8: "not asked"}}
+
+
+def people(seed: int, records: int = 400) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": random.choice([1, 2], records),
+            "age": random.integers(18, 60, records),
+            "kids": random.choice([0, 1, 2, 3, -8], records, p=[0.6, 0.1, 0.1, 0.1, 0.1]),
+        }
+    )
+
+
+def from_stata(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    frame.to_stata(path, write_index=False, value_labels=LABELS)
+    return pd.read_stata(path)
+
+
+@pytest.fixture
+def frames(tmp_path: Path) -> list[pd.DataFrame]:
+    read = [from_stata(people(seed), tmp_path / f"{seed}.dta") for seed in (1, 2)]
+    assert set(map(type, read[0]["kids"].cat.categories)) == {int, str}
+    return read
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
+def test_figures_are_those_of_the_codes(frames: list[pd.DataFrame], engine: str) -> None:
+    expected = dp.disclosure(people(1), people(2), ["sex", "age"], ["kids"])
+    assert expected.attribute["DiSCO"].item() > 0
+    assert_frame_equal(
+        dp.disclosure(*frames, ["sex", "age"], ["kids"], engine=engine).attribute, expected.attribute
+    )
+    as_key = dp.disclosure(people(1), people(2), ["sex", "kids"], ["age"])
+    assert_frame_equal(
+        dp.disclosure(*frames, ["sex", "kids"], ["age"], engine=engine).identity, as_key.identity
+    )
+
+
+def test_a_table_without_the_labelled_value(frames: list[pd.DataFrame], tmp_path: Path) -> None:
+    """Its column holds numbers alone, which are those of the other table."""
+    without = people(2)[people(2)["kids"] >= 0]
+    expected = dp.disclosure(people(1), without, ["sex", "age"], ["kids"]).attribute
+    in_numbers = frames[1][["sex", "age"]].loc[without.index].assign(kids=without["kids"])
+    in_floats = in_numbers.assign(kids=in_numbers["kids"].astype(float))
+    in_text = in_numbers.assign(kids=in_numbers["kids"].astype(str))
+    for table in (in_numbers, in_floats, in_text):
+        assert_frame_equal(dp.disclosure(frames[0], table, ["sex", "age"], ["kids"]).attribute, expected)
+    in_text.to_csv(tmp_path / "sd.csv", index=False)
+    actual = dp.disclosure(frames[0], tmp_path / "sd.csv", ["sex", "age"], ["kids"])
+    assert_frame_equal(actual.attribute, expected)
+
+
+def test_other_analyses_take_them(frames: list[pd.DataFrame]) -> None:
+    codes = [people(seed).assign(kids=people(seed)["kids"].astype(str)) for seed in (1, 2)]
+    keys = [["sex"], ["sex", "age"]]
+    assert_frame_equal(
+        dp.disclosure_of_key_sets(*frames, keys, "kids").DiSCO,
+        dp.disclosure_of_key_sets(*codes, keys, "kids").DiSCO,
+    )
+    assert dp.resemblance(*frames).columns["TVD"]["kids"].item() == pytest.approx(
+        dp.resemblance(*codes).columns["TVD"]["kids"].item()
+    )
+
+
+@pytest.mark.parametrize(
+    "categories", [[1, pd.Timestamp("2020-01-01")], [True, "x"], [1, "x", ("a",)]], ids=str
+)
+def test_other_mixtures_are_refused(categories: list[Any]) -> None:
+    table = pd.DataFrame({"a": ["x", "y"] * 10, "b": pd.Categorical(categories[:2] * 10, categories)})
+    with pytest.raises(InputError, match="values of more than one kind"):
+        dp.disclosure(table, table, ["a"], ["b"])
+
+
+def test_a_missing_label_is_missing() -> None:
+    column = pd.Categorical([1, "x", None, 1], [1, "x"])
+    table = pd.DataFrame({"a": list("ffmm"), "b": column})
+    plain = table.assign(b=["1", "x", None, "1"])
+    assert_frame_equal(
+        dp.disclosure(table, table, ["a"], ["b"]).attribute,
+        dp.disclosure(plain, plain, ["a"], ["b"]).attribute,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [
+        ("gt.dta", "pandas.read_stata"),
+        ("GT.DTA", "pandas.read_stata"),
+        ("gt.sav", "pyreadstat"),
+        ("gt.sas7bdat", "pandas.read_sas"),
+        ("gt.xlsx", "pandas.read_excel"),
+        ("gt.unknown", None),
+        ("gt", None),
+    ],
+)
+def test_an_unknown_format_has_a_hint(tmp_path: Path, name: str, reader: str | None) -> None:
+    (tmp_path / name).write_text("Quetzalcoatl")
+    message = str(refusal(lambda: read_raw(tmp_path / name, "T"), "Quetzalcoatl"))
+    assert message.startswith(f"T: {name!r} has an unknown format: expected .csv, ")
+    assert (f"read it with {reader}" in message or "pyreadstat" in message) == (reader is not None)
+
+
+@pytest.mark.parametrize("name", ["T.CSV", "t.Csv", "T.CSV.GZ", "T.PARQUET"])
+def test_the_case_of_a_suffix_does_not_matter(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    table = gates.honest()
+    folder = tmp_path / "incoming" / "new"
+    folder.mkdir(parents=True)
+    if "CSV" in name.upper():
+        table.to_csv(folder / name, index=False, compression="gzip" if "GZ" in name else None)
+    else:
+        table.to_parquet(folder / name, index=False)
+    (folder / MARKER).touch()
+    assert len(read_raw(folder / name, "T")) == len(table)
+    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+    folders = folders_of(gates.resolve(gates.definition()).gate)
+    received = arrival.receive(folders, "new")
+    assert received.violations == () and received.records == (len(table),)
