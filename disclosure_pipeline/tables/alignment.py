@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -73,10 +73,7 @@ def check_frames(tables: Sequence[Any], names: Sequence[str]) -> tuple[pd.DataFr
     return label_values(frames)
 
 
-Table = TypeVar("Table")
-
-
-def label_values(tables: Sequence[Table]) -> tuple[Table, ...]:
+def label_values(tables: Sequence[Any]) -> tuple[Any, ...]:
     """Return tables with text for the numbers of each column that has categories of both in some table.
 
     Statistics packages label some values of a column, and `pandas.read_stata` returns the labels of these and

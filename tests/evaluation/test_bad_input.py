@@ -212,6 +212,9 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         ),
         ({"groups": {"income": 3}}, ("'income'", "neither a key nor a target")),
         ({"groups": {"incom": 3}}, ("'incom'", "Did you mean 'income'?")),
+        ({"special_values": {"income": [3]}}, ("special_values", "'income'", "neither a key nor a target")),
+        ({"edges": {"income": [0, 1, 2]}}, ("edges", "'income'", "neither a key nor a target")),
+        ({"within": {"income": 2}}, ("within", "'income'", "not a target")),
         ({"special_values": {"incom": [3]}}, ("'incom'", "Did you mean 'income'?")),
         ({"groups": {"age": 3}, "edges": {"age": [0, 1, 2]}}, ("'age'", "groups", "edges")),
         *(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,43 @@ def test_all_figures_are_those_of_the_reference(
         of_c = result.band_certainty.xs(float(c), level="certainty").iloc[0]
         actual |= {name: of_c[name.split(" at ")[0]] for name in expected if name.endswith(f" at {c}")}
     assert actual == pytest.approx(expected, abs=1e-6)
+
+
+@examples(40)
+@given(records, records, st.sampled_from(WITHINS), st.sampled_from([(), (0.0, 98.0), (-8,)]))
+def test_amounts_in_the_band_are_shared(
+    gt: list[Record], sd: list[Record], within: Any, special: Sequence[float]
+) -> None:
+    numbers = {"share" if within < 1 else "amount": within} if not isinstance(within, Mapping) else within
+    [(kind, number)] = numbers.items()
+    size, codes = Fraction(str(number)), [Fraction(str(value)) for value in special]
+    exact = [
+        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
+    ]
+    lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
+    expected = reference.overlap(exact[0], exact[1], lies)
+    tables = measure(frame(gt), frame(sd), within, special_values={"amount": special}).target_overlap
+    for name, share in expected.items():
+        actual = tables.loc[("amount", 1), name]
+        assert np.isnan(actual) if share is None else actual == pytest.approx(share)
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_there_is_a_doubt_if_few_amounts_are_in_the_band(engine: str, tmp_path: Path) -> None:
+    gt, sd = incomes(2_000, 1)
+    doubts = {}
+    for name, factor in (("alike", 1), ("thousands", 1000)):
+        paths = [tmp_path / "gt.csv", tmp_path / f"{name}.csv"]
+        gt.to_csv(paths[0], index=False)
+        sd.assign(amount=sd["amount"] / factor).to_csv(paths[1], index=False)
+        result = dp.disclosure(*paths, ["key"], "amount", within={"amount": 0.02}, engine=engine)
+        doubts[name] = [doubt for doubt in result.comparability_doubts if "'amount'" in doubt]
+    assert not doubts["alike"]
+    [doubt] = doubts["thousands"]
+    assert doubt.startswith(
+        "Column 'amount': the tables share few amounts, even within the band around them."
+    )
+    assert "Are both in one unit?" in doubt
 
 
 @examples(20)

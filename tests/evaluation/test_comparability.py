@@ -201,8 +201,8 @@ def test_dates_in_two_forms(tmp_path: Path, form: str, named: str, role: str) ->
     for table, path in zip((gt, sd), paths, strict=True):
         table.to_csv(path, index=False)
     roles = (["day"], "sex") if role == "key" else (["sex"], "day")
-    for tables, engine in ((paths, "memory"), (paths, "partitioned"), ((gt, sd), "memory")):
-        result = measured(*tables, roles[0], targets=roles[1], engine=engine)
+    for one, other, engine in ((*paths, "memory"), (*paths, "partitioned"), (gt, sd, "memory")):
+        result = measured(one, other, roles[0], targets=roles[1], engine=engine)
         [doubt] = [doubt for doubt in result.comparability_doubts if doubt.startswith("Column 'day'")]
         assert f"Both hold dates, in two forms: YYYY-MM-DD in GT, {named} in the synthetic table." in doubt
         assert "2020" not in doubt
@@ -239,7 +239,7 @@ def test_a_table_that_lacks_values_of_the_ground_truth() -> None:
 
 
 def test_a_gate_raises_doubts_by_the_same_shares() -> None:
-    policy = Policy()
+    policy = Policy.model_validate({})
     assert (policy.key_overlap, policy.whole_key_overlap, policy.target_overlap) == (80, 5, 50)
     assert (LEAST_SHARED.key, LEAST_SHARED.whole_key, LEAST_SHARED.target) == (80, 5, 50)
 

@@ -47,6 +47,19 @@ def fits(values: Sequence[Amount], lies: Lies, size: Fraction) -> bool:
     )
 
 
+def overlap(gt: Table, sd: Table, lies: Lies) -> dict[str, float | None]:
+    """Return the percent of GT's values with one of SD in their band, and of SD's that lie in one of GT."""
+    in_GT, in_SD = ([t for _, t in table if t is not None] for table in (gt, sd))
+    shared = (
+        [v for v in in_GT if any(lies(x, v) for x in in_SD)],
+        [x for x in in_SD if any(lies(x, v) for v in in_GT)],
+    )
+    return {
+        "GT_in_SD": 100 * len(shared[0]) / len(in_GT) if in_GT else None,
+        "SD_in_GT": 100 * len(shared[1]) / len(in_SD) if in_SD else None,
+    }
+
+
 def with_key(person: Record, table: Table) -> list[Amount]:
     return [t for q, t in table if q == person[0]]
 

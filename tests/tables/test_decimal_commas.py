@@ -21,6 +21,7 @@ from disclosure_pipeline.tables.dictionary import Column, Contract, ContractErro
 from disclosure_pipeline.tables.sources import FileSource, read_raw
 
 NAMES = ("gt.csv", "synthetic.csv")
+Sources = tuple[FileSource, FileSource]
 
 
 def people(seed: int, records: int = 400) -> pd.DataFrame:
@@ -36,25 +37,31 @@ def people(seed: int, records: int = 400) -> pd.DataFrame:
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> list[FileSource]:
+def sources(tmp_path: Path) -> Sources:
     """GT and SD as R's write.csv2 and Excel write them in most of Europe, declared as such."""
     for seed, name in enumerate(NAMES, start=1):
         people(seed).to_csv(tmp_path / name, index=False, sep=";", decimal=",")
-    return [FileSource(path=str(tmp_path / name), delimiter=";", decimal=",") for name in NAMES]
+    gt, sd = (FileSource(path=str(tmp_path / name), delimiter=";", decimal=",") for name in NAMES)
+    return gt, sd
+
+
+def read_frames(sources: Sources) -> tuple[pd.DataFrame, pd.DataFrame]:
+    gt, sd = (pd.read_csv(source.path, sep=";", decimal=",") for source in sources)
+    return gt, sd
 
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
 @pytest.mark.parametrize("how", [{"groups": {"pay": 10}}, {"within": {"pay": 0.1}}, {}])
-def test_figures_are_those_of_points(sources: list[FileSource], engine: str, how: dict[str, Any]) -> None:
-    frames = [pd.read_csv(source.path, sep=";", decimal=",") for source in sources]
+def test_figures_are_those_of_points(sources: Sources, engine: str, how: dict[str, Any]) -> None:
+    frames = read_frames(sources)
     expected = dp.disclosure(*frames, ["sex", "age"], ["pay", "note"], **how)
     actual = dp.disclosure(*sources, ["sex", "age"], ["pay", "note"], engine=engine, **how)
     for name in ("attribute", "identity", "target_overlap", "bands"):
         pd.testing.assert_frame_equal(actual.frame(name), expected.frame(name))
 
 
-def test_one_table_with_commas_beside_one_with_points(sources: list[FileSource], tmp_path: Path) -> None:
-    frames = [pd.read_csv(source.path, sep=";", decimal=",") for source in sources]
+def test_one_table_with_commas_beside_one_with_points(sources: Sources, tmp_path: Path) -> None:
+    frames = read_frames(sources)
     frames[1].to_csv(tmp_path / "points.csv", index=False)
     actual = dp.disclosure(sources[0], tmp_path / "points.csv", ["sex"], ["pay"])
     pd.testing.assert_frame_equal(actual.attribute, dp.disclosure(*frames, ["sex"], ["pay"]).attribute)
@@ -86,16 +93,16 @@ def test_separators_of_thousands_are_not_read_as_decimals(
 
 @pytest.mark.parametrize("how", [{"groups": {"pay": 10}}, {"within": {"pay": 0.1}}])
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
-def test_what_is_not_declared_is_named(sources: list[FileSource], how: dict[str, Any], engine: str) -> None:
-    undeclared = [source.model_copy(update={"decimal": None}) for source in sources]
-    message = str(refusal(lambda: dp.disclosure(*undeclared, ["sex", "age"], ["pay"], engine=engine, **how)))
+def test_what_is_not_declared_is_named(sources: Sources, how: dict[str, Any], engine: str) -> None:
+    one, other = (source.model_copy(update={"decimal": None}) for source in sources)
+    message = str(refusal(lambda: dp.disclosure(one, other, ["sex", "age"], ["pay"], engine=engine, **how)))
     both = "In the ground truth and the synthetic table its numbers have a decimal comma"
     assert both in message and "declare the source's decimal: ','" in message
 
 
-def test_one_table_with_commas_and_one_with_points(sources: list[FileSource], tmp_path: Path) -> None:
+def test_one_table_with_commas_and_one_with_points(sources: Sources, tmp_path: Path) -> None:
     people(1).to_csv(tmp_path / "points.csv", index=False, sep=";")
-    tables = [sources[0], FileSource(path=str(tmp_path / "points.csv"), delimiter=";")]
+    tables = sources[0], FileSource(path=str(tmp_path / "points.csv"), delimiter=";")
     undeclared = sources[0].model_copy(update={"decimal": None})
     doubts = dp.disclosure(undeclared, tables[1], ["sex"], ["pay"]).comparability_doubts
     assert any("Some differ only by a decimal comma" in doubt for doubt in doubts)
@@ -104,7 +111,7 @@ def test_one_table_with_commas_and_one_with_points(sources: list[FileSource], tm
     )
 
 
-def test_a_dictionary_says_it_of_the_type(sources: list[FileSource]) -> None:
+def test_a_dictionary_says_it_of_the_type(sources: Sources) -> None:
     undeclared = sources[0].model_copy(update={"decimal": None})
     columns = {"pay": Column(type="number")}
     with pytest.raises(ContractError, match="is not of type number: its numbers have a decimal comma"):
@@ -115,7 +122,7 @@ def test_a_dictionary_says_it_of_the_type(sources: list[FileSource]) -> None:
     assert "comma" not in str(broken.value)
 
 
-def test_the_command_line(sources: list[FileSource]) -> None:
+def test_the_command_line(sources: Sources) -> None:
     paths = [source.path for source in sources]
     options = ("--key", "sex", "--key", "age", "--target", "pay", "--groups", "pay=10")
     refused = run_command("measure", *paths, *options)
@@ -123,7 +130,7 @@ def test_the_command_line(sources: list[FileSource]) -> None:
     refused = run_command("measure", *paths, *options, "--delimiter", ";")
     assert refused.exit_code == 1 and "decimal comma" in refused.stderr
     shown = run_command("measure", *paths, *options, "--delimiter", ";", "--decimal", ",")
-    frames = [pd.read_csv(path, sep=";", decimal=",") for path in paths]
+    frames = read_frames(sources)
     expected = dp.disclosure(*frames, ["sex", "age"], ["pay"], groups={"pay": 10}).attribute["DiSCO"].item()
     assert shown.exit_code == 0 and f"{expected:.2f}" in shown.stdout
     page = run_command("measure", *paths, *options, "--delimiter", ";", "--decimal", ",", "--format", "html")
