@@ -37,6 +37,7 @@ from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, judge_key_overlap, round_judgements
 from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
+from disclosure_pipeline.tables.alignment import label_values
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 
@@ -89,7 +90,7 @@ def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for number, tables in enumerate(syntheses, start=1):
-        for name, table in zip(names, tables, strict=True):
+        for name, table in zip(names, label_values(tables), strict=True):
             table.to_parquet(folder / f"{name}_{number:04}.parquet", index=False)
     (folder / MARKER).touch()
     return folder

@@ -97,8 +97,8 @@ def disclosure(
         targets: The column or columns an intruder wants to learn; None for every shared column that is not
             a key.
         groups: Numeric column -> number of groups, for keys and targets. By default every number is a level.
-        special_values: Column -> codes (such as -8 for "not applicable") that are not grouped but stay levels
-            of their own.
+        special_values: Key or target -> codes (such as -8 for "not applicable") that are not grouped but stay
+            levels of their own.
         edges: How the edges of groups are chosen. "pooled": quantiles of GT and all syntheses;
             "ground_truth": quantiles of GT alone, which do not change between releases; "equal_width"; or
             column -> explicit edges. The outermost groups are open, so every value has a group. Where

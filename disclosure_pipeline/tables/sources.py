@@ -46,7 +46,10 @@ ENVIRONMENT = "${NAME} is replaced by the environment variable"
 
 
 class FileSource(FrozenModel):
-    """A file, or a folder of Parquet files: a local path or any location that fsspec knows."""
+    """A file, or a folder of Parquet files: a local path or any location that fsspec knows.
+
+    Columns that a folder is partitioned by are read from the names of its folders, such as `year=2019`.
+    """
 
     path: Annotated[
         str,
@@ -59,7 +62,10 @@ class FileSource(FrozenModel):
     ] = None
     decimal: Annotated[
         Literal[".", ","] | None,
-        Field(description="The decimal mark of a CSV file's numbers, by default a point"),
+        Field(
+            description="The decimal mark of a CSV file's numbers, by default a point. With a comma, every "
+            "value that is a number with a comma is read as that number"
+        ),
     ] = None
 
     @model_validator(mode="after")

@@ -106,9 +106,9 @@ def test_amounts_in_the_band_are_shared(
     ]
     lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
     expected = reference.overlap(exact[0], exact[1], lies)
-    tables = measure(frame(gt), frame(sd), within, special_values={"amount": special}).target_overlap
+    shares = measure(frame(gt), frame(sd), within, special_values={"amount": special}).target_overlap
     for name, share in expected.items():
-        actual = tables.loc[("amount", 1), name]
+        actual = shares[name].item()
         assert np.isnan(actual) if share is None else actual == pytest.approx(share)
 
 
@@ -117,7 +117,7 @@ def test_there_is_a_doubt_if_few_amounts_are_in_the_band(engine: str, tmp_path: 
     gt, sd = incomes(2_000, 1)
     doubts = {}
     for name, factor in (("alike", 1), ("thousands", 1000)):
-        paths = [tmp_path / "gt.csv", tmp_path / f"{name}.csv"]
+        paths = tmp_path / "gt.csv", tmp_path / f"{name}.csv"
         gt.to_csv(paths[0], index=False)
         sd.assign(amount=sd["amount"] / factor).to_csv(paths[1], index=False)
         result = dp.disclosure(*paths, ["key"], "amount", within={"amount": 0.02}, engine=engine)

@@ -82,6 +82,14 @@ def test_other_analyses_take_them(frames: Frames) -> None:
     )
 
 
+def test_an_asset_may_return_them(frames: Frames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    folders = folders_of(gates.resolve(gates.definition()).gate)
+    folder = arrival.deliver(folders, "new", [frames[0]])
+    written = pd.read_parquet(folder / "synthesis_0001.parquet")
+    assert written["kids"].tolist() == frames[0]["kids"].astype(str).tolist()
+
+
 @pytest.mark.parametrize(
     "categories", [[1, pd.Timestamp("2020-01-01")], [True, "x"], [1, "x", ("a",)]], ids=str
 )
