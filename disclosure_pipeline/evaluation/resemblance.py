@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.opening import OpenedTables, read_shared_columns
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.resemblance import (
     RANK_GROUPS,

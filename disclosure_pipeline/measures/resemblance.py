@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.band_counts import Band
+from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,

@@ -252,6 +252,8 @@ def _name_part(measure: str, files: int) -> Part:
     if not entry.is_of_release:
         return 1
     return WITH_RELEASES if entry.frame in OVER_RELEASES else ANY_FILE
+
+
 def judge_key_overlap(clause: Clause, frame: pd.DataFrame, syntheses: int) -> Judgement:
     """Judge a clause on the shared values of keys by the frame `key_overlap` of all syntheses."""
     judgement = judge_figures(clause, find_smallest_overlap(frame, clause.column), syntheses)
