@@ -309,6 +309,8 @@ def record_evaluation(
     snapshot: Snapshot,
     ground_truth: str,
     sketch_tables: Callable[[], Sequence[SketchedTable]],
+    *,
+    is_measured: bool = True,
 ) -> None:
     """Record the evaluation of a candidate before it is measured, once per content.
 
@@ -316,6 +318,10 @@ def record_evaluation(
     policy's `evaluations_per_ground_truth` is reached, or if a table differs in too few records from another
     one of the candidate or a measured one: unlimited measurements, or differences of single records, would
     reveal the ground truth. Raise StoreError if the record of an earlier candidate is damaged.
+
+    A candidate that breaks its contract with the ground truth is not to be measured (`is_measured`): it
+    counts, since that answer depends on the ground truth, but has no figures that a corrected one could be
+    compared with, so its tables are not recorded.
     """
     store, gate = folders.store, folders.gate
     content = _hash_content(gate, snapshot)
@@ -342,6 +348,7 @@ def record_evaluation(
                     "difference of their figures would reveal single people: generate a new synthesis "
                     "instead of editing one."
                 )
+        if tables is not None and is_measured:
             record = {
                 "candidate": snapshot.candidate,
                 "sketch_key": _identify_key(store),

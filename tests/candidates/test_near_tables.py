@@ -421,6 +421,50 @@ def test_a_run_measures_no_such_table(home: gates.Home) -> None:
     assert not gates.materialized(second) & {"bins", "identity_risk", "attribute_risk", "dossier"}
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_broke_the_dictionary_was_not_measured(tmp_path: Path, engine: str) -> None:
+    """Corrected in a few records it is a first question; whatever is near to the corrected one is none."""
+    columns = gates.definition()["columns"] | {
+        "income": {"type": "number", "special_values": [-8], "groups": 5, "decimals": 0}
+    }
+    gate = folders(tmp_path, engine, columns=columns)
+    mended = gates.honest()
+    finer, unknown = mended.astype({"income": float}), mended.copy()
+    finer.loc[finer.index[finer["income"] > 0][:3], "income"] += 0.25
+    unknown.loc[[0], "work"] = "pilot"
+    near = altered(unknown, 4)
+    broken = {"decimals": finer, "level": unknown, "near": near}
+    for number, (name, table) in enumerate(broken.items(), start=1):
+        gate_steps.deliver(tmp_path, name, table)
+        outcome = gate_steps.steps(gate, name)
+        (violation,) = outcome["arrival"][0]
+        assert violation.column == ("income" if name == "decimals" else "work")
+        assert count_recorded_evaluations(gate.store) == number  # each answer depends on the ground truth
+        assert not (gate.store.candidate_folder(name) / "measured.json").exists()
+    gate_steps.deliver(tmp_path, "mended", mended)
+    corrected = gate_steps.steps(gate, "mended")
+    assert corrected["arrival"][0] == () and "dossier" in corrected
+    # From now on it is measured: also what breaks the dictionary is only told that it is near.
+    for name, table in broken.items():
+        gate_steps.deliver(tmp_path, f"{name}-again", table.iloc[::-1])
+        assert "of 'mended', which was measured before" in refusal(gate, f"{name}-again")
+    gate_steps.deliver(tmp_path, "other", altered(mended, 0))
+    assert "of 'mended', which was measured before" in refusal(gate, "other")
+    assert count_recorded_evaluations(gate.store) == len(broken) + 1
+
+
+def test_answers_about_the_dictionary_are_limited_too(tmp_path: Path) -> None:
+    """Each of them tells something of the ground truth: which levels it has, and how far its numbers go."""
+    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 2}
+    gate, base = folders(tmp_path, policy=policy), gates.honest()
+    outcomes = []
+    for name in ("baker", "miller", "smith"):
+        gate_steps.deliver(tmp_path, name, base.assign(work=base["work"].replace("field", name)))
+        outcomes.append(gate_steps.steps(gate, name))
+    assert [len(outcome["arrival"][0]) for outcome in outcomes[:2]] == [1, 1]
+    assert "the limit of 2 candidates" in outcomes[2]["refused"][1]
+
+
 def test_a_table_mended_in_many_records(tmp_path: Path) -> None:
     """A level that was wrong in a third of the records; the other targets are as they were."""
     gate, base = folders(tmp_path), gates.honest()
