@@ -35,7 +35,7 @@ from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.policy.verdict import Judgement, judge_key_overlap, round_judgements
-from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json
+from disclosure_pipeline.runtime.files import make_private, read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
 from disclosure_pipeline.tables.alignment import label_values
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
@@ -86,6 +86,7 @@ def deliver(folders: GateFolders, candidate: str, delivered: Any) -> Path:
     ):
         expected = "a pandas DataFrame" if len(names) == 1 else "a pair of DataFrames (persons, events)"
         raise StoreError(f"The asset that makes the syntheses must return {expected} or a list of them.")
+    make_private(folders.store.root)
     folder = folders.store.root / "delivered" / candidate
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -214,6 +215,7 @@ def record_ground_truth(folders: GateFolders) -> GroundTruth:
         "confidential": _hash_confidential(folders),
         "recorded_at": datetime.now(timezone.utc).isoformat(),
     }
+    make_private(folders.store.root)
     write_json(folders.store.ground_truth, record)
     return GroundTruth(digest, records, ())
 

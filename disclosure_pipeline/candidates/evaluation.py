@@ -70,7 +70,13 @@ from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render
 from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Decision, Judgement, can_be_waived, judge, waive
-from disclosure_pipeline.runtime.files import read_json, read_json_if_whole, write_json, write_whole
+from disclosure_pipeline.runtime.files import (
+    make_private,
+    read_json,
+    read_json_if_whole,
+    write_json,
+    write_whole,
+)
 from disclosure_pipeline.tables.alignment import Tables, check_tables
 
 
@@ -217,6 +223,7 @@ def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
     The scratch store shares the records of evaluations and releases, and has the last recorded time.
     """
     root = folders.store.root
+    make_private(root)
     for shared in (EVALUATIONS, SKETCHES):
         (root / shared).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".rehearsal-") as name:

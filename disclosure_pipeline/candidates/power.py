@@ -43,7 +43,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, read_gate
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
-from disclosure_pipeline.runtime.files import read_json, to_json, write_json
+from disclosure_pipeline.runtime.files import make_private, read_json, to_json, write_json
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.alignment import as_frame, is_frame
 from disclosure_pipeline.tables.contract import canonical_table
@@ -320,7 +320,7 @@ def record_power(
     folders: GateFolders, ground_truth: str, power: GatePower, make_seal: Callable[[bytes], str]
 ) -> None:
     """Record the power for the ground truth with this sha256 in the gate's store, with a seal."""
-    folders.store.root.mkdir(parents=True, exist_ok=True)
+    make_private(folders.store.root)
     content = {**_identify_inputs(folders, ground_truth), **power.to_record()}
     write_json(folders.store.power, {"content": content, "seal": make_seal(to_json(content))})
 

@@ -118,8 +118,8 @@ def init(
     """Set up a gate in FOLDER: a commented defs.yaml, keys that sign releases, and folders.
 
     FOLDER is empty or a Dagster project. On a terminal, missing options are prompted for. Folders and keys
-    are created in DAGSTER_HOME, or in FOLDER/home, and environment variables are written to FOLDER/.env. The
-    new gate is then ready for `check` and for Dagster.
+    are created in DAGSTER_HOME, or in FOLDER/home, so that nobody else can enter them (mode 0700), and
+    environment variables are written to FOLDER/.env. The new gate is then ready for `check` and for Dagster.
     """
     from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
@@ -166,10 +166,16 @@ def _is_interactive() -> bool:
 
 
 def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
+    from disclosure_pipeline.release.readiness import describe_open
+    from disclosure_pipeline.runtime.files import is_open_to_others
+
     gate = shlex.quote(str(setup.file.parent))
     variables = shlex.quote(str(setup.environment_file))
     echo(f"The gate {name} is defined in {setup.file}, with comments: read it through.")
     echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
+    echo("Dagster and the store keep exact figures there: new folders have mode 0700, for you alone.")
+    if is_open_to_others(setup.home):
+        echo(f"warning: {describe_open(setup.home)}", err=True)
     echo("\nNext:")
     for command, purpose in (
         (f"set -a; . {variables}; set +a", "set the environment, in every new shell"),
@@ -198,9 +204,10 @@ def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
 def demo(records: int, seed: int, home: Path) -> None:
     """Run a gate on an honest and a leaky synthesis of an example survey."""
     from disclosure_pipeline.demo.run import run_demo
+    from disclosure_pipeline.runtime.files import make_private
 
     home = home.resolve()
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
     with show_step("Making an example survey") as update:
         verdicts = run_demo(home, records, seed, update)
     echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")

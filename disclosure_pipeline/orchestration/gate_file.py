@@ -36,7 +36,7 @@ from disclosure_pipeline.policy.reviewed_files import (
 )
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.readiness import find_missing
-from disclosure_pipeline.runtime.files import write_whole
+from disclosure_pipeline.runtime.files import make_private, write_whole
 from disclosure_pipeline.tables.files import is_remote, require_usable_path
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, LinkedSource, Source, as_source
 
@@ -239,13 +239,16 @@ def set_up_gate(
 ) -> GateSetup:
     """Write the file of a gate, and make missing folders and keys in DAGSTER_HOME.
 
-    If that is not set, it is the folder `home` of the project. All gates of a home share its keys. Errors as
-    of `write_gate`.
+    If that is not set, it is the folder `home` of the project. All gates of a home share its keys. Others can
+    enter neither a home that is made here, where Dagster keeps exact figures, nor incoming, store and keys.
+    Errors as of `write_gate`.
     """
     file = write_gate(name, definition_folder, ground_truth, schema)
     home = Path(os.environ.get(HOME) or project / "home").resolve()
-    for folder in ("incoming", "store", "releases"):
-        (home / name / folder).mkdir(parents=True, exist_ok=True)
+    make_private(home)
+    for folder in ("incoming", "store"):
+        make_private(home / name / folder)
+    (home / name / "releases").mkdir(exist_ok=True)  # for others, where the home lets them in
     keys = KeyFiles.in_folder(home / "keys")
     if not keys.public_key.exists():
         keygen(home / "keys")

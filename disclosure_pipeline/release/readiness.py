@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from disclosure_pipeline.release.keys import (
     make_seal,
     parse_keys_by_id,
 )
-from disclosure_pipeline.runtime.files import read_json
+from disclosure_pipeline.runtime.files import is_open_to_others, read_json
 from disclosure_pipeline.tables.sources import DuckDBSource, LinkedSource, Source, SqlSource
 
 
@@ -79,6 +80,14 @@ def read_trusted_keys(folders: GateFolders) -> tuple[TrustedKey, ...]:
 _HOME = "DAGSTER_HOME"
 
 
+def describe_open(folder: Path) -> str:
+    """Return the sentence on a folder with exact figures that others can enter."""
+    return (
+        f"others on this machine can read {folder}, which is for exact figures of the ground truth: run "
+        f"`chmod 700 {shlex.quote(str(folder))}`"
+    )
+
+
 @dataclass(frozen=True)
 class Finding:
     """A sentence on an attribute of the definition or a variable; with a doubt the gate is still ready."""
@@ -100,7 +109,7 @@ def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
         findings += _check_contract(folders)
     findings.append(Finding("columns", folders.gate.describe_columns()))
     findings += _check_folders(folders)
-    findings.append(_check_home())
+    findings += _check_home()
     return [*findings, *_check_packages(folders)]
 
 
@@ -185,6 +194,8 @@ def _check_folders(folders: GateFolders) -> Iterator[Finding]:
         else:
             sentence = f"{folder} cannot be written: {existing} is not a folder that this user can write to"
             yield Finding(attribute, sentence, is_problem=True)
+    if folders.store.root.is_dir() and is_open_to_others(folders.store.root):
+        yield Finding("store", describe_open(folders.store.root), is_doubt=True)
     staging, releases = _find_existing(folders.staging), _find_existing(folders.releases)
     if staging.stat().st_dev != releases.stat().st_dev:
         sentence = (
@@ -198,16 +209,23 @@ def _find_existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def _check_home() -> Finding:
+def _check_home() -> Iterator[Finding]:
     home = os.environ.get(_HOME)
     if not home:
-        return Finding(_HOME, "is not set: Dagster would forget every run", is_problem=True)
+        yield Finding(_HOME, "is not set: Dagster would forget every run", is_problem=True)
+        return
     if not Path(home).is_dir():
-        return Finding(_HOME, f"names {home}, which is not a folder: make it", is_problem=True)
+        sentence = f"names {home}, which is not a folder: make it with `mkdir -m 700`"
+        yield Finding(_HOME, sentence, is_problem=True)
+        return
     settings = Path(home, "dagster.yaml")
-    if not settings.is_file():
-        return Finding(_HOME, f"{home}; without a dagster.yaml, Dagster's defaults apply")
-    return Finding(_HOME, f"{home}, set up by {settings.name}")
+    is_set_up = settings.is_file()
+    origin = (
+        f", set up by {settings.name}" if is_set_up else "; without a dagster.yaml, Dagster's defaults apply"
+    )
+    yield Finding(_HOME, f"{home}{origin}")
+    if is_open_to_others(Path(home)):
+        yield Finding(_HOME, describe_open(Path(home)), is_doubt=True)
 
 
 def _check_packages(folders: GateFolders) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -63,6 +64,18 @@ def write_whole(path: Path, content: bytes) -> None:
         Path(name).unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can enter, unless it exists."""
+    folder.mkdir(mode=stat.S_IRWXU, parents=True, exist_ok=True)
+
+
+def is_open_to_others(folder: Path) -> bool:
+    """Return True if users who are neither owner nor of the group can list or enter an existing folder."""
+    folder = folder.resolve()
+    can_reach = all(parent.stat().st_mode & stat.S_IXOTH for parent in folder.parents)
+    return can_reach and bool(folder.stat().st_mode & (stat.S_IROTH | stat.S_IXOTH))
 
 
 @contextmanager

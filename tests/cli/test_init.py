@@ -1,22 +1,29 @@
 """`init` and `dg scaffold`: a gate that is ready at once, from a table that is not confidential."""
 
+import os
 import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support import gates
+from support import gate_steps, gates
 from support.distributions import PROJECT, run_dg
 from support.gates import run_command
 from support.paths import ROOT
 from support.sampling import examples, only_in_ci
 from support.surveys import TABLES, panel
 
+from disclosure_pipeline.candidates.arrival import record_ground_truth
+from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.orchestration.gate_file import HOME, load_gate, parse_gate
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
@@ -30,6 +37,24 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     gates.ground_truth().to_csv(tmp_path / "confidential.csv", index=False)
     gates.honest().to_csv(tmp_path / "synthetic.csv", index=False)
     return tmp_path
+
+
+@pytest.fixture
+def open_folder(tables: Path) -> Iterator[Path]:
+    """A folder that everybody can enter, under the usual umask: those of pytest are private."""
+    before = os.umask(0o022)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        folder.chmod(0o755)
+        assert can_be_entered(folder)
+        yield folder
+    os.umask(before)
+
+
+def can_be_entered(path: Path) -> bool:
+    """Whether somebody else reaches a folder, or a file in it."""
+    folders = path.parents if path.is_file() else (path, *path.parents)
+    return all(folder.stat().st_mode % 2 for folder in folders)
 
 
 def options(tables: Path) -> list[str]:
@@ -77,6 +102,68 @@ def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPat
         (folder / "table.csv").write_bytes((tables / table).read_bytes())
         judged = run_command("evaluate", gate, folder)
         assert judged.exit_code == code, judged.output
+
+
+def test_nobody_else_reads_what_a_new_gate_writes(
+    tables: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dagster's own databases hold exact figures, and are files that everybody may read."""
+    made = run_command("init", open_folder / "project", *options(tables))
+    assert "new folders have mode 0700, for you alone" in made.stdout and made.stderr == ""
+    home = open_folder / "project" / "home"
+    for folder in (home, home / "people" / "incoming", home / "people" / "store", home / "keys"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    # What is published is for others: they need a way to it, or a copy.
+    assert stat.S_IMODE((home / "people" / "releases").stat().st_mode) == 0o755
+    enter(open_folder / "project", monkeypatch)
+    with gates.quiet(), dg.DagsterInstance.get() as instance:
+        instance.add_dynamic_partitions("people_candidates", ["first"])
+    databases = list(home.rglob("*.db"))
+    assert any(stat.S_IMODE(database.stat().st_mode) & 0o004 for database in databases)
+    written = [path for path in home.rglob("*") if path.is_file()]
+    assert set(databases) < set(written) and not any(map(can_be_entered, written))
+    checked = run_command("check", open_folder / "project" / "gates" / "defs" / "people")
+    assert checked.exit_code == 0 and "others on this machine" not in checked.output
+
+
+@pytest.mark.parametrize("opened", ["home", "store elsewhere", "both", "below a closed folder"])
+def test_folders_that_others_can_enter_are_warned_of(
+    opened: str, tables: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, store = open_folder / "own", open_folder / "own" / "people" / "store"
+    home.mkdir(mode=0o755)
+    monkeypatch.setenv(HOME, str(home))
+    made = run_command("init", open_folder / "project", *options(tables))
+    assert made.exit_code == 0 and f"run `chmod 700 {home}`" in made.stderr
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755  # somebody chose it
+    enter(open_folder / "project", monkeypatch)
+    file = open_folder / "project" / "gates" / "defs" / "people" / "defs.yaml"
+    if opened == "store elsewhere":
+        store = open_folder / "evidence"
+        store.mkdir()
+        file.write_text(file.read_text().replace("store: people/store", f"store: {store}"))
+    (store / "people").mkdir(mode=0o755)
+    home.chmod(0o711 if opened in {"home", "both"} else 0o700)  # enough to read a file of a known name
+    store.chmod(0o700 if opened == "home" else 0o755)
+    checked = run_command("check", file.parent)
+    assert checked.exit_code == 0
+    warned = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]
+    of_home = f"warning: {HOME}, others on this machine can read {home}, which is for exact figures"
+    of_store = (
+        f"warning: store, others on this machine can read {store / 'people'}, which is for exact figures"
+    )
+    expected = {"home": [of_home], "both": [of_store, of_home], "store elsewhere": [of_store]}.get(opened, [])
+    assert [line.partition(" of the ground truth")[0] for line in warned] == expected
+
+
+def test_a_gate_makes_its_own_store_for_nobody_else(tables: Path, open_folder: Path) -> None:
+    store = open_folder / "gates" / "store"
+    gate = replace(
+        gate_steps.folders(tables, gates.definition(), "memory", "confidential.csv"), store=Store(store)
+    )
+    assert not record_ground_truth(gate).violations
+    assert stat.S_IMODE(store.stat().st_mode) == 0o700
+    assert not can_be_entered(store / "ground_truth.json")
 
 
 @only_in_ci("starts Dagster's command")
