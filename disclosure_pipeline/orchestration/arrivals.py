@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from disclosure_pipeline.candidates.store import (
     read_snapshot,
     require_safe_name,
 )
-from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError, StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.orchestration.steps import redact_errors
+from disclosure_pipeline.orchestration.steps import VERDICT, redact_errors
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.standing import MOST_TRIES, find_revoked
 from disclosure_pipeline.runtime.files import read_json_if_whole
 
 # The number of newest candidates that are evaluated again when the ground truth has changed.
@@ -97,7 +99,8 @@ def build_arrivals_sensor(
     """Build the sensor that starts a run for each complete candidate, and another if its content changes.
 
     It also starts the run that checks and records a new or changed confidential table; candidates wait for a
-    changed one. Candidates that were judged before the sensor saw them are not judged again. If the gate
+    changed one. Candidates that were judged, or whose release was revoked, before the sensor saw them are not
+    judged again. If the gate
     names assets that bring its candidates, such an asset must have reported the candidate, too.
     """
     condition = f"its folder holds {MARKER}"
@@ -139,7 +142,12 @@ def build_arrivals_sensor(
             complete = {name: content for name, content in complete.items() if name in brought}
             brought -= set(complete)
         new = {name: content for name, content in complete.items() if seen.get(name) != content}
-        judged = {name for name in new if name not in seen and _was_judged(folders, name, recorded)}
+        revoked = _find_revoked(folders)
+        judged = {
+            name
+            for name in new
+            if name not in seen and (name in revoked or _was_judged(folders, name, recorded))
+        }
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         added = [name for name in new if name not in known_partitions]
         requests += [
@@ -229,7 +237,11 @@ def _are_outdated(current: Mapping[str, str | None], recorded: RecordedTables) -
 def build_ground_truth_schedule(
     gate: Gate, candidates: dg.DynamicPartitionsDefinition, gate_job: Any
 ) -> dg.ScheduleDefinition:
-    """Build the schedule that evaluates the newest candidates again after a changed table was recorded."""
+    """Build the schedule that evaluates the newest candidates again after a changed table was recorded.
+
+    A run that crashed is tried again, up to `MOST_TRIES` runs in turn; a candidate whose release was revoked
+    is not evaluated.
+    """
 
     @dg.schedule(
         name=f"{gate.name}_ground_truth_changed",
@@ -247,24 +259,78 @@ def build_ground_truth_schedule(
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         if recorded.recorded_at is None:
             return dg.SkipReason("No ground truth is recorded")
-        since = datetime.fromisoformat(recorded.recorded_at)
-
-        def is_outdated(name: str) -> bool:
-            """Return True if it was neither measured with the recorded tables nor tried since."""
-            if name not in known_partitions or recorded.were_measured(_read_measured(folders, name)):
-                return False
-            runs = dg.RunsFilter(
-                job_name=gate_job.name, tags={"dagster/partition": name}, created_after=since
-            )
-            return not context.instance.get_runs_count(runs)
-
-        return [
-            dg.RunRequest(run_key=f"{name}:{recorded.recorded_at}", partition_key=name)
-            for name in list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]
-            if is_outdated(name)
-        ] or dg.SkipReason("The newest candidates are measured with the recorded ground truth")
+        revoked = _find_revoked(folders)
+        requests, others = [], []
+        for name in list(find_complete_candidates(folders.incoming).complete)[-NEWEST:]:
+            if name in revoked or name not in known_partitions:
+                others.append(f"{name} ({'revoked' if name in revoked else 'left to the sensor'})")
+                continue
+            tries = list_tries(context.instance, gate_job.name, name, recorded)
+            if tries.may_be_tried and (tries.crashed or not _was_decided(folders, name, recorded)):
+                key = f"{name}:{recorded.recorded_at}:{tries.crashed}"
+                requests.append(dg.RunRequest(run_key=key, partition_key=name))
+            elif not _was_decided(folders, name, recorded) or tries.crashed:
+                others.append(f"{name} ({tries})")
+        if requests:
+            return requests
+        sentence = "The newest candidates are judged with the recorded ground truth"
+        return dg.SkipReason(f"{sentence}, except {', '.join(others)}" if others else sentence)
 
     return ground_truth_changed
+
+
+@dataclass(frozen=True)
+class Tries:
+    """The runs of a candidate since the tables were recorded: how many crashed in turn, and the newest's end.
+
+    `verdict` is None if there is none, and a word for a run that has not ended or was canceled.
+    """
+
+    crashed: int
+    verdict: str | None
+
+    @property
+    def may_be_tried(self) -> bool:
+        """True if there was no run, or the newest crashed and fewer than `MOST_TRIES` did."""
+        return self.verdict is None or 0 < self.crashed < MOST_TRIES
+
+    def __str__(self) -> str:
+        if self.crashed:
+            return f"crashed, {self.crashed} {'try' if self.crashed == 1 else 'tries'}: see its status"
+        return self.verdict or "not tried"
+
+
+def list_tries(
+    instance: dg.DagsterInstance, job_name: str, candidate: str, recorded: RecordedTables
+) -> Tries:
+    """Return the runs of a candidate since the confidential tables were recorded, as far as they count."""
+    since = None if recorded.recorded_at is None else datetime.fromisoformat(recorded.recorded_at)
+    filters = dg.RunsFilter(job_name=job_name, tags={"dagster/partition": candidate}, created_after=since)
+    verdicts = [_read_end(run) for run in instance.get_runs(filters)]  # newest first
+    crashed = sum(1 for _ in takewhile(lambda verdict: verdict == "crashed", verdicts))
+    return Tries(crashed, verdicts[0] if verdicts else None)
+
+
+def _read_end(run: dg.DagsterRun) -> str:
+    """Return the verdict of a run; one that failed without a verdict crashed."""
+    if not run.is_finished:
+        return "its run has not ended"
+    if run.status is dg.DagsterRunStatus.CANCELED:
+        return "its run was canceled"
+    return run.tags.get(VERDICT, "approved" if run.is_success else "crashed")
+
+
+def _find_revoked(folders: GateFolders) -> frozenset[str]:
+    """Return the candidates whose release was revoked; none if the revocations cannot be believed."""
+    with suppress(DisclosurePipelineError):
+        return find_revoked(folders)
+    return frozenset()
+
+
+def _was_decided(folders: GateFolders, candidate: str, recorded: RecordedTables) -> bool:
+    """Return True if the dossier of a candidate was filed with the recorded tables."""
+    dossier = read_json_if_whole(folders.store.candidate_folder(candidate) / "dossier.json")
+    return recorded.were_measured(dossier.get("measured"))
 
 
 def _path_of_figures(folders: GateFolders, candidate: str) -> Path:

@@ -329,7 +329,8 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         # Broken clauses first.
         judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
         broken = list_broken_clauses(content)
-        standing = describe_standing(content["decision"], is_published=is_published(folders, candidate))
+        was_published = is_published(folders, candidate)
+        standing = describe_standing(content["decision"], is_published=was_published)
         evaluations = count_evaluations(folders.store, content["measured"]["ground_truth"])
         metadata = {
             "decision": content["decision"],
@@ -358,7 +359,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         if not reasons:
             reasons = {"no clause of the policy is determined": "no clause of the policy is determined"}
         outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
-        published = ", which is published," if is_published(folders, candidate) else ""
+        published = ", which is published," if was_published else ""
         sentence = f"Candidate {candidate!r}{published} is {content['decision']}"
         return StepOutcome(results, refuse(outcome, sentence, reasons, ["within_policy"]))
 

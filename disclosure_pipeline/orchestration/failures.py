@@ -11,20 +11,23 @@ import urllib.request
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, get_args
 
 import dagster as dg
 
+from disclosure_pipeline.candidates.arrival import read_recorded_tables
 from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.orchestration.arrivals import list_tries
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.presentation import WORST_CLAUSE
-from disclosure_pipeline.orchestration.steps import FOR_NOTICES, RunOutcome, redact_errors, tag_run
+from disclosure_pipeline.orchestration.steps import FOR_NOTICES, RunOutcome, now, redact_errors, tag_run
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
-from disclosure_pipeline.release.standing import is_published
+from disclosure_pipeline.release.standing import Crash, is_published, record_crash
 from disclosure_pipeline.tables.files import fill_in_variables
 
 _LOG = logging.getLogger(__name__)
@@ -360,6 +363,10 @@ def build_failures_sensor(
             tag_run(context.instance, notice.run_id, notice.outcome)
         except Exception as error:  # from any storage: the notice is sent nevertheless
             context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
+        try:
+            _record_crash(gate, notice, context)
+        except Exception as error:  # from any storage: the notice is sent nevertheless
+            context.log.warning(f"The crash of {notice.run_id} is not recorded ({type(error).__name__}).")
         write_to_logs(notice, context.log)
         problems = send(notice, senders, context)
         if problems:
@@ -370,6 +377,21 @@ def build_failures_sensor(
             raise NoticeError(message)
 
     return failures
+
+
+def _record_crash(gate: Gate, notice: Notice, context: dg.RunFailureSensorContext) -> None:
+    """Record in the store that a run of a candidate crashed, and why."""
+    if notice.outcome != "crashed" or context.partition_key is None:
+        return
+    folders, candidate = folders_of(gate), context.partition_key
+    run = context.instance.get_run_record_by_id(notice.run_id)
+    ended_at = (
+        now() if run is None or run.end_time is None else datetime.fromtimestamp(run.end_time, timezone.utc)
+    )
+    job = context.dagster_run.job_name
+    tries = list_tries(context.instance, job, candidate, read_recorded_tables(folders))
+    # A candidate that was decided on meanwhile has no crash in turn.
+    record_crash(folders, candidate, Crash(ended_at, max(1, tries.crashed), "; ".join(notice.reasons)))
 
 
 def _build_notice(

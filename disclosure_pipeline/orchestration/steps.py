@@ -107,7 +107,7 @@ def _restore_stacks() -> None:
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
 VERDICT = "verdict"
-"""The tag of a run with its verdict, for people; it decides nothing."""
+"""The tag of a run with its verdict, for people; it only decides whether a crashed run is tried again."""
 
 StepResult = dg.MaterializeResult | dg.AssetCheckResult | dg.AssetMaterialization
 

@@ -54,10 +54,50 @@ from disclosure_pipeline.release.verifying import (
     read_signed_statement,
     verify,
 )
-from disclosure_pipeline.runtime.files import read_json, read_json_if_whole
+from disclosure_pipeline.runtime.files import make_private, read_json, read_json_if_whole, write_json
 
 # The decision on a candidate whose run ended on arrival.
 _DECISIONS_ON_ARRIVAL: Mapping[str, str] = {BROKEN_CONTRACT: "refused", TOO_LITTLE_OVERLAP: "undetermined"}
+
+CRASH = "crash.json"
+"""The file with a candidate's last crashed run; it stays when a later run has decided."""
+
+MOST_TRIES = 3
+"""The number of runs that may crash in turn before a candidate is no longer evaluated by itself."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """The end of a crashed run, how many crashed in turn, and the reason without a value of GT.
+
+    Runs count since the confidential tables were recorded.
+    """
+
+    ended_at: datetime
+    tries: int
+    reason: str
+
+    def __str__(self) -> str:
+        tries = f"try {self.tries} of {MOST_TRIES}"
+        if self.tries >= MOST_TRIES:
+            tries = f"{self.tries} tries, and no more by itself"
+        return f"its last run crashed ({tries}): {' '.join(self.reason.split())}"
+
+
+def record_crash(folders: GateFolders, candidate: str, crash: Crash) -> None:
+    """Record a crashed run of a candidate. Raise StoreError if the name is none of a candidate."""
+    path = folders.store.candidate_folder(candidate) / CRASH
+    make_private(folders.store.root)
+    write_json(path, {"ended_at": crash.ended_at.isoformat(), "tries": crash.tries, "reason": crash.reason})
+
+
+def read_crash(folders: GateFolders, candidate: str) -> Crash | None:
+    """Return the last recorded crash of a candidate; None if there is none, or its record is damaged."""
+    record = read_json_if_whole(folders.store.candidate_folder(candidate) / CRASH)
+    with suppress(KeyError, TypeError, ValueError):
+        crash = Crash(datetime.fromisoformat(record["ended_at"]), int(record["tries"]), str(record["reason"]))
+        return crash if crash.ended_at.tzinfo is not None else None
+    return None
 
 
 @dataclass(frozen=True)
@@ -67,8 +107,9 @@ class Standing:
     `decision` is None without a readable dossier. `is_current`: it was made with the confidential tables that
     are recorded now and the policy in force. From the dossier, or None: `judged_at`, when it was filed (UTC);
     `worst_clause`, the clause most against a release, with value and limit; `records`, the number of
-    synthetic records. `problem`: what ended the run of a candidate on arrival, before it was measured.
-    `is_revoked`: a revocation beside the releases concerns the published folder.
+    synthetic records. `problem`: what ended the run of a candidate on arrival, before it was measured, or the
+    last run, if it crashed. `is_revoked`: a revocation beside the releases concerns the published folder,
+    which then does not count as published.
     """
 
     candidate: str
@@ -110,8 +151,27 @@ def describe_standing(decision: str | None, *, is_published: bool, is_current: b
 
 
 def is_published(folders: GateFolders, candidate: str) -> bool:
-    """Return True if the candidate has a release."""
-    return candidate in list_published(folders.releases).releases
+    """Return True if the candidate has a release, unless a revocation is known to concern it."""
+    published = list_published(folders.releases).releases
+    if candidate not in published:
+        return False
+    with suppress(DisclosurePipelineError):
+        return candidate not in find_revoked(folders, {candidate: published[candidate]})
+    return True
+
+
+def find_revoked(folders: GateFolders, published: Mapping[str, Path] | None = None) -> frozenset[str]:
+    """Return the candidates whose release was revoked, among those of `published` folders (by default all).
+
+    Raise DisclosurePipelineError if the revocations cannot be believed.
+    """
+    if not locate_revocations(folders.releases).exists():
+        return frozenset()
+    keys = read_trusted_keys(folders)
+    revocations = read_gate_revocations(folders.releases, keys)
+    if published is None:
+        published = list_published(folders.releases).releases
+    return frozenset(name for name, folder in published.items() if _is_revoked(folder, keys, revocations))
 
 
 def record_releases(folders: GateFolders) -> None:
@@ -151,22 +211,22 @@ def list_standings(folders: GateFolders) -> list[Standing]:
     """Return the standing of every candidate that has records or a release, ordered by name."""
     candidates = folders.store.root / "candidates"
     known = candidates.iterdir() if candidates.is_dir() else ()
-    names = {path.name for path in known if path.is_dir()} | set(list_published(folders.releases).releases)
+    published = list_published(folders.releases).releases
+    names = {path.name for path in known if path.is_dir()} | set(published)
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
     standings = [
-        _read_standing(folders, name, recorded, digest) for name in sorted(filter(is_safe_name, names))
+        _read_standing(folders, name, recorded, digest, is_published=name in published)
+        for name in sorted(filter(is_safe_name, names))
     ]
-    if not locate_revocations(folders.releases).exists():
-        return standings
     try:
-        keys = read_trusted_keys(folders)
-        revocations = read_gate_revocations(folders.releases, keys)
+        revoked = find_revoked(folders, published)
     except DisclosurePipelineError:
         problem = "its revocations cannot be read"
         return [replace(row, problem=problem) if row.is_published else row for row in standings]
-    published = {row.candidate: folders.releases / row.candidate for row in standings if row.is_published}
-    revoked = {name for name, folder in published.items() if _is_revoked(folder, keys, revocations)}
-    return [replace(row, is_revoked=row.candidate in revoked) for row in standings]
+    return [
+        replace(row, is_revoked=True, is_published=False) if row.candidate in revoked else row
+        for row in standings
+    ]
 
 
 def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[Revocation]) -> bool:
@@ -180,8 +240,30 @@ def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[
 
 
 def _read_standing(
-    folders: GateFolders, candidate: str, recorded: RecordedTables, policy_digest: str
+    folders: GateFolders,
+    candidate: str,
+    recorded: RecordedTables,
+    policy_digest: str,
+    *,
+    is_published: bool,
 ) -> Standing:
+    judged = _read_judged(folders, candidate, recorded, policy_digest, is_published=is_published)
+    crash = read_crash(folders, candidate)
+    ended_well = [judged.judged_at, _modified_at(folders.releases / candidate / STATEMENT)]
+    if crash is None or any(time is not None and time >= crash.ended_at for time in ended_well):
+        return judged
+    return replace(judged, problem="; ".join(filter(None, (judged.problem, str(crash)))))
+
+
+def _read_judged(
+    folders: GateFolders,
+    candidate: str,
+    recorded: RecordedTables,
+    policy_digest: str,
+    *,
+    is_published: bool,
+) -> Standing:
+    """Return the standing without a crash or a revocation since."""
     folder = folders.store.candidate_folder(candidate)
     path = folder / "dossier.json"
     arrival = read_json_if_whole(folder / ARRIVAL)
@@ -189,7 +271,7 @@ def _read_standing(
         return Standing(
             candidate,
             _DECISIONS_ON_ARRIVAL[arrival["problem"]],
-            is_published(folders, candidate),
+            is_published,
             is_current=arrival.get("policy_digest") == policy_digest,
             judged_at=_modified_at(folder / ARRIVAL),
             problem=arrival["problem"],
@@ -205,7 +287,7 @@ def _read_standing(
     return Standing(
         candidate,
         decision if isinstance(decision, str) else None,
-        is_published(folders, candidate),
+        is_published,
         is_current=dossier.get("policy_digest") == policy_digest and recorded.were_measured(measured),
         judged_at=_modified_at(path) if dossier else None,
         worst_clause=worst_clause,
@@ -234,7 +316,7 @@ def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 # Prefixes of files in a candidate's folder that are not records.
-_NOT_A_RECORD = (PARTIAL_PREFIX, "release.lock")
+_NOT_A_RECORD = (PARTIAL_PREFIX, "release.lock", CRASH)
 _DECISIONS = ("approved", "refused", "undetermined")
 
 

@@ -281,6 +281,123 @@ def test_the_schedule_does_not_try_again_what_cannot_be_measured(changed: Home) 
     assert COPY not in scheduled(changed)
 
 
+def why_nothing(home: Home) -> str:
+    result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
+    assert isinstance(result, dg.SkipReason)
+    return str(result.skip_message)
+
+
+def notified(home: Home, cursor: str | None = None) -> str | None:
+    """Let the sensor of failures see the runs since its last tick, as Dagster's daemon does."""
+    context = dg.build_sensor_context(instance=home.instance, cursor=cursor, definitions=home.defs)
+    result = home.defs.resolve_sensor_def(f"{GATE}_failures").evaluate_tick(context)
+    assert not [reaction.error for reaction in result.dagster_run_reactions or [] if reaction.error]
+    return result.cursor
+
+
+def shown(home: Home, candidate: str) -> Any:
+    file = gates.write_definition(home.path, gates.definition())
+    told = gates.run_command("status", file, "--format", "json")
+    assert told.exit_code == 0, told.output
+    (row,) = (row for row in json.loads(told.stdout)["candidates"] if row["candidate"] == candidate)
+    return row
+
+
+# Before anything is measured, after the figures are recorded, and after the verdict.
+STEPS_THAT_CRASH = ("assets.measure", "assets.file_dossier", "assets.releasing.release")
+
+
+@pytest.mark.parametrize("step", STEPS_THAT_CRASH)
+def test_an_evaluation_that_crashed_is_tried_again(
+    step: str, changed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three runs in turn at most; `status` says why, until a run decides."""
+    dropped = "approved" if "release" in step else "approved under another ground truth or policy"
+    cursor = notified(changed)  # from now on
+    with monkeypatch.context() as patch:
+        patch.setattr(f"disclosure_pipeline.orchestration.{step}", gates.crash)
+        for tries in (1, 2, 3):
+            assert HONEST in scheduled(changed)
+            assert not changed.run_gate(HONEST).success
+            cursor = notified(changed, cursor)
+            standing = shown(changed, HONEST)["standing"]
+            words = f"try {tries} of 3" if tries < 3 else "3 tries, and no more by itself"
+            assert f": its last run crashed ({words}): " in standing
+            assert ("not judged today" in standing) == ("another ground truth" in dropped)
+            assert "Unexpected ValueError" in standing
+            assert not any(canary in standing for canary in gates.CANARIES)
+    assert scheduled(changed) == [COPY]
+    assert not changed.run_gate(COPY).success  # refused, which is an answer
+    assert why_nothing(changed) == (
+        "The newest candidates are judged with the recorded ground truth, except honest (crashed, 3 tries: "
+        "see its status)"
+    )
+    assert changed.run_gate(HONEST).success  # somebody mended what crashed
+    assert shown(changed, HONEST)["standing"] == "published"
+    assert why_nothing(changed) == "The newest candidates are judged with the recorded ground truth"
+    changed.write_ground_truth(gates.ground_truth().iloc[2:])
+    assert changed.run_ground_truth().success
+    assert set(scheduled(changed)) == {HONEST, COPY}  # counted anew
+
+
+def test_only_a_crash_is_tried_again(changed: Home) -> None:
+    """Each of these runs is the newest; two crash in turn."""
+    assert not changed.run_gate(COPY).success
+    for status, verdict, expected in (
+        ("NOT_STARTED", None, "its run has not ended"),
+        ("STARTED", None, "its run has not ended"),
+        ("CANCELED", None, "its run was canceled"),
+        ("FAILURE", None, None),  # its process was lost before it could say anything
+        ("FAILURE", "crashed", None),
+        ("FAILURE", "undetermined", "undetermined"),
+        ("FAILURE", "refused", "refused"),
+        ("FAILURE", "crashed", None),
+    ):
+        tags = {"dagster/partition": HONEST} | ({"verdict": verdict} if verdict else {})
+        run = dg.DagsterRun(job_name=f"{GATE}_gate", status=dg.DagsterRunStatus[status], tags=tags)
+        changed.instance.add_run(run)
+        if expected is None:
+            assert scheduled(changed) == [HONEST]
+        else:
+            assert why_nothing(changed).endswith(f", except {HONEST} ({expected})")
+
+
+def test_a_run_whose_process_was_lost_is_told_too(changed: Home) -> None:
+    """The daemon ends it; no step could say why."""
+    cursor = notified(changed)
+    run = dg.DagsterRun(job_name=f"{GATE}_gate", tags={"dagster/partition": "lost"})
+    changed.instance.add_run(run)
+    changed.instance.report_run_failed(run)
+    notified(changed, cursor)
+    standing = shown(changed, "lost")["standing"]
+    assert standing.startswith("not judged: its last run crashed (try 1 of 3): No step ended the run")
+
+
+def test_a_revoked_release_is_not_evaluated_again(changed: Home) -> None:
+    """Nor is it called published: not by `status`, its check or a notice."""
+    key = str(changed.path / "keys" / "public-key.pem")
+    folder = changed.published(HONEST)
+    assert shown(changed, HONEST)["published"] is True
+    revoked = gates.run_command("revoke", folder, "--key", key, "--reason", "GT was corrected")
+    assert revoked.exit_code == 0, revoked.output
+    assert scheduled(changed) == [COPY]
+    assert not changed.run_gate(COPY).success
+    assert why_nothing(changed).endswith(f", except {HONEST} (revoked)")
+    row = shown(changed, HONEST)
+    assert (row["standing"], row["published"]) == ("revoked", False)
+    assert HONEST not in Daemon(changed).candidates()
+    # Somebody asks for it nevertheless: the table is a copy by now.
+    changed.write_ground_truth(gates.honest())
+    assert changed.run_ground_truth().success
+    ran = changed.run_gate(HONEST)
+    assert "published" not in failures(ran)[f"{GATE}__dossier"]
+    description = gates.checks(ran)["dossier:within_policy"].description
+    assert description is not None and description.startswith("refused: ")
+    assert shown(changed, HONEST)["standing"] == "revoked"
+    listed = gates.metadata_of(ran, "candidates")[-1]
+    assert listed["are published"].value == 0
+
+
 def test_ticks_as_dagster_evaluates_them(on_disk: Home) -> None:
     """With partitions that are resolved."""
     forget_candidates(on_disk)
