@@ -1,4 +1,4 @@
-"""The errors of this package. No message ever holds a value of the ground truth."""
+"""The errors of this package, and counts in words. No message ever holds a value of the ground truth."""
 
 from __future__ import annotations
 
@@ -6,6 +6,24 @@ import traceback
 from pathlib import Path
 
 _FRAMES = 4
+
+
+def write_count(number: int, noun: str, plural: str = "") -> str:
+    """Write a number and what it counts; the plural is the noun with an s unless it is given.
+
+    >>> write_count(1, "record"), write_count(1200, "record"), write_count(0, "try", "tries")
+    ('1 record', '1,200 records', '0 tries')
+    """
+    return f"{number:,} {choose_form(number, noun, plural or f'{noun}s')}"
+
+
+def choose_form(number: int, singular: str, plural: str) -> str:
+    """Return the form of a word for a number of things.
+
+    >>> f"1 of 19 risks {choose_form(1, 'is beyond its bound', 'are beyond their bounds')}"
+    '1 of 19 risks is beyond its bound'
+    """
+    return singular if number == 1 else plural
 
 
 class DisclosurePipelineError(Exception):

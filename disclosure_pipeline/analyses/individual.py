@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import read_tables
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import format_frame, join_records, to_row
@@ -71,7 +72,7 @@ class IndividualAttribution:
         means = (100 * self.records.mean()).unstack("figure", sort=False)
         return (
             f"Individual attribution from the keys {', '.join(map(str, self.keys))}\n"
-            f"{len(self.records):,} GT records, {len(self.weap):,} SD records\n"
+            f"{write_count(len(self.records), 'GT record')}, {write_count(len(self.weap), 'SD record')}\n"
             "Means over the GT records, in percent\n\n"
             f"{format_frame(means)}"
         )

@@ -14,7 +14,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, choose_form, write_count
 from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.resemblance import (
@@ -245,7 +245,9 @@ def _find_doubts(
     low = sum(not is_shared(shares, LEAST_SHARED.whole_key) for shares in overlaps)
     if low:
         doubts.append(
-            f"{low} of {len(overlaps)} whole keys are hardly shared, so their risks read too low: see "
-            "key_overlap."
+            f"{low} of {write_count(len(overlaps), 'whole key')} "
+            f"{choose_form(low, 'is hardly shared, so its', 'are hardly shared, so their')} risks read "
+            "too low: "
+            "see key_overlap."
         )
     return doubts

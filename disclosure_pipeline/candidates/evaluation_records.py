@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, list_syntheses
-from disclosure_pipeline.errors import RefusedError, StoreError
+from disclosure_pipeline.errors import RefusedError, StoreError, write_count
 from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
@@ -336,7 +336,8 @@ def record_evaluation(
         limit = gate.policy.evaluations_per_ground_truth
         if not evaluation.exists() and count_evaluations(store, ground_truth) >= limit:
             raise RefusedError(
-                f"Candidate {snapshot.candidate!r} is not measured: the limit of {limit} candidates measured "
+                f"Candidate {snapshot.candidate!r} is not measured: the limit of "
+                f"{write_count(limit, 'candidate')} measured "
                 "against this ground truth is reached (policy.evaluations_per_ground_truth)."
             )
         if tables is not None:
@@ -344,7 +345,8 @@ def record_evaluation(
             if near is not None:
                 raise RefusedError(
                     f"Candidate {snapshot.candidate!r} is not measured: {near} in fewer than "
-                    f"{gate.policy.smallest_count} records (policy.smallest_count), but in some. The "
+                    f"{write_count(gate.policy.smallest_count, 'record')} (policy.smallest_count), but "
+                    "in some. The "
                     "difference of their figures would reveal single people: generate a new synthesis "
                     "instead of editing one."
                 )

@@ -24,7 +24,7 @@ from disclosure_pipeline.candidates.reading import (
 from disclosure_pipeline.candidates.store import GateFolders, Snapshot
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
-from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.errors import InputError, StoreError, write_count
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
 from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.counts import (
@@ -243,7 +243,8 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engi
         table, digest = read_ground_truth(folders, engine, stack)
         if table.records < _FEWEST:
             raise InputError(
-                f"The ground truth has {table.records} records: at least {_FEWEST} are needed to draw halves."
+                f"The ground truth has {write_count(table.records, 'record')}: at least {_FEWEST} are "
+                "needed to draw halves."
             )
         published = table.keep_columns(gate.published_columns)
         with_unit = table.keep_columns((*gate.published_columns, gate.unit or ""))

@@ -28,7 +28,7 @@ from disclosure_pipeline.candidates.measuring import (
 )
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.errors import InputError, StoreError, write_count
 from disclosure_pipeline.evaluation.nearest import EVERYBODY, SAMPLE
 from disclosure_pipeline.evaluation.power import (
     COPIES,
@@ -180,7 +180,8 @@ def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECON
         raise InputError("seconds must be above 0.")
     if len(records) < _FEWEST:
         raise InputError(
-            f"The ground truth has {len(records)} records: at least {_FEWEST} are needed to draw halves."
+            f"The ground truth has {write_count(len(records), 'record')}: at least {_FEWEST} are needed "
+            "to draw halves."
         )
     # Of a table this large a gate compares only a sample for nearness, although each half is smaller.
     sample = SAMPLE if len(records) > EVERYBODY else None

@@ -24,6 +24,7 @@ from disclosure_pipeline.cli.printing import (
     report_errors,
     show_step,
 )
+from disclosure_pipeline.errors import choose_form, write_count
 
 _NEWEST = 3
 _MOST_RECORDS = 40_000  # of the ground truth, to measure the power of a policy
@@ -242,7 +243,8 @@ def status(gate: Path, shown_as: Format | None) -> None:
     limit = folders.gate.policy.evaluations_per_ground_truth
     heading = (
         f"Gate {folders.gate.name}, policy digest {folders.gate.policy_digest()}; {evaluations} of at most "
-        f"{limit} candidates were measured against its ground truth"
+        f"{write_count(limit, 'candidate')} {choose_form(evaluations, 'was', 'were')} measured against its "
+        "ground truth"
     )
     lines = [f"  {standing.candidate}: {standing}" for standing in standings]
     skipped = list_published(folders.releases).note

@@ -24,7 +24,7 @@ from disclosure_pipeline.cli.printing import (
     report_errors,
 )
 from disclosure_pipeline.counting.engines import list_engines
-from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, write_count
 from disclosure_pipeline.runtime.progress import ignore_progress, show_progress
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def measure(
     _print_result(result, chosen)
     echo(f"Engine: {result.engine}", err=True)
     for change in result.ledger:
-        records = f"{change.records:,} records of {change.table}"
+        records = f"{write_count(change.records, 'record')} of {change.table}"
         echo(f"Changed: column {change.column!r}, {records}: {change.rule}", err=True)
     copies = result.copies
     for sentence in copies.not_examined:

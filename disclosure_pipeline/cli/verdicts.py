@@ -29,7 +29,7 @@ from disclosure_pipeline.cli.printing import (
     to_csv,
     to_html,
 )
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.verdict import Judgement
@@ -316,7 +316,7 @@ def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     pruning = prune_store(Store(store), releases, age, now, dry_run=dry_run)
     for path in pruning.removed:
         echo(f"{'would remove' if dry_run else 'removed'} {path}")
-    echo(f"{len(pruning.removed)} files, {pruning.bytes} bytes")
+    echo(f"{write_count(len(pruning.removed), 'file')}, {write_count(pruning.bytes, 'byte')}")
     if pruning.unclear:
         reasons = "".join(f"\n- {reason}" for reason in pruning.unclear)
         raise click.ClickException(

@@ -11,7 +11,7 @@ import pandas as pd
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_tables, share_columns
-from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, InputError
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, InputError, write_count
 from disclosure_pipeline.evaluation.copies import measure_whole_copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.frames import format_frame
@@ -41,7 +41,9 @@ class RemediedTables:
     synthetic: tuple[pd.DataFrame, ...]
 
     def __repr__(self) -> str:
-        return f"RemediedTables of {self.remedy}: {len(self.synthetic)} syntheses"
+        return (
+            f"RemediedTables of {self.remedy}: {write_count(len(self.synthetic), 'synthesis', 'syntheses')}"
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)

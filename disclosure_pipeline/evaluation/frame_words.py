@@ -51,7 +51,7 @@ WARNINGS: dict[str, Words] = {
         "This many warnings say that the two tables may not be coded alike, or that a column looks like an "
         "identifier.",
         COUNT,
-        finding="{value} warnings say that the tables may not be comparable",
+        finding="warnings that the tables may not be comparable: {value}",
     ),
 }
 
@@ -123,14 +123,14 @@ ONE_WAY = Words.neutral(
     "flags of the one-way check",
     "This many values of the target make up most of what is disclosed, which everybody may expect anyway.",
     COUNT,
-    finding="{value} values of {column} make up most of what is disclosed",
+    finding="values of {column} that make up most of what is disclosed: {value}",
 )
 
 TWO_WAY = Words.neutral(
     "flags of the two-way check",
     "This many pairs of a key and a target make up large groups that are disclosed together.",
     COUNT,
-    finding="{value} pairs of a key and {column} make up large groups that are disclosed together",
+    finding="pairs of a key and {column} that make up large groups disclosed together: {value}",
 )
 
 KEY_OVERLAP = Words(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.measures.samples import wilson
 from disclosure_pipeline.measures.words import COUNT, PERCENT, Words
 
@@ -208,14 +209,17 @@ class GatePower:
         return cls(int(record["records"]), noticed)
 
     def __str__(self) -> str:
-        halves = f"random halves of the ground truth, with {self.records:,} records (at most {MOST:,})"
+        halves = (
+            f"random halves of the ground truth, with {write_count(self.records, 'record')} (at "
+            f"most {MOST:,})"
+        )
         return "\n".join([self.summarize(), *self.describe(), f"Tried on {halves}: the harder case."])
 
     __repr__ = __str__
 
 
 def _name_tries(tries: int) -> str:
-    return f"only {tries} {'try was' if tries == 1 else 'tries were'} made"
+    return f"only {write_count(tries, 'try was', 'tries were')} made"
 
 
 def summarize_power(limit: float, noticed: Refusals | None, honest: Refusals | None) -> str:

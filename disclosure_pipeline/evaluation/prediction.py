@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import read_tables
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
 from disclosure_pipeline.evaluation.frames import format_frame, join_records, list_figures, to_row
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
@@ -63,7 +63,7 @@ class PredictionRisk:
         shown = self.fits.join(self.figures).T
         return (
             f"Prediction risk from the keys {', '.join(map(str, self.keys))}\n"
-            f"Learner {self.learner}, {self.N_d:,} GT records\n\n"
+            f"Learner {self.learner}, {write_count(self.N_d, 'GT record')}\n\n"
             f"{format_frame(shown)}"
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.opening import read_tables
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.arguments import require_names, require_whole_number
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import build_frame, to_row
@@ -283,7 +283,8 @@ class DisclosureProtection:
         several = len(self.figures) > 1
         tables = [
             (f"Synthesis {synthesis}: " if several else "")
-            + f"{int(row['scored']):,} of {self.N_d:,} GT records scored, {records:,} SD records\n\n"
+            + f"{int(row['scored']):,} of {write_count(self.N_d, 'GT record')} scored, "
+            f"{write_count(records, 'SD record')}\n\n"
             + self._build_table(row).to_string(na_rep="", line_width=80)
             for (synthesis, row), records in zip(self.figures.iterrows(), self.N_s, strict=True)
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
 from disclosure_pipeline.tables.encoding import Change
@@ -316,7 +317,8 @@ class Disclosure:
 
     def _write_holdout_heading(self) -> str:
         return (
-            f"Compared with a holdout of {self.N_holdout:,} records: percent of each, and percentage points "
+            f"Compared with a holdout of {write_count(self.N_holdout, 'record')}: percent of each, and "
+            "percentage points "
             "(for several syntheses, the one with the largest difference)"
         )
 
@@ -339,7 +341,7 @@ class Disclosure:
             bases = " (of all records)", "after exclusions, in percent of all GT records"
         return (
             f"Disclosure from the keys {keys}\n"
-            f"{self.N_d:,} GT records, {syntheses}\n"
+            f"{write_count(self.N_d, 'GT record')}, {syntheses}\n"
             f"Identity{bases[0]}: {identity}\n"
             f"{self._describe_population()}"
             f"Attribute: {means}{bases[1]}"

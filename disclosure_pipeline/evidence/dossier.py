@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
@@ -207,17 +208,22 @@ def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
 
     Example:
         >>> count_kept([{"warns": False, "outcome": "kept"}, {"warns": True, "outcome": "exceeded"}])
-        '1 of 1 clauses that decide is kept; 1 of 1 that only warn is not'
+        '1 of 1 clause that decides is kept; 1 of 1 that only warns is not'
     """
     deciding = [clause["outcome"] for clause in clauses if not clause["warns"]]
     warning = [clause["outcome"] for clause in clauses if clause["warns"]]
     kept, waived = deciding.count("kept"), deciding.count("waived")
-    text = f"{kept} of {len(deciding)} clauses that decide {'is' if kept == 1 else 'are'} kept"
+    decide = choose_form(len(deciding), "decides", "decide")
+    text = (
+        f"{kept} of {write_count(len(deciding), 'clause')} that {decide} "
+        f"{choose_form(kept, 'is', 'are')} kept"
+    )
     text += f", {waived} waived" if waived else ""
     broken = len(warning) - warning.count("kept")
     if not broken:
         return text
-    return f"{text}; {broken} of {len(warning)} that only warn {'is' if broken == 1 else 'are'} not"
+    warn = choose_form(len(warning), "warns", "warn")
+    return f"{text}; {broken} of {len(warning)} that only {warn} {choose_form(broken, 'is', 'are')} not"
 
 
 def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from great_expectations.render.components import (
 )
 from great_expectations.render.renderer.renderer import renderer
 
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, choose_form, write_count
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.bounds import Over
@@ -57,7 +57,8 @@ def select_rows(table: pd.DataFrame, where: Mapping[str, str | None], syntheses:
         raise NoFigureError(f"column 'synthesis' is of type {numbers.dtype}: expected whole numbers")
     if sorted(numbers) != list(range(1, syntheses + 1)):
         raise NoFigureError(
-            f"there are {len(rows)} rows{_describe_condition(where)}: expected one per synthesis, "
+            f"there {choose_form(len(rows), 'is', 'are')} "
+            f"{write_count(len(rows), 'row')}{_describe_condition(where)}: expected one per synthesis, "
             f"numbered 1 to {syntheses}"
         )
     return rows
@@ -72,7 +73,7 @@ def _read_column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
     columns = table.columns.tolist()
     positions = [i for i, column in enumerate(columns) if column == name and isinstance(column, str)]
     if len(positions) != 1:
-        raise NoFigureError(f"the table has {len(positions)} columns {name!r}: expected 1")
+        raise NoFigureError(f"the table has {write_count(len(positions), 'column')} {name!r}: expected 1")
     return table.iloc[:, positions[0]]
 
 
@@ -84,7 +85,10 @@ def read_figures(rows: pd.DataFrame, measure: str) -> list[float]:
     figures = [float(figure) for figure in column.to_numpy(dtype=float, na_value=math.nan)]
     invalid = sum(not math.isfinite(figure) for figure in figures)
     if invalid:
-        raise NoFigureError(f"{invalid} of {len(figures)} figures of {measure} are missing or infinite")
+        are = choose_form(invalid, "is", "are")
+        raise NoFigureError(
+            f"{invalid} of {write_count(len(figures), 'figure')} of {measure} {are} missing or infinite"
+        )
     return figures
 
 
@@ -102,7 +106,9 @@ def measure_stacked(
     )
     unassigned = int((is_ground_truth == is_synthetic).sum())
     if unassigned:
-        raise NoFigureError(f"{unassigned} records are not of exactly one of GT and SD")
+        raise NoFigureError(
+            f"{write_count(unassigned, 'record is', 'records are')} not of exactly one of GT and SD"
+        )
     if target is None:  # a constant stands in for the target
         target, table = source_column, table.assign(**{source_column: ""})
     table = table.loc[:, table.columns.isin([*keys, target])]

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -24,7 +25,7 @@ from disclosure_pipeline.candidates.store import (
     read_snapshot,
     require_safe_name,
 )
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError, StoreError
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError, StoreError, write_count
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.orchestration.steps import VERDICT, redact_errors
 from disclosure_pipeline.policy.gate import Gate
@@ -296,7 +297,7 @@ class Tries:
 
     def __str__(self) -> str:
         if self.crashed:
-            return f"crashed, {self.crashed} {'try' if self.crashed == 1 else 'tries'}: see its status"
+            return f"crashed, {write_count(self.crashed, 'try', 'tries')}: see its status"
         return self.verdict or "not tried"
 
 

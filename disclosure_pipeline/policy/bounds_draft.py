@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.together import any_beyond_by_chance, any_of_fresh_samples
@@ -248,7 +249,8 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
         "# Drafted from the ground truth alone: its own risk, what other people's records would tell about",
         "# each person, and how far chance alone goes beyond that. In percent of the people, but",
         "# unique_hits in percent of the synthetic records.",
-        f"# For candidates of {files} with {draft.records:,} records; otherwise use --files and --records.",
+        f"# For candidates of {files} with {write_count(draft.records, 'record')}; otherwise use "
+        "--files and --records.",
         "#",
         f"# {'figure':<30} {BY_ITSELF:>25} {BY_OTHERS:>22} {BY_CHANCE:>8}",
     ]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from disclosure_pipeline.counting.engines import list_engines
+from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Measures, Policy
 from disclosure_pipeline.policy.clauses import Clause, list_clauses
@@ -319,7 +320,8 @@ class Gate(FrozenModel):
         """Return the number of columns that are measured and released, and the names of the others."""
         released, arriving = self.released_columns, self.arriving_columns
         left_out = ", ".join(name for name in arriving if name not in released)
-        sentence = f"{len(released)} of {len(arriving)} columns are measured and released"
+        are = choose_form(len(released), "is", "are")
+        sentence = f"{len(released)} of {write_count(len(arriving), 'column')} {are} measured and released"
         return f"{sentence}; left out: {left_out}" if left_out else sentence
 
     def declares_level(self, name: str, level: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.registry import (
@@ -78,7 +79,7 @@ class Judgement:
         else:
             side, way = ("at least", "down") if clause.at_least else ("at most", "up")
             value = _write_apart(self.value, clause.bound)
-            figure = f"is {side} {value} (rounded {way} to {self.rounded_to} records)"
+            figure = f"is {side} {value} (rounded {way} to {write_count(self.rounded_to, 'record')})"
         sentence = f"{clause.name} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
         if self.note:
             sentence += f". {self.note}"

@@ -16,7 +16,7 @@ from disclosure_pipeline.candidates.measuring import measure_repeats
 from disclosure_pipeline.candidates.power import SECONDS, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
+from disclosure_pipeline.errors import DisclosurePipelineError, StoreError, choose_form, write_count
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.copies import MANY_REPEATS
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
@@ -129,7 +129,8 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     recorded = "recorded by a run" if _is_recorded(folders, digest) else "not yet recorded by a run"
     yield Finding(
         "ground_truth",
-        f"{table.records:,} records that keep the data dictionary, {recorded}; counted by "
+        f"{write_count(table.records, 'record')} that {choose_form(table.records, 'keeps', 'keep')} the "
+        f"data dictionary, {recorded}; counted by "
         f"{engine.description}",
     )
     if not alike <= gate.policy.guards.model_dump()["alike"]:
@@ -142,7 +143,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
         )
     yield _describe_power(folders, digest)
     if people is not None:
-        yield Finding("unit", f"the records belong to {people:,} units")
+        yield Finding("unit", f"the records belong to {write_count(people, 'unit')}")
     elif repeats > MANY_REPEATS:
         yield Finding(
             "unit",

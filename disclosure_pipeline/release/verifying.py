@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, ValidationError
 
 from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
@@ -371,7 +371,7 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Policy: digest {predicate.policy.digest}."
     yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
     yield "Files:"
-    records = {table.name: f", {table.records} records" for table in predicate.synthetic}
+    records = {table.name: f", {write_count(table.records, 'record')}" for table in predicate.synthetic}
     for name, sha256 in approval.files.items():
         yield f"  {name}: sha256 {sha256}{records.get(name, '')}"
     stated = {"Clauses": predicate.clauses, "Controls of the measurement itself": predicate.controls}
@@ -385,7 +385,10 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
         yield f"  {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g}"
         yield f"    Until {waiver.expires.isoformat()}, approved by {waiver.approver}: {waiver.reason}"
     ground_truth = predicate.ground_truth
-    yield f"Ground truth: at least {ground_truth.records} records, salted hash {ground_truth.salted_hash}."
+    yield (
+        f"Ground truth: at least {write_count(ground_truth.records, 'record')}, salted hash "
+        f"{ground_truth.salted_hash}."
+    )
     for table in predicate.confidential:
         yield f"Confidential table {table.name}: salted hash {table.salted_hash}."
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."

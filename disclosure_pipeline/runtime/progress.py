@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from disclosure_pipeline.errors import write_count
+
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with the current step, the number of its completed parts, and their total.
 
@@ -61,7 +63,7 @@ def describe_progress(step: str, completed: int, total: int, seconds: float, sin
     if total:
         share = f"{step}: {100 * completed // total} %"
     else:
-        share = f"{step}: {completed:,} records" if completed else step
+        share = f"{step}: {write_count(completed, 'record')}" if completed else step
     if seconds < _SECONDS_WITHOUT_TIME:
         return share
     if 0 < completed < total:

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.canonical import is_text, to_mask
 from disclosure_pipeline.tables.coding import Distinct
@@ -130,7 +130,7 @@ def find_violations(
 def _describe_other_columns(names: Sequence[str]) -> str:
     """Say how many columns the dictionary does not have, without their names."""
     one = len(names) == 1
-    rule = f"{len(names):,} {'column is' if one else 'columns are'} not in the data dictionary"
+    rule = f"{write_count(len(names), 'column')} {'is' if one else 'are'} not in the data dictionary"
     if _ROW_NUMBERS.intersection(names):
         numbers = "it holds" if one else "one holds"
         return f"{rule}: {numbers} the row numbers of pandas; write the table without its index"

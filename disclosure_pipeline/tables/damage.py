@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.tables.files import FileFormat, StoragePath
 
 _CHUNK = 1 << 20
@@ -215,8 +216,8 @@ def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
             row_names.add(record, fields)
             if len(record) != fields and problem is None:
                 problem = (
-                    f"damaged: the record that ends in line {records.line_num} has {len(record)} "
-                    f"field{'' if len(record) == 1 else 's'}, but the first line has {fields}; it may be cut "
+                    f"damaged: the record that ends in line {records.line_num} has "
+                    f"{write_count(len(record), 'field')}, but the first line has {fields}; it may be cut "
                     "off, or lack a quotation mark"
                 )
     except csv.Error:

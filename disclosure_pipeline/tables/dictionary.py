@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.tables.grouping import MOST_GROUPS
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.messages import listed
@@ -293,8 +293,7 @@ class Violation:
     def __str__(self) -> str:
         if self.records is None:
             return self.without_numbers
-        records = "1 record" if self.records == 1 else f"{self.records} records"
-        return f"{self.without_numbers} ({records}, {self.share:.2%})"
+        return f"{self.without_numbers} ({write_count(self.records, 'record')}, {self.share:.2%})"
 
     @property
     def without_numbers(self) -> str:

@@ -64,7 +64,7 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     shutil.copytree(folder, folder.with_name("again"))
     assert run_command("evaluate", gate, folder.with_name("again")).exit_code == 0
     assert len([name for name in contents(home.path) if "evaluations" in name]) == 3  # 2 folders, 1 question
-    assert "1 of at most 500 candidates were measured" in run_command("status", gate).stdout
+    assert "1 of at most 500 candidates was measured" in run_command("status", gate).stdout
 
 
 def test_it_knows_the_waivers_of_the_gate(home: Home) -> None:

@@ -19,10 +19,15 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, NEAR_COPIES, GatePower
-from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evidence.dossier import build_dossier, count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import MISSING, write_subject
-from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy, tabulate_clauses
+from disclosure_pipeline.evidence.page.clauses_section import (
+    TriedRemedy,
+    _write_cost,
+    list_definitions,
+    tabulate_clauses,
+)
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
     find_reason,
@@ -35,7 +40,9 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_page,
     render_result,
 )
-from disclosure_pipeline.measures.words import PERCENT, POINTS, RECORDS, SHARE
+from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
+from disclosure_pipeline.policy.clauses import find_measure_words
+from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -227,7 +234,7 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
         for heading in (
             "columns are measured and released",
             "Four questions",
-            "beyond their bound",
+            " risks are beyond their bounds",
             "nearer to some record",
             "the only ones with their combination",
             "Somebody who knows",
@@ -243,6 +250,61 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
         )
     ]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("beyond", "all_rows", "title"),
+    [
+        (0, 1, "None of 1 risk is beyond its bound"),
+        (1, 1, "1 of 1 risk is beyond its bound"),
+        (0, 2, "None of 2 risks is beyond its bound"),
+        (1, 2, "1 of 2 risks is beyond its bound"),
+        (2, 2, "2 of 2 risks are beyond their bounds"),
+    ],
+)
+def test_counts_agree_with_what_they_count(
+    beyond: int, all_rows: int, title: str, approved: dict[str, Any]
+) -> None:
+    rows = [clause for clause in approved["clauses"] if clause["name"] in {"repU", "DiSCO[work]"}]
+    assert len(rows) == 2
+    clauses = [
+        {**clause, "outcome": "exceeded" if number < beyond else "kept"}
+        for number, clause in enumerate(rows[:all_rows])
+    ]
+    content = {**approved, "clauses": clauses}
+    bounds = show_bounds(content)
+    assert bounds is not None and bounds.title == title
+    told = Page(render_page(content)).text
+    kept, noun = all_rows - beyond, "clause that decides" if all_rows == 1 else "clauses that decide"
+    assert count_kept(clauses) == f"{kept} of {all_rows} {noun} {'is' if kept == 1 else 'are'} kept"
+    assert title in told and count_kept(clauses) in told
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(1, "1 warning about the tables is in"), (2, "2 warnings about the tables are in")]
+)
+def test_warnings_are_counted_in_the_public_edition(number: int, told: str, approved: dict[str, Any]) -> None:
+    content = {**approved, "warnings": ["A column looks like an identifier."] * number}
+    assert told in Page(render_page(content, "publication")).text
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_the_cost_of_a_remedy_is_counted(lost: int) -> None:
+    remedy = TriedRemedy("Remove", lost, lost, (), {}, 0.1)
+    words = {0: MISSING, 1: "1 record, 1 value", 2: "2 records, 2 values"}
+    assert _write_cost(remedy) == words[lost]
+
+
+def test_a_subject_reads_well_without_its_column(refused: dict[str, Any]) -> None:
+    """And with it: the words of each measure are put into sentences with any column's name."""
+    for words in {entry.name: find_measure_words(entry.name) for entry in JUDGED.values()}.values():
+        assert words.subject.count("{column}") <= 1
+        # A number before a noun would have to agree with it.
+        if words.unit == COUNT:
+            assert not re.search(r"\{value\} [a-z]", words.finding), words.finding
+    subjects = [subject for of in list_definitions(refused).values() for _, subject, _ in of]
+    assert "people whose target is disclosed" in subjects
+    assert not [subject for subject in subjects if "whose a " in subject or "{" in subject]
 
 
 def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]) -> None:
@@ -546,7 +608,7 @@ def test_warnings_are_counted_and_not_repeated(approved: dict[str, Any]) -> None
     assert "stands for" in render_page(content)
     public = render_page(content, "publication")
     assert "stands for" not in public
-    assert "1 warnings about the tables are in the internal edition" in public
+    assert "1 warning about the tables is in the internal edition" in public
 
 
 def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, choose_form, write_count
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.learning.features import KeyColumn, convert_levels
 from disclosure_pipeline.evaluation.learning.learners import Learner
@@ -187,8 +187,9 @@ def predict_numbers(
         fewest = 1 if table else _FEWEST_IN_GT
         if len(usable) < fewest:
             raise InputError(
-                f"Column {target.name!r} has {len(usable)} numbers in {name}, not counting missing and "
-                f"special values: at least {fewest} are needed."
+                f"Column {target.name!r} has {write_count(len(usable), 'number')} in {name}, not "
+                "counting missing and "
+                f"special values: at least {fewest} {choose_form(fewest, 'is', 'are')} needed."
             )
     scored = with_number[0]
     true = values[0][scored]

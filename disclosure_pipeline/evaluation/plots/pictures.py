@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.errors import InputError, choose_form, write_count
 from disclosure_pipeline.evaluation.frames import find_heading
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
@@ -158,7 +158,7 @@ def _describe_flags(row: pd.Series[Any]) -> str:
     """Describe the flags, such as "one-way: NO; two-way: 3 pairs"; empty without flags."""
     flags = [f"one-way: {row['one_way']}"] if row["one_way"] else []
     if row["two_way"]:
-        flags.append(f"two-way: {row['two_way']} pair{'' if row['two_way'] == 1 else 's'}")
+        flags.append(f"two-way: {write_count(row['two_way'], 'pair')}")
     return "; ".join(flags)
 
 
@@ -308,7 +308,9 @@ def plot_power(power: GatePower) -> alt.LayerChart:
     """Draw the percentage of tries refused by the percentage of people copied, with Wilson intervals."""
     import altair as alt  # only a plot needs it
 
-    halves = f"Halves of the ground truth of {power.records:,} records; bars: 95 % Wilson intervals"
+    halves = (
+        f"Halves of the ground truth of {write_count(power.records, 'record')}; bars: 95 % Wilson intervals"
+    )
     title = heading(title_power(power), halves)
     chart: alt.LayerChart = style_legibly(
         alt.LayerChart.from_dict({**specify_power(power), "title": title.to_dict()})
@@ -325,7 +327,11 @@ def title_power(power: GatePower) -> str:
         finding = "Copies are not noticed reliably"
     else:
         finding = f"Copies of {limit:g} % of the people are noticed"
-    return f"{finding}; {honest} honest tables are refused" if honest.are_enough else finding
+    return (
+        f"{finding}; {honest} honest tables {choose_form(honest.refused, 'is', 'are')} refused"
+        if honest.are_enough
+        else finding
+    )
 
 
 def specify_power(power: GatePower) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX, Question
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
@@ -356,7 +357,8 @@ def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]
     definitions: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
     for name in sorted(names, key=str.lower):
         words = find_measure_words(name)
-        subject = (words.subject or words.title).replace("{column}", "a target")
+        subject = (words.subject or words.title).replace("whose {column}", "whose target")
+        subject = subject.replace("{column}", "a target")
         definitions[find_question({"measure": name})].append((name, subject, words))
     return definitions
 
@@ -446,6 +448,6 @@ def _tabulate_remedies(
 
 
 def _write_cost(remedy: TriedRemedy) -> str:
-    lost = f"{remedy.lost:,} records" if remedy.lost else ""
-    blanked = f"{remedy.blanked:,} values" if remedy.blanked else ""
+    lost = f"{write_count(remedy.lost, 'record')}" if remedy.lost else ""
+    blanked = f"{write_count(remedy.blanked, 'value')}" if remedy.blanked else ""
     return ", ".join(filter(None, (lost, blanked))) or MISSING

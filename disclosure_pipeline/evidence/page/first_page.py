@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
@@ -125,10 +126,11 @@ def show_bounds(content: Content) -> Figure | None:
     if not rows:
         return None
     beyond = sum(clause["outcome"] == "exceeded" for clause in rows)
+    risks = write_count(len(rows), "risk")
     title = (
-        f"{beyond} of {len(rows)} risks {_is_or_are(beyond)} beyond their bound"
+        f"{beyond} of {risks} {choose_form(beyond, 'is beyond its bound', 'are beyond their bounds')}"
         if beyond
-        else f"None of {len(rows)} risks is beyond its bound"
+        else f"None of {risks} is beyond its bound"
     )
     rows = sorted(rows, key=_use_of_bound, reverse=True)[:_MOST_ROWS]
     marks = {
@@ -258,7 +260,7 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
         question=question,
         kind=kind,
         answer=answer,
-        kept=f"{kept} of {len(clauses)} clauses {_is_or_are(kept)} kept",
+        kept=f"{kept} of {write_count(len(clauses), 'clause')} {choose_form(kept, 'is', 'are')} kept",
         sentence=sentence,
         value=write_figure(clause["value"], words),
         bound=f"at {'least' if clause['at_least'] else 'most'} {write_figure(clause['limit'], words)}",
@@ -349,10 +351,6 @@ def _is_smallest(value: Any, words: Words, content: Content) -> bool:
 
 
 _NOISE = 1e-6
-
-
-def _is_or_are(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def describe_intruder(content: Content) -> list[str]:

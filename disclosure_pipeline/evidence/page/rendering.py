@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.power import GatePower
@@ -329,7 +330,7 @@ def _environment() -> Environment:
     """Return templates that escape every value and raise an error for an unknown name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    environment = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
         undefined=StrictUndefined,
@@ -338,6 +339,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    environment.globals["write_count"] = write_count
+    return environment
 
 
 def _escape_unseen(value: Any) -> Any:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     BEYOND_BOTH,
@@ -275,7 +276,11 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
         return None
     better = sum(x <= own_place[0] and y <= own_place[1] for x, y, kind in points if kind != "this candidate")
     if better:
-        title = f"{better} of {len(points) - 1} other candidates are at least as useful and no riskier"
+        title = (
+            f"{better} of {write_count(len(points) - 1, 'other candidate')} "
+            f"{choose_form(better, 'is', 'are')} at "
+            "least as useful and no riskier"
+        )
     else:
         title = "No other candidate is both at least as useful and no riskier"
     x_words, y_words = (
