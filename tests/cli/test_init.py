@@ -156,6 +156,14 @@ def test_folders_that_others_can_enter_are_warned_of(
     assert [line.partition(" of the ground truth")[0] for line in warned] == expected
 
 
+def test_the_home_of_the_demo_is_for_nobody_else(
+    tables: Path, open_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("disclosure_pipeline.demo.run.run_demo", lambda *_: [])
+    assert run_command("demo", "--home", open_folder / "demo").exit_code == 0
+    assert stat.S_IMODE((open_folder / "demo").stat().st_mode) == 0o700
+
+
 def test_a_gate_makes_its_own_store_for_nobody_else(tables: Path, open_folder: Path) -> None:
     store = open_folder / "gates" / "store"
     gate = replace(
