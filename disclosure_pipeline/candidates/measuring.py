@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,7 +40,11 @@ from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_groups
-from disclosure_pipeline.evaluation.population import count_sets_by_unit, read_units
+from disclosure_pipeline.evaluation.population import (
+    count_sets_by_unit,
+    find_real_values_by_units,
+    read_units,
+)
 from disclosure_pipeline.evaluation.prediction import measure_prediction
 from disclosure_pipeline.evaluation.protection import measure_protection
 from disclosure_pipeline.evaluation.resemblance import LeastShared
@@ -125,6 +130,7 @@ def plan_gate(
         gate.weight,
         sampling_fraction=gate.sampling_fraction,
         least_shared=LeastShared(0, 0, 0),  # clauses bound the shares, and a policy may lower them
+        real_values=gate.keeping_real_values,
         one_way=gate.one_way,
         two_way=gate.two_way,
         attribution=gate.measures.attribution,
@@ -163,6 +169,19 @@ def measure_confidential(
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
     """Return `find_repeats` of GT opened as its own synthesis."""
     return find_repeats(opened, code_shared_columns(opened, gate.grouping, report_progress))
+
+
+def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
+    """Return the columns like identifiers whose real values may not be published; `opened` is GT twice."""
+    columns = code_shared_columns(opened, gate.grouping, report_progress)
+    if gate.unit is None:
+        found = opened.find_real_values(columns)
+    else:
+        plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
+        names = [column.name for column in columns]
+        units = read_units(opened.with_columns([gate.unit]), plan, report_progress, names)
+        found = list(chain.from_iterable(find_real_values_by_units(units).values()))
+    return [values.column for values in found if values.column not in gate.keeping_real_values]
 
 
 def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Disclosure:

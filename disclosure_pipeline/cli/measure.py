@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.evaluation.result import Disclosure
     from disclosure_pipeline.tables.grouping import Grouping
+    from disclosure_pipeline.tables.missing import Codes
     from disclosure_pipeline.tables.sources import FileSource
 
 _FRAMES = (
@@ -168,6 +169,12 @@ def as_source(path: Path, delimiter: str | None, decimal: Literal[".", ","] | No
 @click.option(
     "--special", multiple=True, metavar="COLUMN=CODE", help="A numeric code that is a level of its own."
 )
+@click.option(
+    "--missing",
+    multiple=True,
+    metavar="[COLUMN=]CODE",
+    help="A text or number that means missing, such as NA, in every column or in one; repeat for more.",
+)
 @text_options
 @click.option("--unit", help="The column that identifies whose record it is, if people have several.")
 @click.option(
@@ -194,6 +201,7 @@ def measure(
     groups: tuple[str, ...],
     within: tuple[str, ...],
     special: tuple[str, ...],
+    missing: tuple[str, ...],
     delimiter: str | None,
     decimal: Literal[".", ","] | None,
     unit: str | None,
@@ -215,12 +223,14 @@ def measure(
 
     bands = dict(map(_parse_number, within))
     grouping = grouping_of(dict(map(parse_whole_number, groups)), parse_codes(special), within=bands)
-    ground_truth_source = as_source(ground_truth, delimiter, decimal)
+    codes = parse_missing(missing)
     sources = [as_source(path, delimiter, decimal) for path in synthetic]
+    ground_truth_source = as_source(ground_truth, delimiter, decimal)
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
-        result = _measure_for_page(ground_truth_source, sources, keys, targets, grouping, unit, engine, show)
+        files, columns = (ground_truth_source, sources), (keys, targets)
+        result = _measure_for_page(*files, *columns, grouping, codes, unit, engine, show)
     else:
         with warnings.catch_warnings():
             for shown in (ComparabilityWarning, CopiesWarning):  # in the result
@@ -233,6 +243,7 @@ def measure(
                 groups=grouping.groups,
                 special_values=grouping.special_values,
                 within=bands,
+                missing_codes=codes,
                 unit=unit,
                 engine=engine,
                 progress=show,
@@ -262,6 +273,7 @@ def _measure_for_page(
     keys: Sequence[str],
     targets: Sequence[str],
     grouping: Grouping,
+    codes: Codes,
     unit: str | None,
     engine: str,
     show: bool,
@@ -273,10 +285,13 @@ def _measure_for_page(
     from disclosure_pipeline.evaluation.disclosure import ONE_WAY, TWO_WAY, measure
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.tables.messages import names_in_all
+    from disclosure_pipeline.tables.missing import MissingCodes
 
     with (
         show_progress() if show else nullcontext(ignore_progress) as on_progress,
-        open_tables(ground_truth, list(synthetic), engine, grouping.numeric) as opened,
+        open_tables(
+            ground_truth, list(synthetic), engine, grouping.numeric, missing=MissingCodes.from_argument(codes)
+        ) as opened,
     ):
         shared = tuple(names_in_all(opened.columns))
         plan = plan_measures(
@@ -335,3 +350,22 @@ def parse_codes(special: tuple[str, ...]) -> dict[str, list[float]]:
     for column, code in map(_parse_number, special):
         codes.setdefault(column, []).append(code)
     return codes
+
+
+def parse_missing(missing: tuple[str, ...]) -> Codes:
+    """Return the codes of every column, or those of each column if each text is "COLUMN=CODE".
+
+    Raise UsageError if texts of both kinds are mixed.
+
+    >>> parse_missing(("NA", ".")), parse_missing(("pay=NA", "pay=-9"))
+    (['NA', '.'], {'pay': ['NA', '-9']})
+    """
+    if not any("=" in text for text in missing):
+        return list(missing)
+    by_column: dict[str, list[str]] = {}
+    for text in missing:
+        column, equals, code = text.rpartition("=")
+        if not equals:
+            raise click.UsageError(f"{text!r}: expected COLUMN=CODE, as the other codes are of one column.")
+        by_column.setdefault(column, []).append(code)
+    return by_column

@@ -70,7 +70,9 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     }
     if chosen != "table":
         facts["reasons"] = list(rehearsal.reasons)
+    doubts = list(rehearsal.dossier.get("warnings", ())) if rehearsal.decision != "approved" else []
     lines = [f"  {columns}", *_write_lines(clauses if show_all else [], rehearsal.reasons)]
+    lines += [f"  warning: {doubt}" for doubt in doubts]
     tables = _show_clauses(clauses, chosen)
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":

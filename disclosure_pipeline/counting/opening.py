@@ -29,6 +29,7 @@ from disclosure_pipeline.tables.messages import (
     names_in_all,
     table_names,
 )
+from disclosure_pipeline.tables.missing import MissingCodes
 from disclosure_pipeline.tables.sources import (
     COUNTING,
     DuckDBSource,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.counting.memory.nearest_records import Draw
     from disclosure_pipeline.measures.exact import IntArray
     from disclosure_pipeline.runtime.progress import OnProgress
+    from disclosure_pipeline.tables.additions import RealValues
     from disclosure_pipeline.tables.dictionary import Contract
     from disclosure_pipeline.tables.encoding import Change
     from disclosure_pipeline.tables.levels import CodedColumn
@@ -79,8 +81,8 @@ class OpenedTables(Protocol):
     def count(self, requests: Sequence[CountRequest], on_progress: OnProgress) -> list[DisclosureCounts]:
         """Count the records by columns coded here, grouped or not."""
 
-    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return each (synthesis, column) whose values identify records; `columns` are coded, not grouped."""
+    def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
+        """Return the columns like identifiers of which SD has GT's values; `columns` are not grouped."""
 
     def stack_syntheses(self) -> OpenedTables:
         """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
@@ -151,12 +153,17 @@ class Engine(Protocol):
     gives_records: bool
 
     def open(
-        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any]
+        self,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        numeric: Collection[Any],
+        missing: MissingCodes | None = None,
     ) -> AbstractContextManager[OpenedTables]:
         """Open GT, its syntheses and perhaps a holdout: frames, files or tables of a database.
 
         Messages call the tables by `names`. Column types of files are inferred from all tables; columns of
-        `numeric` hold numbers. Raise InputError as `disclosure()` does.
+        `numeric` hold numbers. Values that are codes of `missing` are missing, and the type of a column that
+        has any is inferred from its other values. Raise InputError as `disclosure()` does.
         """
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> ReadTable:
@@ -181,11 +188,16 @@ _SHARE_OF_FREE = 0.5  # of the free memory; other processes need the rest
 
 @contextmanager
 def open_tables(
-    ground_truth: Any, synthetic: Any, engine: str, numeric: Collection[Any] = (), holdout: Any = None
+    ground_truth: Any,
+    synthetic: Any,
+    engine: str,
+    numeric: Collection[Any] = (),
+    holdout: Any = None,
+    missing: MissingCodes | None = None,
 ) -> Iterator[OpenedTables]:
     """Open frames, files or tables of a database by an engine; "auto" chooses one.
 
-    `numeric` and errors are those of `Engine.open`; a holdout comes last.
+    `numeric`, `missing` and errors are those of `Engine.open`; a holdout comes last.
     """
     if not isinstance(engine, str) or not (engine in {"auto", *list_engines()} or DATABASE in engine):
         raise InputError(
@@ -201,7 +213,7 @@ def open_tables(
     tables, names = [ground_truth, *syntheses], table_names(1 + len(syntheses))
     if holdout is not None:
         tables, names = [*tables, holdout], (*names, HOLDOUT)
-    with choose_engine(engine, tables, names).open(tables, names, numeric) as opened:
+    with choose_engine(engine, tables, names).open(tables, names, numeric, missing) as opened:
         yield opened
 
 

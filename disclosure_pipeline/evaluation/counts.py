@@ -18,7 +18,6 @@ from disclosure_pipeline.evaluation.resemblance import (
     LEAST_SHARED,
     LeastShared,
     find_missing_value_doubts,
-    identifier_warnings,
 )
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude
@@ -71,8 +70,9 @@ class MeasuringPlan:
     `one_way`, `two_way`: thresholds of the checks. `certainties`: shares at which an intruder acts. `unit`:
     the GT column that says whose record each is. `weights`: the GT column that says how many people each
     stands for; without it, each stands for 1 / `sampling_fraction`. `least_shared`: the shares of values
-    below which there is a doubt. `attribution`, `chance`: whether to measure these families. `together`:
-    whether several syntheses are one release. `whole_records`: None to measure keys and targets only.
+    below which there is a doubt. `real_values`: columns whose real values may be in SD though they are like
+    identifiers. `attribution`, `chance`: whether to measure these families. `together`: whether several
+    syntheses are one release. `whole_records`: None to measure keys and targets only.
     """
 
     keys: tuple[Any, ...]
@@ -86,6 +86,7 @@ class MeasuringPlan:
     weights: Any = None
     sampling_fraction: float | None = None
     least_shared: LeastShared = LEAST_SHARED
+    real_values: frozenset[Any] = frozenset()
     attribution: bool = True
     chance: bool = True
     together: bool = False
@@ -106,8 +107,7 @@ class MeasuringPlan:
 class Counts:
     """The counted columns, grouped; their counts; and the number of records of each table (GT first).
 
-    `missing_value_doubts`: warnings of levels that seem to stand for missing values. `identifier_warnings`:
-    warnings of columns that only one table has or that number the records; empty if only keys were counted.
+    `missing_value_doubts`: warnings of levels that seem to stand for missing values.
     `engine_description`, `ledger`: see `OpenedTables`; the ledger includes removed rounding noise.
     """
 
@@ -116,7 +116,6 @@ class Counts:
     counts: DisclosureCounts
     records: tuple[int, ...]
     missing_value_doubts: Sequence[str] = ()
-    identifier_warnings: Sequence[str] = ()
     engine_description: str = ""
     ledger: tuple[Change, ...] = ()
     certainties: tuple[Fraction, ...] = ()
@@ -195,7 +194,6 @@ def build_counts(
         missing_value_doubts=find_missing_value_doubts(
             [column for column in columns if column.name in measured], names
         ),
-        identifier_warnings=identifier_warnings(opened, columns) if request.targets else [],
         engine_description=opened.engine_description,
         ledger=(*opened.ledger, *list_rounding_changes(columns, names)),
         certainties=request.targets[0].certainties if request.targets else (),

@@ -38,6 +38,7 @@ from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout,
 from disclosure_pipeline.evaluation.people import add_first_release, measure_groups
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
+    find_real_values_by_units,
     find_weights,
     list_unshared_columns,
     measure_by_units,
@@ -46,7 +47,7 @@ from disclosure_pipeline.evaluation.population import (
     read_weights,
     weigh_people_copied,
 )
-from disclosure_pipeline.evaluation.resemblance import warn_of_doubts
+from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
@@ -59,6 +60,7 @@ from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import listed, names_in_all
+from disclosure_pipeline.tables.missing import Codes, MissingCodes
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 ONE_WAY: Thresholds = (50, 90)
@@ -75,6 +77,7 @@ def disclosure(
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
     within: Mapping[Any, float | Fraction | Mapping[str, float]] | None = None,
+    missing_codes: Codes | None = None,
     exclude: Exclusions | None = None,
     one_way: Thresholds = ONE_WAY,
     two_way: Thresholds = TWO_WAY,
@@ -106,6 +109,9 @@ def disclosure(
         within: Numeric target -> how close a guess must be to count: a share of the value (0.02), or an
             amount from 1 up (100); {"amount": 0.5} for smaller amounts. `Disclosure.bands` then has DiSCO,
             DiS and guesses within that band, and the target needs no groups.
+        missing_codes: Texts and numbers that mean missing, such as ["NA"], in every column, or column -> such
+            a list. Empty fields of files, None and NaN are always missing. A column with such a code holds
+            numbers if all its other values are numbers.
         exclude: Cells to leave out of the measures.
         one_way: The target level with the most DiSCO records is flagged if it has more of them than the
             first number, and a higher percentage of all DiSCO records than the second.
@@ -181,13 +187,16 @@ def disclosure(
     fraction = None if sampling_fraction is None else require_sampling_fraction(sampling_fraction)
     if weights is not None and fraction is not None:
         raise InputError("weights and sampling_fraction are both given: give only one of them.")
+    missing = MissingCodes.from_argument(missing_codes)
     if events is not None:
         if holdout is not None:
             raise InputError("holdout and events cannot be combined: leave one of them out.")
+        if missing:
+            raise InputError("missing_codes and events cannot be combined: leave the values empty instead.")
         ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
-        open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout) as with_holdout,
+        open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout, missing) as with_holdout,
     ):
         tables = len(with_holdout.columns) - (holdout is not None)
         opened = with_holdout if holdout is None else with_holdout.only(range(tables))
@@ -379,6 +388,10 @@ def _measure_tables(
     if plan.unit is not None:
         units = read_units(widen(plan.unit), plan, on_progress, list(columns))
         result = measure_by_units(result, units, plan)
+    if plan.targets:
+        by_units = find_real_values_by_units(units) if units else None
+        warnings = identifier_warnings(opened, coded, plan.real_values, by_units)
+        result = replace(result, warnings=(*result.warnings, *warnings))
     if plan.is_of_sample:
         weighted = read_weights(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
         result = measure_population(result, weighted, plan)

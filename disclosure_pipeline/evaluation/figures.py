@@ -254,7 +254,7 @@ def _build_result(rows: _Rows, counts: Counts) -> Disclosure:
         excluded=build_frame(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
         key_overlap=_build_overlap_frame(rows),
         target_overlap=build_frame(rows.target_overlap, per_target, list_figures(Overlap), attribute_frame),
-        warnings=(*rows.doubts, *counts.missing_value_doubts, *counts.identifier_warnings),
+        warnings=(*rows.doubts, *counts.missing_value_doubts),
         comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
         ledger=counts.ledger,
         engine=counts.engine_description,

@@ -48,8 +48,8 @@ DOUBTS: dict[str, Words] = {
 WARNINGS: dict[str, Words] = {
     "warnings": Words(
         "warnings about the tables",
-        "This many warnings say that the two tables may not be coded alike, or that a column looks like an "
-        "identifier.",
+        "This many warnings say that the two tables may not be coded alike, or that a synthetic table has "
+        "real values of a column like an identifier.",
         COUNT,
         finding="warnings that the tables may not be comparable: {value}",
     ),

@@ -26,6 +26,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.copies import (
     APART_SCALE,
     CopyCounts,
@@ -35,7 +36,7 @@ from disclosure_pipeline.measures.copies import (
     find_lone_units,
     unique_hits,
 )
-from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts
@@ -62,6 +63,7 @@ from disclosure_pipeline.measures.weighted import (
     weigh_target,
 )
 from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -229,16 +231,50 @@ def _count_in_levels(
     ]
 
 
+def find_real_values_by_units(records: UnitRecords) -> dict[Any, list[RealValues]]:
+    """Return the real values of each column that is like an identifier of units: see `find_real_values`.
+
+    A value that a unit has several times is its own as long as no other unit has it.
+    """
+    found = {}
+    comparisons = sum(len(column.tables) - 1 for column in records.columns.values())
+    for name, column in records.columns.items():
+        held = column.codes[0] != column.missing
+        combinations = UnitCombinations.from_records(
+            column.codes[0][held].astype(np.int64), records.unit[held], column.missing
+        )
+        alone, N_d = combinations.units == 1, len(records.unit)
+        found[name] = [
+            RealValues(
+                synthesis,
+                name,
+                percent(int(combinations.d[alone].sum()), N_d),
+                percent(int(counts[:-1][alone].sum()), int(counts.sum())),
+            )
+            for synthesis, counts in enumerate(column.counts[1:], start=1)
+            if holds_real_values(
+                _count_copies(combinations, counts[:-1]),
+                Sizes(N_d, int(counts.sum())),
+                comparisons,
+                records.records_per_unit,
+            )
+        ]
+    return found
+
+
 def _combine(records: UnitRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:
     q = combine_columns([records.columns[name] for name in names])
     return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
 
 
 def _find_copies(q: Keys, combinations: UnitCombinations) -> list[CopyCounts]:
-    return [
-        CopyCounts(int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s))
-        for s in q.counts[1:]
-    ]
+    return [_count_copies(combinations, s) for s in q.counts[1:]]
+
+
+def _count_copies(combinations: UnitCombinations, s: IntArray) -> CopyCounts:
+    return CopyCounts(
+        int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s)
+    )
 
 
 def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:

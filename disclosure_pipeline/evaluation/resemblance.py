@@ -9,10 +9,10 @@ import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from disclosure_pipeline.measures.resemblance import (
 )
 from disclosure_pipeline.measures.resemblance import resemblance as resemblance_of
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind, level_label
@@ -271,21 +272,33 @@ _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def identifier_warnings(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[str]:
-    """Return warnings of columns that GT lacks, and of columns that seem to identify every record."""
+def identifier_warnings(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    accepted: Collection[Any] = (),
+    by_units: Mapping[Any, Sequence[RealValues]] | None = None,
+) -> list[str]:
+    """Return warnings of columns that GT lacks, and of real values of columns that are like identifiers.
+
+    `accepted` are columns whose real values may be in SD. `by_units`: for each column that was compared by
+    people with several records, its real values.
+    """
     columns_GT, *columns_SD = opened.columns
     names = table_names(len(opened.columns))
-    identifiers = opened.find_identifiers(columns)
+    by_units = by_units or {}
+    found = [values for values in opened.find_real_values(columns) if values.column not in by_units]
+    found += chain.from_iterable(by_units.values())
     warnings = []
     for synthesis, (columns_of_table, name) in enumerate(zip(columns_SD, names[1:], strict=True), start=1):
         extra = [column for column in columns_of_table if column not in columns_GT]
         if extra:
             warnings.append(f"GT lacks columns that {name} has, {listed(extra)}: they are not measured.")
         warnings += [
-            f"Column {column!r} has a different value for every GT record, and most of its values in {name} "
-            "also occur in GT: is it an identifier? A synthetic table must not have one."
-            for table, column in identifiers
-            if table == synthesis
+            f"Column {values.column!r} is like an identifier: {values.alone:.0f} % of the GT records have a "
+            f"value that nobody else has, and {values.found:.1f} % of the records of {name} have such a real "
+            "value, more than by chance. Leave the column out, or draw or round its values anew."
+            for values in found
+            if values.synthesis == synthesis and values.column not in accepted
         ]
     return warnings
 

@@ -11,17 +11,17 @@ time, and a small table by more. So a figure counts only if a safe table reaches
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.copies import HitCounts
+from disclosure_pipeline.measures.copies import CopyCounts, HitCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import error_of_guesses
-from disclosure_pipeline.measures.people import ONCE_IN
+from disclosure_pipeline.measures.people import ONCE_IN, people_copied
 from disclosure_pipeline.measures.samples import Sizes, chance_of_one_level
 from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points
 
@@ -192,6 +192,55 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparis
         _limit(new_people, z * math.sqrt((variance_SD + variance_GT) / 2), sizes.N_s),
         _limit(independent / 100, z * math.sqrt(variance_SD / 2), sizes.N_s),
     )
+
+
+NEARLY_ALL = 0.9
+"""The share of GT records with a value of their own from which on a column is like an identifier."""
+
+FEWEST_IDENTIFIED = 100
+"""The fewest GT records of such a column: in a smaller table, values may all be different by chance."""
+
+
+def is_like_identifier(alone: int, records: int) -> bool:
+    """Return whether nearly all GT records have a value of a column that no other person's record has.
+
+    A missing value is nobody's own, so amounts with gaps are not like an identifier.
+
+    >>> is_like_identifier(148, 215), is_like_identifier(1498, 1500), is_like_identifier(20, 20)
+    (False, True, False)
+    """
+    return records >= FEWEST_IDENTIFIED and alone >= NEARLY_ALL * records
+
+
+def holds_real_values(
+    counts: CopyCounts, sizes: Sizes, comparisons: int = 1, records_per_unit: float = 1
+) -> bool:
+    """Return whether SD has more of the values that only one person has than fresh records would.
+
+    `counts` are over the values of one column that is like an identifier; no other column has real values.
+    `comparisons`: number of columns that are looked at. Amounts that are drawn anew coincide with GT's as
+    rarely as GT's among each other (see `people_copied` and `hits_by_chance`: each may be exceeded in half
+    of the tables that chance alone refuses). Identifiers never coincide, so that row numbers are real ones.
+
+    >>> from disclosure_pipeline.measures.people import PeopleCounts
+    >>> def found(people, pairs, hits):
+    ...     return CopyCounts(hits, HitCounts(hits, pairs, 0), PeopleCounts(people, pairs, hits, 990))
+    >>> holds_real_values(found(1000, 0, 50), Sizes(1000, 1000))
+    True
+    >>> holds_real_values(found(960, 20, 50), Sizes(1000, 1000))
+    False
+    >>> holds_real_values(found(850, 0, 850), Sizes(1000, 1000))
+    False
+    """
+    if not is_like_identifier(counts.people.alone, sizes.N_d):
+        return False
+    tries = 2 * comparisons
+    copied = people_copied(counts.people, sizes, 0.0, tries, records_per_unit)
+    once = counts.hit_once()
+    by_people = replace(once, pairs=once.pairs / records_per_unit, triples=once.triples / records_per_unit)
+    most_hits = hits_by_chance(by_people, sizes.divide(records_per_unit), 0.0, tries)
+    has_more_hits = percent(once.hits, sizes.N_s) > most_hits
+    return has_more_hits or copied.people_copied_beyond > copied.people_copied_by_chance
 
 
 def guesses_by_chance(

@@ -64,7 +64,7 @@ _NOT_DECIDING: dict[str, Any] = {
         ),
         True,
     ),
-    "columns": {"__all__": {"description", "within"}},  # see `policy_digest`
+    "columns": {"__all__": {"description", "within", "real_values"}},  # see `policy_digest`
 }
 
 
@@ -198,8 +198,8 @@ class Gate(FrozenModel):
     warnings: Annotated[
         Literal["refuse", "warn"],
         Field(
-            description="Consequence if the tables may be coded differently, a column looks like an "
-            "identifier, or a synthetic table has columns that the ground truth lacks"
+            description="Consequence if the tables may be coded differently, or a synthetic table has real "
+            "values of a column like an identifier, or columns that the ground truth lacks"
         ),
     ] = "refuse"
     formulas: Annotated[
@@ -324,6 +324,11 @@ class Gate(FrozenModel):
         sentence = f"{len(released)} of {write_count(len(arriving), 'column')} {are} measured and released"
         return f"{sentence}; left out: {left_out}" if left_out else sentence
 
+    @property
+    def keeping_real_values(self) -> frozenset[str]:
+        """The columns whose real values may be published though they are like identifiers."""
+        return frozenset(name for name, column in self.columns.items() if column.real_values == "keep")
+
     def declares_level(self, name: str, level: str) -> bool:
         """Return whether the definition declares a level, which then reveals nothing of GT."""
         column = self.columns[name]
@@ -386,6 +391,8 @@ class Gate(FrozenModel):
             deciding["events"] = self.events.dump_deciding()
         if self.within:
             deciding["within"] = {name: self.columns[name].within for name in self.within}
+        if self.keeping_real_values:
+            deciding["real_values"] = sorted(self.keeping_real_values)
         if self.people == "weighted":
             deciding["people"] = self.people
         if self.holdout is not None:

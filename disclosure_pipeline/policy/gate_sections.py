@@ -130,7 +130,10 @@ class GateEvents(FrozenModel):
 
     def dump_deciding(self) -> dict[str, Any]:
         """Return everything in the section that influences the verdict, as plain data."""
-        left_out: dict[str, Any] = {"ground_truth": True, "columns": {"__all__": {"description"}}}
+        left_out: dict[str, Any] = {
+            "ground_truth": True,
+            "columns": {"__all__": {"description", "real_values"}},
+        }
         return self.model_dump(mode="json", exclude=left_out)
 
 

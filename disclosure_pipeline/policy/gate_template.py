@@ -84,13 +84,15 @@ def describe_table(
     """
     unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
     raw = raw if unit is None else raw.drop(columns=unit)
-    drafted = draft(raw, _FEWEST_RECORDS)
+    drafted = draft(raw, _FEWEST_RECORDS, {*(groups or {}), *(special or {})})
     columns: dict[str, Column] = {}
     notes = {
-        name: _name_range(drafted.columns[name], note)
+        name: _name_range(
+            drafted.columns[name], "; ".join(part for part in note.split("; ") if "levels" not in part)
+        )
         for name, note in drafted.notes.items()
-        if "levels" not in note
     }
+    notes = {name: note for name, note in notes.items() if note}
     for name in (*keys, *targets, *(groups or {}), *(special or {})):
         if name not in drafted.columns:
             raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
@@ -109,10 +111,11 @@ def describe_table(
         if groups and name in groups:
             changes["groups"] = groups[name]
         elif name in (*keys, *chosen) and column.type in NUMERIC:
-            number = _propose_groups(raw[name], len(keys) if name in keys else 0)
+            present = raw[name][~raw[name].isin(column.missing_codes)]
+            number = _propose_groups(present, len(keys) if name in keys else 0)
             if number:
                 changes["groups"] = number
-                notes[name] = _GROUPED
+                notes[name] = f"{notes[name]}; {_GROUPED}" if column.missing_codes else _GROUPED
         if special and name in special:
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]

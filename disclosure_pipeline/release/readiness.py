@@ -5,14 +5,14 @@ from __future__ import annotations
 import hmac
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from disclosure_pipeline.candidates.measuring import measure_repeats
+from disclosure_pipeline.candidates.measuring import find_like_identifiers, measure_repeats
 from disclosure_pipeline.candidates.power import SECONDS, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
@@ -120,9 +120,11 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             engine = choose_engine_for(gate, [folders.ground_truth])
             table, digest = read_ground_truth(folders, engine, stack)
             people = None if gate.unit is None else len(table.values[gate.unit])
-            tables = [table.keep_columns(gate.published_columns)] * 2
-            opened = stack.enter_context(engine.open_read(tables))
+            published = table.keep_columns(gate.published_columns)
+            with_unit = table.keep_columns((*gate.published_columns, gate.unit or ""))
+            opened = stack.enter_context(engine.open_read([with_unit, published]))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
+            identifiers = find_like_identifiers(gate, opened)
     except DisclosurePipelineError as error:
         yield Finding("ground_truth", str(error), is_problem=True)
         return
@@ -141,6 +143,11 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             "Publish more columns or finer groups, or accept this with guards: {alike: 100}",
             is_problem=True,
         )
+    if identifiers:
+        yield Finding("columns", _describe_identifiers(identifiers), is_doubt=True)
+    if gate.keeping_real_values:
+        kept = ", ".join(sorted(gate.keeping_real_values))
+        yield Finding("columns", f"real values of {kept} may be published, whoever they identify")
     yield _describe_power(folders, digest)
     if people is not None:
         yield Finding("unit", f"the records belong to {write_count(people, 'unit')}")
@@ -152,6 +159,15 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             "as other people's, and copies of them are not noticed",
             is_doubt=True,
         )
+
+
+def _describe_identifiers(names: Sequence[str]) -> str:
+    subject = "is like an identifier" if len(names) == 1 else "are like identifiers"
+    return (
+        f"{', '.join(names)} {subject}: nearly everybody in the ground truth has a value that nobody else "
+        "has. A candidate with more of these values than by chance is not approved. Do not publish such a "
+        "column (type: text identifier), or declare real_values: keep if real values may be published"
+    )
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from disclosure_pipeline.measures.chance import holds_real_values, is_like_identifier
+from disclosure_pipeline.measures.copies import copy_counts
+from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import Distinct, code_distinct
 from disclosure_pipeline.tables.dictionary import (
     CATEGORIES,
@@ -25,7 +30,7 @@ from disclosure_pipeline.tables.dictionary import (
     Dictionary,
     Violation,
 )
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind
+from disclosure_pipeline.tables.levels import CodedColumn, IntArray
 from disclosure_pipeline.tables.messages import table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
@@ -34,9 +39,7 @@ IDENTIFIER = "is a text identifier, which no synthetic table may have: leave the
 # Letters and digits of an identifier, from which on it counts within a longer text.
 _LEAST_WITHIN = 6
 
-# In smaller tables, values may all be different by chance.
-_FEWEST_RECORDS = 100
-_PROBED_RECORDS = 10_000
+_PROBED_RECORDS, _PROBED_SHARE = 10_000, 0.8
 
 
 def holds_identifiers(identifiers: Iterable[str | None], texts: Sequence[str]) -> bool:
@@ -76,46 +79,63 @@ def fold(text: str) -> str:
     return "".join(str(unicodedata.decimal(letter, letter)) for letter in folded if letter.isalnum())
 
 
-def column_identifies(column: CodedColumn, synthesis: int) -> bool:
-    """Return whether GT's values are all different and not measurements, and most of SD's are among them."""
+@dataclass(frozen=True)
+class RealValues:
+    """A column that is like an identifier, of which a synthesis has GT's values.
+
+    alone: percent of the GT records whose value no other person has. found: percent of the SD records with
+    such a value.
+    """
+
+    synthesis: int
+    column: Any
+    alone: float
+    found: float
+
+
+def find_real_values(column: CodedColumn, synthesis: int, comparisons: int = 1) -> RealValues | None:
+    """Return the column if a synthesis has GT's values of it, and it is like an identifier, else None.
+
+    `comparisons` is the number of columns and tables that are looked at: see `holds_real_values`.
+    """
     d, s = column.counts[0], column.counts[synthesis]
-    whole = column.kind is not Kind.NUMBER or column.levels.dtype.kind in "iu"
-    if d.sum() < _FEWEST_RECORDS or not whole or d[-1] or d.max() > 1:
-        return False
-    return bool(2 * int(s[d > 0].sum()) > int(s.sum()))
+    sizes = Sizes(int(d.sum()), int(s.sum()))
+    if not holds_real_values(copy_counts(d[:-1], s[:-1]), sizes, comparisons):
+        return None
+    alone = d[:-1] == 1
+    found = percent(int(s[:-1][alone].sum()), sizes.N_s)
+    return RealValues(synthesis, column.name, percent(int(alone.sum()), sizes.N_d), found)
 
 
-def find_identifying_columns(
+def find_real_values_in(
     columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
-) -> list[tuple[int, Any]]:
-    """Return each (synthesis, column) whose values identify GT records; `columns` are those already coded."""
+) -> list[RealValues]:
+    """Return the columns of each synthesis with real values; `columns` are those already coded."""
     coded = {column.name: column for column in columns}
     names = table_names(len(tables))
-    identifying = []
+    comparisons = sum(len(table) for table in tables[1:])
+    found = []
     for synthesis, table in enumerate(tables[1:], start=1):
         for name in (name for name in table if name in tables[0]):
             if name in coded:
-                identifies = column_identifies(coded[name], synthesis)
-            else:
+                found.append(find_real_values(coded[name], synthesis, comparisons))
+            elif has_own_values(tables[0][name].counts[:-1], tables[0][name].records):
                 both = code_distinct(name, (tables[0][name], table[name]), (names[0], names[synthesis]))
-                identifies = column_identifies(both, 1)
-            if identifies:
-                identifying.append((synthesis, name))
-    return identifying
+                of_both = find_real_values(both, 1, comparisons)
+                found.append(of_both and replace(of_both, synthesis=synthesis))
+    return [values for values in found if values is not None]
 
 
-def values_identify(ground_truth: pd.Series[Any], synthetic: pd.Series[Any]) -> bool:
-    """Decide as `column_identifies` does, from the values of a column that is not coded."""
-    if len(ground_truth) < _FEWEST_RECORDS:
-        return False
-    dtype = ground_truth.dtype
-    values: Any = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else ground_truth
-    whole = pd.api.types.is_integer_dtype(values) or not pd.api.types.is_numeric_dtype(values)
-    if not whole:
-        return False
+def has_own_values(counts: IntArray, records: int) -> bool:
+    """Return whether nearly all GT records have a value of their own; `counts` are the records by value."""
+    return is_like_identifier(int((counts == 1).sum()), records)
+
+
+def may_have_own_values(values: pd.Series[Any]) -> bool:
+    """Return whether a sample of GT's values of a column leaves open that nearly all occur once."""
+    drawn = values.iloc[:: max(1, len(values) // _PROBED_RECORDS)]
     try:
-        unique = ground_truth.iloc[:_PROBED_RECORDS].is_unique and ground_truth.is_unique
-        return bool(unique and ground_truth.notna().all() and synthetic.isin(ground_truth).mean() > 1 / 2)
+        return bool((~drawn.duplicated(keep=False) & drawn.notna()).mean() >= _PROBED_SHARE)
     except TypeError:  # values that cannot be compared, in a column that nobody asked for
         return False
 

@@ -279,12 +279,19 @@ def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
 
 
 def check_values(
-    column: Any, series: Sequence[pd.Series[Any]], grouping: Grouping, names: Sequence[str]
+    column: Any,
+    series: Sequence[pd.Series[Any]],
+    grouping: Grouping,
+    names: Sequence[str],
+    counts: Sequence[IntArray] | None = None,
 ) -> Kind:
     """Return the kind of a column in all tables. Raise InputError if it has several, or cannot be grouped.
 
-    Each series holds a table's records, or its distinct values; `names` are those of the tables.
+    Each series holds a table's records or, with `counts`, its distinct values; `names` are those of the
+    tables.
     """
+    if column in grouping.numeric:
+        _refuse_missing_texts(column, series, names, counts)
     kind = find_common_kind(column, series, names)
     needed = {"can be grouped": grouping.groups_column(column), "have a band": column in grouping.within}
     for purpose, is_needed in needed.items():
@@ -304,6 +311,33 @@ def _describe_number_form(series: Sequence[pd.Series[Any]], names: Sequence[str]
         described.setdefault(form, []).append(name)
     described.pop("", None)
     return "".join(f". In {' and '.join(tables)} {form}" for form, tables in described.items())
+
+
+def _refuse_missing_texts(
+    column: Any, series: Sequence[pd.Series[Any]], names: Sequence[str], counts: Sequence[IntArray] | None
+) -> None:
+    """Raise InputError if texts that mean missing are what keeps a column from being numbers."""
+    from disclosure_pipeline.tables.canonical import find_conventional_missing, mark_texts, read_levels
+    from disclosure_pipeline.tables.dictionary import Column
+    from disclosure_pipeline.tables.encoding import encode
+
+    for number, (values, name) in enumerate(zip(series, names, strict=True)):
+        if pd.api.types.is_numeric_dtype(values.dtype):
+            continue
+        encoded = encode(values)
+        codes = find_conventional_missing(encoded.levels)
+        others = read_levels(Column(type="number", missing_codes=codes), encoded.levels)
+        if not codes or others.unreadable.any():
+            continue
+        held = np.append(mark_texts(encoded.levels, codes), False)[encoded.codes]
+        records = int(held.sum() if counts is None else counts[number][:-1][held].sum())
+        if records:
+            options = " ".join(f"--missing {code}" for code in codes)
+            raise InputError(
+                f"Column {column!r} of {name} holds the text {listed(codes)} in {records:,} "
+                f"{'record' if records == 1 else 'records'} besides numbers: if it means missing, say "
+                f"{options} (missing_codes={list(codes)!r})."
+            )
 
 
 def _check_keys(keys: Sequence[Any]) -> tuple[Any, ...]:
@@ -374,7 +408,8 @@ def code_distinct_columns(
         return []
     check_not_empty([table.records for table in next(iter(distinct.values()))], names)
     for name, tables in distinct.items():
-        check_values(name, [table.values for table in tables], grouping, names)
+        values, counts = ([getattr(table, part) for table in tables] for part in ("values", "counts"))
+        check_values(name, values, grouping, names, counts)
     return [code_distinct(name, tables, names) for name, tables in distinct.items()]
 
 

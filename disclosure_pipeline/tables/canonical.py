@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from disclosure_pipeline.tables.levels import Mask, level_label
 _INTEGER = r"^[+-]?[0-9]{1,18}(\.0*)?$"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WHOLE = r"^[+-]?[0-9]+$"
+# "01" and "1" are two codes, not one number.
+_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _NOT_ZERO = r"^[^eE]*[1-9]"
 # Whole numbers below this are distinct floats.
 _EXACT_IN_FLOAT = 2.0**53
@@ -144,6 +146,33 @@ def is_text(arrow: Any) -> bool:
     return bool(
         pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow)
     )
+
+
+def mark_leading_zeros(raw: Any) -> Mask:
+    """Mark the raw levels that are written with a leading zero, as codes are and numbers are not.
+
+    >>> mark_leading_zeros(pa.array(["00501", "-07.5", "0.5", "0", None])).tolist()
+    [True, True, False, False, False]
+    """
+    if not is_text(raw.type):
+        return np.zeros(len(raw), dtype=bool)
+    return to_mask(pc.match_substring_regex(raw, _LEADING_ZERO))
+
+
+CONVENTIONAL_MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", ".")
+"""The texts that programs write for missing values. Messages may show these values of GT, and no others."""
+
+
+def find_conventional_missing(raw: Any) -> tuple[str, ...]:
+    """Return the texts of `CONVENTIONAL_MISSING` that are among the raw levels."""
+    return tuple(code for code in CONVENTIONAL_MISSING if mark_texts(raw, [code]).any())
+
+
+def mark_texts(raw: Any, texts: Sequence[str]) -> Mask:
+    """Mark the raw levels that are one of these texts, whatever their outer blanks."""
+    if not is_text(raw.type):
+        return np.zeros(len(raw), dtype=bool)
+    return to_mask(pc.is_in(pc.utf8_trim_whitespace(raw.cast(pa.string())), pa.array(texts, pa.string())))
 
 
 def _find_missing(column: Column, text: Any, values: Any, changed: dict[str, Mask]) -> Mask:

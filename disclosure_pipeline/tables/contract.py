@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.canonical import is_text, to_mask
+from disclosure_pipeline.tables.canonical import (
+    find_conventional_missing,
+    is_text,
+    mark_leading_zeros,
+    mark_texts,
+    to_mask,
+)
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import (
@@ -41,6 +47,7 @@ from disclosure_pipeline.tables.encoding import (
     read_columns,
 )
 from disclosure_pipeline.tables.levels import IntArray, Mask
+from disclosure_pipeline.tables.messages import listed
 from disclosure_pipeline.tables.record_hashes import content_sha256, values_sha256
 from disclosure_pipeline.tables.sources import Location, read_column_names, read_raw
 from disclosure_pipeline.tables.text_forms import describe_number_form
@@ -58,6 +65,10 @@ _ROW_NUMBERS = {"", "Unnamed: 0", "__index_level_0__"}
 NO_COLUMN = "no column of the data dictionary is in the table"
 CONTROL_CHARACTER = "holds a control character, such as a line break within a level: remove it"
 WITHOUT_OWNER = "lacks a value in some records: it must say whose each record is"
+LEADING_ZEROS = (
+    "is written with leading zeros, as codes are, which would be published without them: make it a category "
+    "or, if it is an amount, say its unit"
+)
 NO_HEADER = f"{NO_COLUMN}: check that the first line is the header, and the delimiter"
 
 
@@ -84,7 +95,7 @@ def find_violations(
         separator = name_separator(list(columns))
         rule = f"{NO_COLUMN}: {describe_separator(separator)}" if separator else NO_HEADER
         return [Violation(table, "(all)", rule, records, 1.0)]
-    rules = {name: _list_rules(dictionary[name], column) for name, column in read.items()}
+    rules = {name: _list_rules(dictionary[name], column, contract) for name, column in read.items()}
     broken_records: dict[tuple[str, str], int] = {}
     checked: set[tuple[str, str]] = set()
     counts: dict[str, Any] = {}
@@ -137,15 +148,22 @@ def _describe_other_columns(names: Sequence[str]) -> str:
     return f"{rule}: compare the first line with it"
 
 
-def _list_rules(column: Column, read: RawColumn) -> dict[str, Mask]:
+def _list_rules(column: Column, raw: RawColumn, contract: Contract) -> dict[str, Mask]:
     """Return, for each rule, a mark of the levels that break it, and last of a missing value."""
-    levels = read.levels
-    unreadable = read.encoded.levels.filter(pa.array(levels.unreadable))
+    levels, written = raw.levels, raw.encoded.levels
+    unreadable = written.filter(pa.array(levels.unreadable))
     form = ""
     if column.type in NUMERIC and is_text(unreadable.type):
         form = describe_number_form(unreadable.drop_null().to_pylist())
     of_type = f"is not of type {column.type}{': ' if form else ''}{form}"
     rules = {of_type: np.append(levels.unreadable, False)}
+    codes = find_conventional_missing(unreadable)
+    if codes and column.type != "text identifier":
+        rules[f"holds {listed(codes)}, which is no {column.type}: add it to missing_codes"] = np.append(
+            levels.unreadable & mark_texts(written, codes), False
+        )
+    if column.type in NUMERIC and not column.unit and not contract.only_known:
+        rules[LEADING_ZEROS] = np.append(mark_leading_zeros(written) & ~levels.missing, False)
     if column.levels is not None:
         rules["is not among the declared levels"] = np.append(levels.unknown, False)
     if column.type in CATEGORIES:

@@ -107,7 +107,8 @@ class Column(FrozenModel):
         Field(
             description="The unit of numbers, such as EUR or years. For times, the finest unit that a "
             "synthetic table may have (day, hour, minute, second, millisecond or microsecond); by default "
-            "that of the ground truth"
+            "that of the ground truth. Numbers without a unit may not have leading zeros in the ground "
+            "truth, as codes do"
         ),
     ] = ""
     levels: Annotated[
@@ -132,6 +133,14 @@ class Column(FrozenModel):
             max_length=2,
         ),
     ] = None
+    real_values: Annotated[
+        Literal["refuse", "keep"],
+        Field(
+            description="Whether real values of a column may be published in which nearly every record of "
+            "the ground truth has a value of its own, as an identifier does. By default a synthetic table "
+            "with more of them than by chance is not approved"
+        ),
+    ] = "refuse"
     missing_codes: Annotated[
         tuple[str | int | float, ...], Field(description="Values that mean missing")
     ] = ()
@@ -203,6 +212,7 @@ class Column(FrozenModel):
             ("decimals", ("number",), "numbers with decimals"),
             ("range", (*NUMERIC, *DATES), "numbers and dates"),
             ("levels", CATEGORIES, "a category"),
+            ("real_values", (*NUMERIC, *DATES, *CATEGORIES, "boolean"), "a column that may be published"),
             ("date_format", DATES, "dates"),
             ("time_zone", ("datetime",), "a datetime"),
             ("true_values", ("boolean",), "a boolean"),

@@ -16,11 +16,17 @@ import pyarrow.compute as pc
 import yaml
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.measures.chance import is_like_identifier
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.additions import find_time_unit
-from disclosure_pipeline.tables.canonical import is_text, read_levels
+from disclosure_pipeline.tables.canonical import (
+    find_conventional_missing,
+    is_text,
+    mark_leading_zeros,
+    read_levels,
+)
 from disclosure_pipeline.tables.coding import Distinct
-from disclosure_pipeline.tables.dictionary import Column, Type
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column, Type
 from disclosure_pipeline.tables.encoding import (
     Change,
     Encoded,
@@ -31,7 +37,7 @@ from disclosure_pipeline.tables.encoding import (
     list_changes,
 )
 from disclosure_pipeline.tables.levels import IntArray
-from disclosure_pipeline.tables.messages import names_in_all
+from disclosure_pipeline.tables.messages import listed, names_in_all
 from disclosure_pipeline.tables.text_forms import describe_number_form
 
 _NUMBERS = (Column(type="integer"), Column(type="number"))
@@ -40,8 +46,6 @@ _BOOLEAN = Column(type="boolean")
 _DATES = (Column(type="date"), Column(type="datetime"), Column(type="datetime", time_zone="UTC"))
 _CATEGORY = Column(type="category")
 
-# "01" and "1" are two codes, not one number.
-_LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _OFFSET = r"([zZ]|[+-][0-9]{2}:?[0-9]{2})\s*$"
 
 _PROBE = 1000
@@ -71,10 +75,17 @@ def canonical_distinct(
 
 
 def canonical_frames(
-    raw: Sequence[pd.DataFrame], tables: Sequence[str], numeric: Collection[Any] = ()
+    raw: Sequence[pd.DataFrame],
+    tables: Sequence[str],
+    numeric: Collection[Any] = (),
+    only: Collection[Any] | None = None,
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
-    """Read as `canonical_distinct` does, from tables in memory (`sources.read_raw`, or any data frame)."""
-    names = [name for name in names_in_all(raw) if any(_holds_text(frame[name]) for frame in raw)]
+    """Read as `canonical_distinct` does, from tables in memory (`sources.read_raw`, or any data frame).
+
+    With `only`, other columns are returned unchanged.
+    """
+    shared = [name for name in names_in_all(raw) if only is None or name in only]
+    names = [name for name in shared if any(_holds_text(frame[name]) for frame in raw)]
 
     def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
@@ -111,9 +122,7 @@ def infer_column(levels: Sequence[Any], as_number: bool = False) -> Column | Non
 
 def _list_candidates(with_values: Sequence[Any], texts: Sequence[Any], as_number: bool) -> list[Column]:
     candidates: list[Column] = []
-    if as_number or not any(
-        pc.any(pc.match_substring_regex(table, _LEADING_ZERO)).as_py() for table in texts
-    ):
+    if as_number or not any(mark_leading_zeros(table).any() for table in texts):
         candidates += _NUMBERS
     # Only if a level is written in several ways; otherwise spellings of true and false stay text.
     spellings = {text.strip() for table in texts for text in table[:_PROBE].to_pylist() if text}
@@ -197,19 +206,20 @@ class Draft:
         return "\n".join(lines) + "\n"
 
 
-def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT) -> Draft:
+def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT, numeric: Collection[str] = ()) -> Draft:
     """Draft a dictionary for a raw table (`sources.read_raw`, or any data frame).
 
-    Types are suggestions. Levels with fewer than `smallest_count` records are left out. A range ends at a
-    round number or year, such that at least `smallest_count` records lie in the last round step before it.
-    Raise InputError if the column names look like a record.
+    Types are suggestions; columns of `numeric` are numbers even with leading zeros. The texts that programs
+    write for missing values become missing codes. Levels with fewer than `smallest_count` records are left
+    out. A range ends at a round number or year, such that at least `smallest_count` records lie in the last
+    round step before it. Raise InputError if the column names look like a record.
     """
     if smallest_count < 1:
         raise InputError(f"smallest_count must be 1 or more, not {smallest_count!r}.")
     _check_names(raw)
     columns, notes = {}, {}
     for name in map(str, raw.columns):
-        columns[name], note = _draft_column(encode(raw[name]), len(raw), smallest_count)
+        columns[name], note = _draft_column(encode(raw[name]), len(raw), smallest_count, name in numeric)
         if note:
             notes[name] = note
     return Draft(columns, notes)
@@ -225,36 +235,47 @@ def _check_names(raw: pd.DataFrame) -> None:
         )
 
 
-def _draft_column(encoded: Encoded, records: int, smallest_count: int) -> tuple[Column, str]:
+def _draft_column(encoded: Encoded, records: int, smallest_count: int, is_number: bool) -> tuple[Column, str]:
     present = encoded.counts[:-1] > 0
-    text = read_levels(Column(type="category"), encoded.levels)
+    codes = find_conventional_missing(encoded.levels.filter(pa.array(present)))
+    text = read_levels(Column(type="category", missing_codes=codes), encoded.levels)
     not_missing = present & ~text.missing
     if not not_missing.any():
-        return Column(type="category"), "holds nothing but missing values: set its type"
+        return Column(type="category", missing_codes=codes), "holds nothing but missing values: set its type"
+    is_code = not is_number and (mark_leading_zeros(encoded.levels) & not_missing).any()
     kind: Type = "category"
     for candidate in _CANDIDATES:
-        if not (read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing).any():
+        unreadable = read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing
+        if not unreadable.any() and not (is_code and candidate in NUMERIC):
             kind = candidate
             break
     texts = map(str, encoded.levels.filter(pa.array(not_missing)).to_pylist())
     if kind == "category" and (form := describe_number_form(texts)):
         return Column(type=kind), form
-    # Amounts and times are often unique without being identifiers.
-    may_identify = kind in {"category", "integer"} and records >= smallest_count
-    if may_identify and (encoded.counts[:-1][~text.missing] <= 1).all():
+    counts = encoded.counts[:-1][not_missing]
+    # Amounts and times are often unique without being identifiers, which are never missing.
+    may_identify = kind in {"category", "integer"} and records >= smallest_count and counts.sum() == records
+    if may_identify and (counts <= 1).all():
         return Column(type="text identifier"), (
             "every record has its own value, as an identifier does: if it is none, set its type"
         )
+    notes = []
+    if codes:
+        notes.append(f"reads {listed(codes)} as missing: remove it from missing_codes if it is a value")
     if kind in {"integer", "number", "date", "datetime"}:
-        values = read_levels(Column(type=kind), encoded.levels).values
-        codes = "missing codes and special values" if kind in {"integer", "number"} else "missing codes"
+        values = read_levels(Column(type=kind, missing_codes=codes), encoded.levels).values
+        further = "further " if codes else ""
+        names = "missing codes and special values" if kind in NUMERIC else "missing codes"
         unit = find_time_unit(values) if kind == "datetime" else ""
         limits = _draft_range(kind, values, encoded.counts[:-1], smallest_count)
-        note = f"check its range, and set its {codes} if it has them"
-        return Column(type=kind, unit=unit, range=limits), note
+        notes.append(f"check its range, and set its {further}{names} if it has them")
+        if may_identify and is_like_identifier(int((counts == 1).sum()), records):
+            notes.append("nearly every record has its own value: an identifier is of type text identifier")
+        return Column(type=kind, unit=unit, range=limits, missing_codes=codes), "; ".join(notes)
     if kind == "boolean":
-        return Column(type=kind), ""
-    return _draft_category(encoded, text.values, not_missing, smallest_count)
+        return Column(type=kind, missing_codes=codes), "; ".join(notes)
+    column, note = _draft_category(encoded, text.values, not_missing, smallest_count)
+    return column.model_copy(update={"missing_codes": codes}), "; ".join([*notes, note] if note else notes)
 
 
 def _draft_range(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, MemoryEngine
+from disclosure_pipeline.tables.missing import MissingCodes
 
 
 @dataclass
@@ -16,7 +17,11 @@ class ToyEngine(MemoryEngine):
 
     @contextmanager
     def open(
-        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+        self,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        numeric: Collection[Any] = (),
+        missing: MissingCodes | None = None,
     ) -> Iterator[FramesInMemory]:
-        with super().open(tables, names, numeric) as opened:
+        with super().open(tables, names, numeric, missing) as opened:
             yield replace(opened, frames=tuple(frame.iloc[::-1] for frame in opened.frames))

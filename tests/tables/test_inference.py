@@ -254,7 +254,9 @@ def test_an_identifier_is_warned_of() -> None:
     fresh = gt.assign(person=[f"q{i}" for i in range(len(GT))])
     assert dp.disclosure(gt, fresh, KEYS, "work").warnings == ()
     measured = GT.assign(weight=np.linspace(1, 2, len(GT)))
-    assert not any("identifier" in text for text in dp.disclosure(measured, measured, KEYS, "work").warnings)
+    assert any("'weight'" in text for text in dp.disclosure(measured, measured, KEYS, "work").warnings)
+    anew = GT.assign(weight=np.linspace(1.0001, 2.0001, len(GT)))
+    assert not any("'weight'" in text for text in dp.disclosure(measured, anew, KEYS, "work").warnings)
 
 
 @given(

@@ -26,11 +26,12 @@ from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.opening import Engine
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray
 from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import values_identify
+from disclosure_pipeline.tables.additions import RealValues, find_real_values, may_have_own_values
 from disclosure_pipeline.tables.alignment import (
     as_frame,
     check_frames,
@@ -38,7 +39,7 @@ from disclosure_pipeline.tables.alignment import (
     is_frame,
     stack_frames,
 )
-from disclosure_pipeline.tables.coding import code_column_of_kind
+from disclosure_pipeline.tables.coding import code_column, code_column_of_kind
 from disclosure_pipeline.tables.contract import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
@@ -46,6 +47,7 @@ from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.inference import canonical_frames
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.missing import MissingCodes, blank_frames
 from disclosure_pipeline.tables.sources import Location, is_location, read_raw
 
 
@@ -60,7 +62,11 @@ class MemoryEngine(Engine):
 
     @contextmanager
     def open(
-        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+        self,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        numeric: Collection[Any] = (),
+        missing: MissingCodes | None = None,
     ) -> Iterator[FramesInMemory]:
         """Open frames as they are, or read files; with files, column types are inferred for all tables."""
         frames = [
@@ -68,7 +74,10 @@ class MemoryEngine(Engine):
             for table, name in zip(tables, names, strict=True)
         ]
         ledger: tuple[Change, ...] = ()
-        if any(map(is_location, tables)) and all(map(is_frame, frames)):
+        from_files = any(map(is_location, tables))
+        if missing:
+            frames, ledger = read_without_codes(frames, names, numeric, missing, from_files=from_files)
+        elif from_files and all(map(is_frame, frames)):
             frames, ledger = canonical_frames([*map(as_frame, frames, names)], names, numeric)
         yield FramesInMemory(check_frames(frames, names), self.description, ledger, tuple(names))
 
@@ -81,6 +90,20 @@ class MemoryEngine(Engine):
         """Open tables that were read in canonical form."""
         ledger = tuple(change for table in tables for change in table.ledger)
         yield FramesInMemory(tuple(table.frame for table in tables), self.description, ledger)
+
+
+def read_without_codes(
+    tables: Sequence[Any],
+    names: Sequence[str],
+    numeric: Collection[Any],
+    missing: MissingCodes,
+    *,
+    from_files: bool,
+) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
+    """Return frames without codes of missing values; types are inferred `from_files`, or where a code was."""
+    blanked, changed, ledger = blank_frames([*map(as_frame, tables, names)], names, missing)
+    frames, further = canonical_frames(blanked, names, numeric, None if from_files else changed)
+    return frames, (*ledger, *further)
 
 
 @dataclass(frozen=True)
@@ -136,15 +159,23 @@ class FramesInMemory:
             counted.append(counts)
         return counted
 
-    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return each (synthesis, column) whose values identify records, of all columns, coded or not."""
+    def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
+        """Return the columns like identifiers of which SD has GT's values, of all columns, coded or not."""
         ground_truth, *syntheses = self.frames
-        return [
-            (synthesis, column)
-            for synthesis, frame in enumerate(syntheses, start=1)
-            for column in frame.columns
-            if column in ground_truth.columns and values_identify(ground_truth[column], frame[column])
-        ]
+        coded = {column.name: column for column in columns}
+        names = self.names or table_names(len(self.frames))
+        comparisons = sum(len(frame.columns) for frame in syntheses)
+        found = []
+        for synthesis, frame in enumerate(syntheses, start=1):
+            for name in (name for name in frame.columns if name in ground_truth.columns):
+                if name in coded:
+                    found.append(find_real_values(coded[name], synthesis, comparisons))
+                elif may_have_own_values(ground_truth[name]):
+                    of_both = _find_in_uncoded(
+                        name, (ground_truth[name], frame[name]), (names[0], names[synthesis]), comparisons
+                    )
+                    found.append(of_both and replace(of_both, synthesis=synthesis))
+        return [values for values in found if values is not None]
 
     def only(self, tables: Sequence[int]) -> FramesInMemory:
         """Return some of the tables, by number and in this order."""
@@ -180,6 +211,16 @@ class FramesInMemory:
             frame if positions is None else frame.iloc[positions]
             for frame, positions in zip(self.frames, sample_positions(self.records, limit, seed), strict=True)
         ]
+
+
+def _find_in_uncoded(
+    name: Any, columns: tuple[pd.Series[Any], pd.Series[Any]], names: tuple[str, str], comparisons: int
+) -> RealValues | None:
+    """Find real values in a column that nobody asked for: None if its values cannot be compared."""
+    try:
+        return find_real_values(code_column(name, columns, names), 1, comparisons)
+    except InputError:
+        return None
 
 
 def _add_empty(frame: pd.DataFrame, names: Sequence[Any]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.counts import (
     gather_columns,
     sample_positions,
 )
-from disclosure_pipeline.counting.memory.engine import FramesInMemory, code_sample
+from disclosure_pipeline.counting.memory.engine import FramesInMemory, code_sample, read_without_codes
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
@@ -30,7 +30,7 @@ from disclosure_pipeline.counting.partitioned.streams import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import find_identifying_columns
+from disclosure_pipeline.tables.additions import RealValues, find_real_values_in
 from disclosure_pipeline.tables.alignment import check_frames, code_distinct_columns
 from disclosure_pipeline.tables.coding import stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
@@ -40,6 +40,7 @@ from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.inference import canonical_distinct
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
+from disclosure_pipeline.tables.missing import MissingCodes, blank_distinct
 from disclosure_pipeline.tables.sources import Location, is_location, read_column_names
 
 _ORDERED_AT_ONCE = 1 << 23  # records whose value numbers are in memory at once
@@ -58,16 +59,23 @@ class PartitionedEngine(Engine):
 
     @contextmanager
     def open(
-        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+        self,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        numeric: Collection[Any] = (),
+        missing: MissingCodes | None = None,
     ) -> Iterator[OpenedTables]:
         """Open files, to read them in batches, or frames, to count their records in parts."""
         if not any(map(is_location, tables)):
-            yield FramesInParts(check_frames(tables, names), self.description, names=tuple(names))
+            ledger: tuple[Change, ...] = ()
+            if missing:
+                tables, ledger = read_without_codes(tables, names, numeric, missing, from_files=False)
+            yield FramesInParts(check_frames(tables, names), self.description, ledger, tuple(names))
             return
         if not all(map(is_location, tables)):
             raise InputError("engine 'partitioned' takes either files or data frames: do not mix them.")
         with ExitStack() as stack:
-            yield _open_streams(tables, names, self.description, numeric, stack)
+            yield _open_streams(tables, names, self.description, numeric, missing, stack)
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> StreamedTable:
         """Read a table in batches: see `stream_canonical`."""
@@ -156,6 +164,7 @@ def _open_streams(
     names: Sequence[str],
     description: str,
     numeric: Collection[Any],
+    missing: MissingCodes | None,
     stack: ExitStack,
 ) -> StreamedTables:
     def read(numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress) -> list[StreamedTable]:
@@ -164,7 +173,15 @@ def _open_streams(
             read_stream(locations[number], names[number], columns, stack, on_progress) for number in numbers
         ]
         raw = [{name: stream.distinct(name) for name in columns} for stream in streams]
-        canonical, ledger = canonical_distinct(raw, chosen, numeric)
+        coded: list[Change] = []
+        if missing:
+            for name in columns:
+                blanked, changes = blank_distinct(name, [table[name] for table in raw], chosen, missing)
+                coded += changes
+                for table, distinct in zip(raw, blanked, strict=True):
+                    table[name] = distinct
+        canonical, inferred = canonical_distinct(raw, chosen, numeric)
+        ledger = (*coded, *inferred)
         return [
             StreamedTable(
                 stream.records, distinct, tuple(change for change in ledger if change.table == name), stream
@@ -173,6 +190,8 @@ def _open_streams(
         ]
 
     known = tuple(read_column_names(location, name) for location, name in zip(locations, names, strict=True))
+    if missing:
+        missing.check_columns(known[0], names[0])
     return StreamedTables(known, read, description, tuple(names))
 
 
@@ -219,9 +238,9 @@ class StreamedTables:
         )
         return count_in_parts(requests, batches, on_progress)
 
-    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return each (synthesis, column) whose values identify records."""
-        return find_identifying_columns(columns, [table.distinct for table in self.tables])
+    def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
+        """Return the columns like identifiers of which SD has GT's values."""
+        return find_real_values_in(columns, [table.distinct for table in self.tables])
 
     def only(self, tables: Sequence[int]) -> StreamedTables:
         """Return some of the tables, in this order; columns already read are not read again."""

@@ -29,7 +29,7 @@ from disclosure_pipeline.counting.relational.transfer import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import find_identifying_columns
+from disclosure_pipeline.tables.additions import RealValues, find_real_values_in
 from disclosure_pipeline.tables.alignment import code_distinct_columns, label_values, stack_frames
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
@@ -37,8 +37,10 @@ from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change, widen_arrow
 from disclosure_pipeline.tables.files import fill_in_variables, find_partitions, locate
 from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.inference import canonical_distinct
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import names_in_all, table_names
+from disclosure_pipeline.tables.missing import MissingCodes, blank_distinct
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Location, SqlSource, read_raw
 
 MOST_VALUES = 10_000_000
@@ -55,10 +57,14 @@ class DatabaseEngine(Engine):
     gives_records: bool = False
 
     def open(
-        self, tables: Sequence[Any], names: Sequence[str], numeric: Collection[Any] = ()
+        self,
+        tables: Sequence[Any],
+        names: Sequence[str],
+        numeric: Collection[Any] = (),
+        missing: MissingCodes | None = None,
     ) -> AbstractContextManager[DatabaseTables]:
         """Open tables as they are in the database: see `open_in_database`."""
-        return open_in_database(tables, self.name, names)
+        return open_in_database(tables, self.name, names, numeric, missing)
 
     def read(self, location: Location, contract: Contract, stack: ExitStack) -> DatabaseTable:
         """Fetch the distinct values of a table, and bring them to canonical form."""
@@ -88,19 +94,31 @@ class DatabaseEngine(Engine):
 
 @contextmanager
 def open_in_database(
-    tables: Sequence[Any], engine: str, names: Sequence[str] | None = None
+    tables: Sequence[Any],
+    engine: str,
+    names: Sequence[str] | None = None,
+    numeric: Collection[Any] = (),
+    missing: MissingCodes | None = None,
 ) -> Iterator[DatabaseTables]:
     """Open tables as they are in the database. Raise InputError if one cannot be reached.
 
-    Messages call the tables by `names`, by default GT and its syntheses.
+    Messages call the tables by `names`, by default GT and its syntheses. Only columns with codes of `missing`
+    are read anew: then those of `numeric` are numbers.
     """
     names = names or table_names(len(tables))
     sources = label_values(list(map(_as_database_source, tables, names)))
     with open_database_tables(sources, engine, names) as opened:
         columns = tuple(tuple(table.columns) for table in opened)
         tables_in_database = DatabaseTables(
-            opened, names, columns, f"{opened[0].get_backend().name}, by Ibis"
+            opened,
+            names,
+            columns,
+            f"{opened[0].get_backend().name}, by Ibis",
+            missing=missing,
+            numeric=numeric,
         )
+        if missing:
+            missing.check_columns(columns[0], names[0])
         with closing(tables_in_database.kept):
             yield tables_in_database
 
@@ -120,7 +138,7 @@ class DatabaseTables:
     `opened` are Ibis tables, `names` their names in messages. `raw` are the fetched values of columns as in
     the database, `canonical` the same in canonical form, if known; `distinct_of_tables` are the canonical
     values by table, for all its columns. `kept` holds coded records. `is_stacked`: all syntheses are one
-    table, stacked once they are coded.
+    table, stacked once they are coded. `missing`, `numeric`: see `Engine.open`.
     """
 
     opened: Sequence[Any]
@@ -133,6 +151,8 @@ class DatabaseTables:
     ledger: tuple[Change, ...] = ()
     kept: KeptRecords = field(default_factory=KeptRecords)
     is_stacked: bool = False
+    missing: MissingCodes | None = None
+    numeric: Collection[Any] = ()
 
     @property
     def frames(self) -> None:
@@ -156,9 +176,24 @@ class DatabaseTables:
     ) -> list[CodedColumn]:
         """Return columns as a code for each value, over the levels of all tables, not grouped yet."""
         fetched = self.distinct(columns, on_progress)
-        known = fetched if self.canonical is None else self.canonical
+        for name in fetched:
+            self._read_without_codes(name, fetched[name])
+        known = {**fetched, **(self.canonical or {})}
         distinct = {name: self._stack(known[name]) for name in columns}
         return code_distinct_columns(distinct, grouping, self._read.names)
+
+    def _read_without_codes(self, name: str, fetched: Sequence[Distinct]) -> None:
+        """Note a column's canonical form without codes of missing values, if it has any."""
+        if not self.missing or name in (self.canonical or {}):
+            return
+        blanked, codes = blank_distinct(name, fetched, self.names, self.missing)
+        if not codes:
+            return
+        canonical, ledger = canonical_distinct(
+            [{name: of_table} for of_table in blanked], self.names, self.numeric
+        )
+        self.canonical = {**(self.canonical or {}), name: [columns[name] for columns in canonical]}
+        self.ledger = (*self.ledger, *codes, *ledger)
 
     def count(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
@@ -168,15 +203,16 @@ class DatabaseTables:
             requests, lambda complete: count_in_database(self._read, complete, on_progress)
         )
 
-    def find_identifiers(self, columns: Sequence[CodedColumn]) -> list[tuple[int, Any]]:
-        """Return each (synthesis, column) whose values identify records."""
+    def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
+        """Return the columns like identifiers of which SD has GT's values."""
         known = self.distinct_of_tables
         if self.is_stacked or not known:
-            by_column = {name: self._stack(tables) for name, tables in self.raw.items()}
+            values = {**self.raw, **(self.canonical or {})}
+            by_column = {name: self._stack(tables) for name, tables in values.items()}
             known = [
                 {name: tables[i] for name, tables in by_column.items()} for i in range(len(self.columns))
             ]
-        return find_identifying_columns(columns, known)
+        return find_real_values_in(columns, known)
 
     def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
         """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
@@ -199,7 +235,7 @@ class DatabaseTables:
             distinct_of_tables=(),
             ledger=(),
         )
-        if self.canonical is not None:
+        if self.canonical is not None and self.distinct_of_tables:
             known = dict(self.canonical)
             for name, (raw, *empty_columns) in opened.distinct(names).items():
                 canonical = replace(raw, values=self.distinct_of_tables[0][name].values)
@@ -237,7 +273,7 @@ class DatabaseTables:
 
         Each column is drawn independently from its values.
         """
-        known = self.raw if self.canonical is None else self.canonical
+        known = {**self.raw, **(self.canonical or {})}
         frames = []
         for table in range(len(self.opened)):
             rng = np.random.default_rng([seed, table])
