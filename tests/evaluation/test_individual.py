@@ -43,7 +43,8 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
     if not isinstance(edges, str):
         edges = {name: ends for name, ends in edges.items() if name in groups and len(ends) > 2}
         groups = {name: n for name, n in groups.items() if name not in edges}
-    options: dict[str, Any] = {"groups": groups, "special_values": case.special_values, "edges": edges}
+    special = {name: codes for name, codes in case.special_values.items() if name in measured_columns}
+    options: dict[str, Any] = {"groups": groups, "special_values": special, "edges": edges}
     totals = dp.disclosure(gt, case.synthetic_frames, case.keys, [target], **options)
     result = dp.individual_attribution(gt, case.synthetic_frames, case.keys, target, **options)
     assert result.records.index.equals(gt.index)

@@ -98,7 +98,7 @@ def test_classification_is_that_of_the_reference(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("disclosure_pipeline.evaluation.learning.learners._CANDIDATES", candidates)
         result = dp.prediction_risk(
-            frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values=SPECIAL
+            frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values={"n": SPECIAL["n"]}
         )
     expected_figures, expected_outcomes = reference.classification(
         gt, sd, ["c", "n"], "t", SPECIAL, tau, training_of_same_size(gt, sd)

@@ -86,7 +86,8 @@ def options_of(case: Case) -> tuple[list[str], dict[str, int], dict[str, list[fl
     """The synthetic tables, groups, special values and exclusions of a case."""
     names = case["synthetic"]
     groups = {case["target"]: case["ngroups_target"]} if case.get("ngroups_target") else {}
-    special_values = {column: [code] for column, code in case.get("cont_na", {}).items()}
+    used = (*case["keys"], case["target"])
+    special_values = {column: [code] for column, code in case.get("cont_na", {}).items() if column in used}
     limit = case["denom_lim"] if case.get("exclude_ov_denom_lim") else None
     exclusions = reference.Exclusions(count_over=limit)
     return [names] if isinstance(names, str) else names, groups, special_values, exclusions
