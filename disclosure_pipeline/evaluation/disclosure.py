@@ -162,21 +162,21 @@ def disclosure(
         >>> import pandas as pd
         >>> import disclosure_pipeline as dp
         >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
-        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 60], "illness": ["flu", "flu", "flu", "cold"]})
+        >>> synthetic = pd.DataFrame({"age": [30, 40, 40, 50], "illness": ["flu", "flu", "flu", "cold"]})
         >>> result = dp.disclosure(patients, synthetic, ["age"], "illness")
         >>> result
         Disclosure from the keys age
         4 GT records, one synthesis
-        Identity: UiO 50.00 %, repU 0.00 %
+        Identity: UiO 50.00 %, repU 25.00 %
         Attribute: percent of GT records
         <BLANKLINE>
                  Dorig  DiSCO  DiSCO_others  DiSCO_beyond     ± one_way  two_way
         target
-        illness  50.00  50.00          0.00         43.75 31.25                0
+        illness  50.00  75.00          0.00         62.50 36.44                0
         <BLANKLINE>
         Fewer than 10 people are behind DiSCO of illness.
         >>> result.attribute["DiSCO"].item()
-        50.0
+        75.0
 
     Source: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), sections 3 to 5 and appendices 1 and 2.
     """
