@@ -135,7 +135,10 @@ def copies(
         if (label, synthesis) in measured
     }
     index = pd.MultiIndex.from_tuples(list(rows), names=["synthesis", "columns"])
-    return FiguresFrame(list(rows.values()), index=index).drop(columns=list(PARTIAL_COPIES), errors="ignore")
+    shown = [
+        {name: value for name, value in row.items() if name not in PARTIAL_COPIES} for row in rows.values()
+    ]
+    return FiguresFrame(shown, index=index)
 
 
 @dataclass(frozen=True)

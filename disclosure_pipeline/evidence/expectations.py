@@ -98,7 +98,8 @@ def measure_stacked(
     """Measure GT and SD stacked in one table by `disclosure()`.
 
     `sources`: the values of `source_column` for GT and for SD. Without a `target`, only identity is measured.
-    Raise NoFigureError if a record is not from exactly one of them, or if the tables look differently coded.
+    Raise NoFigureError if a record is not from exactly one of them, the tables look differently coded, or
+    people were copied.
     """
     source = _read_column(table, source_column)
     is_ground_truth, is_synthetic = (
@@ -118,6 +119,8 @@ def measure_stacked(
             "GT and SD share too little or look differently coded, so risks would read too low: "
             "disclosure() warns of the reasons"
         )
+    if result.copies.findings:
+        raise NoFigureError("people were copied: disclosure() says how many, whatever this figure is")
     return result
 
 

@@ -145,6 +145,7 @@ def damage_record(gate: GateFolders) -> None:
 
 def leave_unrecorded(gate: GateFolders) -> None:
     (gate.releases / "unheard-of").mkdir(parents=True)
+    (gate.releases / "unheard-of" / "synthetic.parquet").touch()
 
 
 @pytest.mark.parametrize(

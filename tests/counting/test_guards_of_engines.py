@@ -15,7 +15,7 @@ from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.relational import distances as database_distances
-from disclosure_pipeline.evaluation import guards
+from disclosure_pipeline.evaluation import copies, guards
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
@@ -113,7 +113,7 @@ def test_guards_where_one_column_is_changed(engine: str, databases: Databases) -
 def test_guards_of_records_that_are_drawn(
     engine: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guards, "APART_SAMPLE", 150)
+    monkeypatch.setattr(copies, "APART_SAMPLE", 150)
     monkeypatch.setattr(guards, "PAIRS_SAMPLE", 100)
     truth = people(400, 7)
     frames = [truth, partly_copied(truth, 500, 8), people(120, 9)]

@@ -39,7 +39,7 @@ def as_objects(frame: pd.DataFrame) -> pd.DataFrame:
 def test_the_stack_is_one_table_of_all_records(case: Case) -> None:
     together = pd.concat(map(as_objects, case.synthetic_frames), ignore_index=True)
     try:
-        expected = measured(case, [case.ground_truth_frame.astype(object), together])
+        expected = measured(case, [as_objects(case.ground_truth_frame), together])
     except dp.InputError:
         reject()
     result = measured(case)

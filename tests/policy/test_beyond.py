@@ -324,7 +324,7 @@ def test_no_clause_that_stands_for_disclosure_refuses_uniform_levels() -> None:
     judgements = judged(of_gate, found)
     refused = [str(clause) for clause, judgement in judgements.items() if judgement.outcome == "exceeded"]
     assert not refused
-    clause = {"measure": "unique_hits_beyond", "control": False, "column": None}
+    clause = {"measure": "unique_hits_beyond", "control": False, "column": None, "over": "worst", "part": 1}
     figures = collect_figures(found, 10)
     clause["value"] = figures["identity"][0]["unique_hits_beyond_chance"]
     others, _ = find_baselines(clause, figures)["others"]

@@ -405,6 +405,6 @@ def test_an_offset_counts_whatever_the_environment_says(
 
 
 def test_a_table_is_refused_if_a_rule_was_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: [])
+    monkeypatch.setattr("disclosure_pipeline.tables.contract._run_schema", lambda schema, frame: ([], []))
     with pytest.raises(DisclosurePipelineError, match="not every rule"):
         make_canonical({"age": ["1"]}, age=column("integer"))
