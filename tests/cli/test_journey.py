@@ -83,7 +83,9 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     release, key = home / "home/survey/releases/survey/honest", home / "home/keys/public-key.pem"
     verified = call("verify", release, "--key", key).stdout
     assert verified.startswith("Approved: ")
-    assert "\nPower: This gate " in verified
+    # A second allows too few tries on a slow machine, which is then said.
+    power = verified.partition("\nPower: ")[2].partition("\n")[0]
+    assert power.startswith(("This gate ", "The copies that this gate would notice")), verified
     (release / "synthetic.parquet").write_bytes(b"")
     call("verify", release, "--key", key, expected=1)
     assert time.monotonic() - began < LONGEST
