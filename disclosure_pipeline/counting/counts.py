@@ -24,7 +24,6 @@ from disclosure_pipeline.measures.copies import (
     HitCounts,
     WholeRecordCounts,
     hit_counts,
-    share_of_levels,
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -44,6 +43,7 @@ from disclosure_pipeline.measures.totals import (
     cell_totals,
     disclosure_tables,
     is_only_level,
+    share_of_levels,
     totals_of_keys,
     totals_of_tables,
     uniques,
@@ -117,12 +117,16 @@ class CountRequest:
         return [*self.keys, *(target.column for target in self.targets)]
 
     @property
-    def shares_apart(self) -> list[list[Floats]]:
-        """The share of each synthesis' records with each level of each key; empty unless `apart`."""
+    def shares_apart(self) -> list[dict[int, Floats]]:
+        """The share of each synthesis' records with each level of each key; empty unless `apart`.
+
+        The places of the keys are in the order of their names: see `count_hits_apart`.
+        """
         if not self.apart:
             return []
-        by_synthesis = zip(*(key.counts[1:] for key in self.keys), strict=True)
-        return [list(map(share_of_levels, counts)) for counts in by_synthesis]
+        places = sorted(range(len(self.keys)), key=lambda place: self.keys[place].name)
+        tables = range(1, len(self.keys[0].counts))
+        return [{place: share_of_levels(self.keys[place].counts[i]) for place in places} for i in tables]
 
 
 def gather_columns(requests: Sequence[CountRequest]) -> list[CodedColumn]:

@@ -34,12 +34,12 @@ from disclosure_pipeline.measures.baselines import baselines, count_found_by_oth
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
-from disclosure_pipeline.measures.copies import APART_SCALE, UniqueHits, unique_hits
+from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
-from disclosure_pipeline.measures.totals import Uniques
+from disclosure_pipeline.measures.totals import APART_SCALE, Uniques
 from disclosure_pipeline.tables.levels import CodedColumn
 
 

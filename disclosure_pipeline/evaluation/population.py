@@ -28,11 +28,9 @@ from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.copies import (
-    APART_SCALE,
     CopyCounts,
     HitCounts,
     UnitCombinations,
-    count_hits_apart,
     find_lone_units,
     unique_hits,
 )
@@ -49,7 +47,7 @@ from disclosure_pipeline.measures.survey import (
     population_risk,
 )
 from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
-from disclosure_pipeline.measures.totals import Uniques
+from disclosure_pipeline.measures.totals import APART_SCALE, Uniques, count_hits_apart
 from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 from disclosure_pipeline.measures.weighted import (
     WEIGHTED,

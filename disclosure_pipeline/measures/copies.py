@@ -15,7 +15,7 @@ If every unit has one record, these are the formulas for records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Protocol
@@ -66,35 +66,6 @@ def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCou
         int(((d_q == _PAIR) * keys).sum()),
         int(((d_q == _TRIPLE) * keys).sum()),
     )
-
-
-APART_SCALE = 2**60
-"""The chances of different q add up to 1 at most: their sum fits 64 bits in units of 1 / `APART_SCALE`."""
-
-
-def count_hits_apart(key_levels: Iterable[IntArray], shares: Sequence[Floats]) -> int:
-    """Return the chance that keys drawn independently from SD give one of these q, times `APART_SCALE`.
-
-    0 for a single key, which has nothing to be drawn apart from: the result would be SD's own hits. Rounding
-    each q's chance down makes sums the same in any order, so that parts add up.
-
-    Args:
-        key_levels: The level of each key in each q (shape: keys, q); no q twice.
-        shares: For each key the share of SD's records with each level.
-
-    >>> count_hits_apart(np.array([[0, 1], [0, 0]]), [np.array([0.25, 0.5]), np.array([0.5])]) / APART_SCALE
-    0.375
-    """
-    if len(shares) == 1:
-        return 0
-    chances = reduce(np.multiply, (of[levels] for of, levels in zip(shares, key_levels, strict=True)))
-    return int(np.floor(chances * APART_SCALE).astype(np.int64).sum())
-
-
-def share_of_levels(counts: IntArray) -> Floats:
-    """Return the share of the records with each level, from their number."""
-    shares: Floats = counts / np.float64(counts.sum())
-    return shares
 
 
 @dataclass(frozen=True)

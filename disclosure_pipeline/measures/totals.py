@@ -10,13 +10,15 @@ with that level of SD. The counting engines supply these sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 
 
@@ -260,3 +262,34 @@ def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | i
         return int((where * keys).sum())
 
     return Uniques(number(in_GT), number(in_SD), number(in_GT & occurs_in_SD), number(in_GT & in_SD))
+
+
+APART_SCALE = 2**60
+"""The chances of different q add up to 1 at most: their sum fits 64 bits in units of 1 / `APART_SCALE`."""
+
+
+def count_hits_apart(key_levels: Sequence[IntArray] | IntArray, shares: Mapping[int, Floats]) -> int:
+    """Return the chance that keys drawn independently from SD give one of these q, times `APART_SCALE`.
+
+    0 for a single key, which has nothing to be drawn apart from: the result would be SD's own hits. Rounding
+    each q's chance down makes sums the same in any order, so that parts add up.
+
+    Args:
+        key_levels: The level of each key in each q (shape: keys, q); no q twice.
+        shares: For each key, by its place, the share of SD's records with each level. They are multiplied in
+            this order, which must be the same however the keys are listed.
+
+    >>> shares = {0: np.array([0.25, 0.5]), 1: np.array([0.5])}
+    >>> count_hits_apart(np.array([[0, 1], [0, 0]]), shares) / APART_SCALE
+    0.375
+    """
+    if len(shares) == 1:
+        return 0
+    chances = reduce(np.multiply, (of[key_levels[place]] for place, of in shares.items()))
+    return int(np.floor(chances * APART_SCALE).astype(np.int64).sum())
+
+
+def share_of_levels(counts: IntArray) -> Floats:
+    """Return the share of the records with each level, from their number."""
+    shares: Floats = counts / np.float64(counts.sum())
+    return shares

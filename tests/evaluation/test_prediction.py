@@ -615,7 +615,7 @@ GT = wrong()["ground_truth"]
         (wrong(targets="n", synthetic=GT.assign(n=math.nan)), "has 0 numbers in the synthetic table"),
         (
             wrong(targets="n", ground_truth=GT.assign(n=[1, None, None, None, None])),
-            "has 1 numbers in the ground truth",
+            "has 1 number in the ground truth",
         ),
         (wrong(targets="n", special_values={"n": [1, 2, 3, 4, SECRET]}), "has 0 numbers in the ground truth"),
         (wrong(targets="n", synthetic=GT.assign(n=math.inf)), "infinite values"),

@@ -16,18 +16,18 @@ from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cel
 
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, baseline_counts, baselines
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
-from disclosure_pipeline.measures.copies import (
-    APART_SCALE,
-    count_hits_apart,
-    hit_counts,
-    share_of_levels,
-    unique_hits,
-)
+from disclosure_pipeline.measures.copies import hit_counts, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
-from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
+from disclosure_pipeline.measures.totals import (
+    APART_SCALE,
+    count_hits_apart,
+    disclosure_tables,
+    share_of_levels,
+    totals_of_tables,
+)
 
 
 def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
@@ -176,14 +176,18 @@ def test_hits_of_keys_drawn_apart(gt: list[Record], sd: list[Record]) -> None:
     for k in range(len(gt[0][0])):
         values = [q[k] for q in [*alone, *(q for q, _ in sd)]]
         coded.append(np.array([list(dict.fromkeys(values)).index(value) for value in values]))
-    shares = [share_of_levels(np.bincount(codes[len(alone) :], minlength=len(codes))) for codes in coded]
+    counts = [np.bincount(codes[len(alone) :], minlength=len(codes)) for codes in coded]
+    shares = {place: share_of_levels(of_level) for place, of_level in enumerate(counts)}
     levels = [codes[: len(alone)] for codes in coded]
     actual = count_hits_apart(levels, shares)
     assert 100 * actual / APART_SCALE == pytest.approx(reference.hits_apart(alone, [q for q, _ in sd]))
     assert actual == count_hits_apart([codes[::-1] for codes in levels], shares)
     parts = [count_hits_apart([codes[place::2] for codes in levels], shares) for place in (0, 1)]
     assert actual == sum(parts)
-    assert count_hits_apart(levels[:1], shares[:1]) == 0
+    # As are the places of the keys, with shares in an order of their own.
+    moved = {len(levels) - 1 - place: of for place, of in shares.items()}
+    assert actual == count_hits_apart(levels[::-1], moved)
+    assert count_hits_apart(levels[:1], {0: shares[0]}) == 0
 
 
 # Draws

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -248,7 +248,7 @@ def count_in_memory(
     limits: Limits | None = None,
     *,
     together: bool = False,
-    shares_apart: Sequence[Sequence[Floats]] = (),
+    shares_apart: Sequence[Mapping[int, Floats]] = (),
 ) -> DisclosureCounts:
     """Count GT and all syntheses, the tables of the columns.
 

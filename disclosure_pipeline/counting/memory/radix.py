@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.measures.copies import count_hits_apart
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
+from disclosure_pipeline.measures.totals import count_hits_apart
 from disclosure_pipeline.runtime.machine import threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -195,7 +195,7 @@ class Job:
     limits: Limits
     on_progress: OnProgress
     together: bool = False
-    shares_apart: Sequence[Sequence[Floats]] = ()
+    shares_apart: Sequence[Mapping[int, Floats]] = ()
 
     @property
     def threads(self) -> int:

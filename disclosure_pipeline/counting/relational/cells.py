@@ -29,10 +29,9 @@ from disclosure_pipeline.counting.relational.coding import (
 )
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.measures.copies import APART_SCALE
 from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
-from disclosure_pipeline.measures.totals import is_only_level
+from disclosure_pipeline.measures.totals import APART_SCALE, is_only_level
 
 
 def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> Any:
@@ -106,10 +105,10 @@ def count_keys_by_size(keys: Any, synthesis: int) -> Any:
 
 
 def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits], N: Sequence[int]) -> Any:
-    """Add up what `copies.count_hits_apart` does: one row (x1, …).
+    """Add up what `totals.count_hits_apart` does: one row (x1, …).
 
     `levels` holds for each key the rows (code, s1, …), the records of each synthesis with each level that any
-    has. Quotients are multiplied in the order of the keys, and rounded down before they are added up.
+    has. Quotients are multiplied in the order of `levels`, and rounded down before they are added up.
     """
     rows = keys.filter(keys["k0"] == 1).select(
         **{f"c{k}": keys[f"q{place.word}"] & int64(place.mask) for k, place in enumerate(digits)}

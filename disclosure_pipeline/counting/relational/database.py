@@ -175,18 +175,19 @@ def _add_hits_apart(counts: KeyCounts, hits: int) -> KeyCounts:
 
 
 def fetch_hits_apart(keys: Any, digits: Sequence[Digits], columns: Sequence[CodedColumn]) -> list[int]:
-    """Count the hits of keys drawn apart in each synthesis: see `copies.count_hits_apart`."""
+    """Count the hits of keys drawn apart in each synthesis: see `totals.count_hits_apart`."""
     if len(columns) == 1:
         return [0] * (len(columns[0].tables) - 1)
     backend, N = keys.get_backend(), [total(counts) for counts in columns[0].counts]
     with ExitStack() as stack:
         levels = []
-        for column, place in zip(columns, digits, strict=True):
+        in_order = sorted(zip(columns, digits, strict=True), key=lambda key: key[0].name)
+        for column, place in in_order:
             code = np.flatnonzero(np.any(column.counts[1:], axis=0))
             of_key = {"code": pa.array(code << place.shift, pa.int64())}
             of_key |= {f"s{i}": pa.array(column.counts[i][code], pa.int64()) for i in range(1, len(N))}
             levels.append(stack.enter_context(upload_temporarily(backend, pa.table(of_key))))
-        fetched = fetch_integers(cells.add_up_hits_apart(keys, levels, digits, N))
+        fetched = fetch_integers(cells.add_up_hits_apart(keys, levels, [place for _, place in in_order], N))
     return [int(fetched[f"x{i}"][0]) for i in range(1, len(N))]
 
 
