@@ -128,7 +128,8 @@ def find_violations(
     missing, undescribed = _run_schema(schema, _positions_of_levels(columns, read))
     column_violations = [Violation(table, name, NOT_THERE, records, 1.0) for name in missing]
     if undescribed:
-        rule = _describe_other_columns(undescribed)
+        # Old versions of pandera report the first of them alone.
+        rule = _describe_other_columns([name for name in columns if name not in dictionary])
         column_violations.append(Violation(table, OTHER_COLUMNS, rule, records, 1.0))
     if checked != {(name, rule) for name, column_rules in rules.items() for rule in column_rules}:
         raise DisclosurePipelineError(f"{table}: not every rule of the contract was checked.")

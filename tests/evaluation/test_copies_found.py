@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from support import gates
+from support.gates import run_command
 from support.surveys import panel, survey
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.cli.printing import EXIT_CODES, ExitCode
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
@@ -332,7 +331,7 @@ def measure(folder: Path, sd: pd.DataFrame, *options: str, gt: pd.DataFrame = PE
     for path, table in zip(paths, (gt, sd), strict=True):
         table.to_csv(path, index=False)
     keys = [part for key in KEYS for part in ("--key", key)]
-    return CliRunner().invoke(main, ["measure", *map(str, paths), *keys, *options])
+    return run_command("measure", *paths, *keys, *options)
 
 
 @pytest.mark.parametrize("shown", [(), ("--format", "table"), ("--format", "json"), ("--format", "html")])
@@ -409,7 +408,7 @@ def test_help_and_documentation_list_every_exit_code() -> None:
     page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
     for code in ExitCode:
         assert f"\n  {int(code)}  " in EXIT_CODES and f"\n| {int(code)} | " in page
-    assert "people were copied" in CliRunner().invoke(main, ["measure", "--help"]).output
+    assert "people were copied" in run_command("measure", "--help").output
 
 
 def test_a_column_without_a_name_is_called_so() -> None:

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -204,7 +205,9 @@ def write_definition(folder: Path, attributes: Mapping[str, Any]) -> Path:
 
 
 def run_command(*arguments: object, answers: str = "") -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=answers)
+    # Before 8.2, Click mixes stderr into stdout unless told not to.
+    apart: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+    return CliRunner(**apart).invoke(main, [str(argument) for argument in arguments], input=answers)
 
 
 @contextmanager
