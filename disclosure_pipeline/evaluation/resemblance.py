@@ -239,9 +239,9 @@ def _find_two_date_forms(
     column: CodedColumn, counts_GT: IntArray, counts_SD: IntArray
 ) -> tuple[str, str] | None:
     """Return a form of GT's dates and one of SD's further dates, if no form fits both; otherwise None."""
-    if column.kind is not Kind.TEXT:
-        return None
     only_SD = (counts_SD > 0) & (counts_GT == 0)
+    if column.kind is not Kind.TEXT or not only_SD.any():
+        return None
     forms_SD = find_date_forms(_list_values(column.levels[only_SD]))
     if not forms_SD:
         return None

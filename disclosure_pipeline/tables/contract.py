@@ -154,7 +154,7 @@ def _list_rules(column: Column, raw: RawColumn, contract: Contract) -> dict[str,
     levels, written = raw.levels, raw.encoded.levels
     unreadable = written.filter(pa.array(levels.unreadable))
     form = ""
-    if column.type in NUMERIC and is_text(unreadable.type):
+    if column.type in NUMERIC and len(unreadable) and is_text(unreadable.type):
         form = describe_number_form(unreadable.drop_null().to_pylist())
     of_type = f"is not of type {column.type}{': ' if form else ''}{form}"
     rules = {of_type: np.append(levels.unreadable, False)}
