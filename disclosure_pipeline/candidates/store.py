@@ -8,14 +8,14 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from disclosure_pipeline.errors import StoreError, UndeterminedError
+from disclosure_pipeline.errors import StoreError, UndeterminedError, choose_form
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, TrustedKey, Waiver, read_definition
 from disclosure_pipeline.runtime.files import (
@@ -90,6 +90,13 @@ def require_safe_name(name: str, kind: str) -> str:
     return name
 
 
+def _name_first(folders: Sequence[str]) -> str:
+    """Name the first folders, and say how many more there are."""
+    more = len(folders) - _MOST_NAMED
+    named = ", ".join(repr(name[:100]) for name in folders[:_MOST_NAMED])
+    return f"{named} and {more} more" if more > 0 else named
+
+
 STATEMENT = "statement.dsse.json"
 """The file of a published folder with its signed statement."""
 
@@ -106,9 +113,7 @@ class PublishedFolders:
         """A sentence on what is skipped; empty if nothing is."""
         if not self.foreign:
             return ""
-        shown = ", ".join(repr(name[:100]) for name in self.foreign[:5])
-        more = f" and {len(self.foreign) - 5} more" if len(self.foreign) > 5 else ""  # noqa: PLR2004
-        return f"Skipped in the folder of releases, as no release: {shown}{more}."
+        return f"Skipped in the folder of releases, as no release: {_name_first(self.foreign)}."
 
 
 def list_published(releases: Path) -> PublishedFolders:
@@ -140,15 +145,12 @@ class Incoming:
         """Return a sentence on the ignored folders, naming the first five; empty if there are none."""
         if not self.refused:
             return ""
-        number = len(self.refused)
-        more = f" and {number - _MOST_NAMED} more" if number > _MOST_NAMED else ""
-        named = ", ".join(repr(name[:100]) for name in self.refused[:_MOST_NAMED])
-        ignored = (
-            "A folder is ignored because of its name"
-            if number == 1
-            else (f"{number} folders are ignored because of their names")
+        ignored = choose_form(
+            len(self.refused),
+            "A folder is ignored because of its name",
+            f"{len(self.refused)} folders are ignored because of their names",
         )
-        return f"{ignored}, {named}{more}: expected {_SAFE_NAME}."
+        return f"{ignored}, {_name_first(self.refused)}: expected {_SAFE_NAME}."
 
 
 def find_complete_candidates(incoming: Path) -> Incoming:

@@ -215,7 +215,7 @@ def list_standings(folders: GateFolders) -> list[Standing]:
     names = {path.name for path in known if path.is_dir()} | set(published)
     recorded, digest = read_recorded_tables(folders), folders.gate.policy_digest()
     standings = [
-        _read_standing(folders, name, recorded, digest, is_published=name in published)
+        _add_crash(folders, _read_judged(folders, name, recorded, digest, is_published=name in published))
         for name in sorted(filter(is_safe_name, names))
     ]
     try:
@@ -239,17 +239,10 @@ def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[
     return bool(find_revocations(folder, statement.predicate, statement.files, revocations))
 
 
-def _read_standing(
-    folders: GateFolders,
-    candidate: str,
-    recorded: RecordedTables,
-    policy_digest: str,
-    *,
-    is_published: bool,
-) -> Standing:
-    judged = _read_judged(folders, candidate, recorded, policy_digest, is_published=is_published)
-    crash = read_crash(folders, candidate)
-    ended_well = [judged.judged_at, _modified_at(folders.releases / candidate / STATEMENT)]
+def _add_crash(folders: GateFolders, judged: Standing) -> Standing:
+    """Return the standing with the crash since, if there was one."""
+    crash = read_crash(folders, judged.candidate)
+    ended_well = [judged.judged_at, _modified_at(folders.releases / judged.candidate / STATEMENT)]
     if crash is None or any(time is not None and time >= crash.ended_at for time in ended_well):
         return judged
     return replace(judged, problem="; ".join(filter(None, (judged.problem, str(crash)))))

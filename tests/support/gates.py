@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
@@ -27,9 +28,11 @@ from click.testing import CliRunner, Result
 from dagster.components.testing import create_defs_folder_sandbox
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates import arrival
+from disclosure_pipeline.candidates.evaluation import Evaluation, evaluate
 from disclosure_pipeline.candidates.evaluation_records import SKETCHES
 from disclosure_pipeline.candidates.measuring import measure_tables
-from disclosure_pipeline.candidates.store import Snapshot, Store, take_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, take_snapshot
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -96,6 +99,18 @@ def ground_truth(records: int = 300) -> pd.DataFrame:
     frame.loc[records - 2, ["work", "income"]] = [CANARIES[0], int(CANARIES[1])]
     frame.loc[records - 1, "income"] = int(CANARIES[2])
     return frame
+
+
+def evaluate_copy(folders: GateFolders) -> Evaluation:
+    """Record the ground truth of the small gate, however it is written, and evaluate a plain copy of it."""
+    folder = folders.incoming / "copy"
+    folder.mkdir(parents=True)
+    ground_truth().to_csv(folder / "synthetic.csv", index=False)
+    (folder / MARKER).touch()
+    recorded = arrival.record_ground_truth(folders)
+    assert (recorded.records, recorded.violations) == (300, ())
+    assert arrival.receive(folders, "copy").violations == ()
+    return evaluate(folders, "copy", datetime.now(timezone.utc))
 
 
 def honest(seed: int = 1) -> pd.DataFrame:

@@ -1,6 +1,5 @@
 """Text with decimal commas: read as declared, and named where it is not."""
 
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ from support.gates import run_command
 from support.refusals import refusal
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation
-from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.tables.contract import read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
@@ -156,12 +153,5 @@ def test_a_gate_reads_its_ground_truth_as_declared(
     table.to_csv(tmp_path / "gt.csv", index=False, sep=";", decimal=",")
     source = {"path": "gt.csv", "delimiter": ";", "decimal": ","}
     folders = folders_of(gates.resolve(gates.definition(ground_truth=source, engine=engine)).gate)
-    folder = tmp_path / "incoming" / "copy"
-    folder.mkdir(parents=True)
-    gates.ground_truth().to_csv(folder / "synthetic.csv", index=False)
-    (folder / MARKER).touch()
-    recorded = arrival.record_ground_truth(folders)
-    assert (recorded.records, recorded.violations) == (300, ())
-    assert arrival.receive(folders, "copy").violations == ()
-    actual = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+    actual = gates.evaluate_copy(folders)
     assert actual.result.identity["repU"][1] == actual.result.identity["UiO"][1] > 0

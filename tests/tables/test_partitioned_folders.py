@@ -3,7 +3,6 @@
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from support import gates
 from support.refusals import refusal
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates import arrival
 from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.orchestration.gate_file import folders_of
@@ -153,14 +152,7 @@ def test_a_gate_reads_a_partitioned_ground_truth(
     folders = folders_of(
         gates.resolve(gates.definition(ground_truth={"path": "gt.parquet"}, engine=engine)).gate
     )
-    folder = tmp_path / "incoming" / "copy"
-    folder.mkdir(parents=True)
-    gates.ground_truth().to_csv(folder / "synthetic.csv", index=False)
-    (folder / MARKER).touch()
-    recorded = arrival.record_ground_truth(folders)
-    assert (recorded.records, recorded.violations) == (300, ())
-    assert arrival.receive(folders, "copy").violations == ()
-    actual = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+    actual = gates.evaluate_copy(folders)
     assert actual.dossier["decision"] == "refused"
     assert actual.result.identity["repU"][1] == actual.result.identity["UiO"][1] > 0
     before = folders.ground_truth.sha256()
