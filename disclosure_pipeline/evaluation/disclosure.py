@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -269,15 +269,17 @@ def look_for_copies(
     shared = names_in_all(opened.columns)
     if opened.frames is None or sum((result.N_d, *result.N_s)) * len(shared) ** 2 > MOST_CELLS:
         return result
-    columns = _list_comparable(opened, shared, plan)
+    columns = _code_comparable(opened, shared, plan, on_progress)
+    names = [column.name for column in columns]
     whole = WholeRecords(nearness=result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED)
     widened = opened if plan.unit is None else opened.with_columns([plan.unit])
     found = _measure_copies(opened, widened, plan, whole, columns, on_progress)
     if result.stacked is not None:
         tables = (opened.stack_syntheses(), widened.stack_syntheses())
-        of_all = _measure_copies(*tables, plan, whole, columns, on_progress)
+        of_stack = tables[0].code(names, plan.grouping, on_progress)
+        of_all = _measure_copies(*tables, plan, whole, of_stack, on_progress)
         result = replace(result, stacked=replace(result.stacked, **of_all.frames))
-    left_out = [name for name in shared if name not in columns]
+    left_out = [name for name in shared if name not in names]
     if left_out:
         warning = f"Copies were looked for without the columns {listed(left_out)}: they cannot be compared."
         result = replace(result, warnings=(*result.warnings, warning))
@@ -289,15 +291,14 @@ def _measure_copies(
     widened: OpenedTables,
     plan: MeasuringPlan,
     whole: WholeRecords,
-    names: Sequence[Any],
+    columns: Sequence[CodedColumn],
     on_progress: OnProgress,
 ) -> CopyFrames:
-    """Measure the guards of copies over the columns `names`; `widened` are the tables with GT's unit."""
-    columns = opened.code(names, plan.grouping, on_progress)
+    """Measure the guards of copies over all `columns`; `widened` are the tables with GT's unit."""
     _, records = count_record_sets(opened, [], columns, plan.targets, on_progress)
     units = None
     if plan.unit is not None:
-        units = read_units(widened, plan, on_progress, names)
+        units = read_units(widened, plan, on_progress, [column.name for column in columns])
         records = count_sets_by_unit(records, units)
     guards, partial_copies = measure_copies(opened, columns, records, units, whole)
     per_unit = units.records_per_unit if units else 1
@@ -308,16 +309,20 @@ def _measure_copies(
     return CopyFrames(guards.join(in_groups).assign(alike=alike), partial_copies, groups)
 
 
-def _list_comparable(opened: OpenedTables, names: Sequence[Any], plan: MeasuringPlan) -> list[Any]:
-    """Return the columns that are measured, and those of the others that can be compared."""
-    others = [name for name in names if name not in plan.columns]
-    comparable = set(others)
-    for name in others:
+def _code_comparable(
+    opened: OpenedTables, names: Sequence[Any], plan: MeasuringPlan, on_progress: OnProgress
+) -> list[CodedColumn]:
+    """Code the columns that are measured, and those of the others that can be compared."""
+    with suppress(InputError):
+        return opened.code(names, plan.grouping, on_progress)
+    columns: list[CodedColumn] = []
+    for name in names:  # some cannot be compared
         try:
-            opened.code([name], plan.grouping, ignore_progress)
+            columns += opened.code([name], plan.grouping, on_progress)
         except InputError:
-            comparable.discard(name)
-    return [name for name in names if name in plan.columns or name in comparable]
+            if name in plan.columns:
+                raise
+    return columns
 
 
 _GUESSED = ["guessed", "guessed_at_n", "guessed_others", "guessed_beyond", "guessed_beyond_se"]

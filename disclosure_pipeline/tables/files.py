@@ -211,7 +211,7 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class TextForm:
-    """How a text file is declared to be written: the separator of its fields, and its decimal mark."""
+    """Declare how a text file is written: the separator of its fields, and its decimal mark."""
 
     delimiter: str | None = None
     decimal: Literal[".", ","] | None = None
