@@ -21,6 +21,7 @@ from disclosure_pipeline.policy.gate_sections import (
     GateExclusions,
     Notify,
     PathText,
+    at_entry,
     check_definition,
     check_events,
 )
@@ -256,7 +257,8 @@ class Gate(FrozenModel):
             # A dumped gate already has them.
             object.__setattr__(self, "columns", {**self.columns, **self.events.derived})
         check_definition(self)
-        self.clauses()
+        with at_entry("policy"):
+            self.clauses()
         return self
 
     @property

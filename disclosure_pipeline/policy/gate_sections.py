@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
 from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.evaluation.arguments import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.tables.contract import PREFIX
-from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel
+from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel, refuse_entry
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.files import redact_location, refuse_password, refuse_unusable_path
 from disclosure_pipeline.tables.grouping import check_edges
+from disclosure_pipeline.tables.messages import suggest_names
 from disclosure_pipeline.tables.sources import DuckDBSource, FileSource, Source, SqlSource
 
 if TYPE_CHECKING:
@@ -256,35 +258,53 @@ def check_definition(gate: Gate) -> None:
     """Raise ValueError if columns, exclusions, engine or tables contradict each other."""
     _check_columns(gate)
     _check_population(gate)
-    _check_edges(gate)
+    with at_entry("edges"):
+        _check_edges(gate)
     _check_bands(gate)
-    check_exclusions(gate.exclusions.to_exclusions(), gate.keys, gate.targets)
+    with at_entry("exclusions"):
+        check_exclusions(gate.exclusions.to_exclusions(), gate.keys, gate.targets)
     if gate.synthetic_asset and gate.synthesis_asset is not None:
         raise ValueError(
             "synthesis_asset returns tables, synthetic_asset names a folder with them: give only one of them"
         )
-    _check_engine(gate)
+    with at_entry("engine"):
+        _check_engine(gate)
     _check_confidential(gate)
+
+
+@contextmanager
+def at_entry(*entry: str | int) -> Iterator[None]:
+    """Give a ValueError that is raised in the block the path of an entry, from the gate's attributes."""
+    try:
+        yield
+    except ValidationError:
+        raise
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return
+    raise refuse_entry(entry, problem)
 
 
 def _check_columns(gate: Gate) -> None:
     for role, names in (("keys", gate.keys), ("targets", gate.targets)):
-        unknown = [name for name in names if name not in gate.columns]
-        if unknown:
-            raise ValueError(f"{role} names {', '.join(unknown)}, which columns does not describe")
-        if len(set(names)) < len(names):
-            raise ValueError(f"{role} names a column more than once")
-    in_both = [name for name in gate.keys if name in gate.targets]
-    if in_both:
-        raise ValueError(f"{', '.join(in_both)} cannot be both a key and a target")
+        for position, name in enumerate(names):
+            with at_entry(role, position):
+                if name not in gate.columns:
+                    suggestion = suggest_names(name, gate.columns)
+                    raise ValueError(f"{role} names {name}, which columns does not describe. {suggestion}")
+                if name in names[:position]:
+                    raise ValueError(f"{role} names a column more than once: {name}")
+                if gate.columns[name].type == "text identifier":
+                    raise ValueError(f"{name} is a text identifier, which cannot be a key or target")
+                if role == "targets" and name in gate.keys:
+                    raise ValueError(f"{name} cannot be both a key and a target")
     if gate.unit in gate.columns:
-        raise ValueError(
+        raise refuse_entry(
+            ("columns", str(gate.unit)),
             f"unit names {gate.unit}, which columns also describes: remove it from columns, since it is "
-            "compared as text and never published"
+            "compared as text and never published",
         )
-    identifiers = [name for name in gate.measured_columns if gate.columns[name].type == "text identifier"]
-    if identifiers:
-        raise ValueError(f"{', '.join(identifiers)} is a text identifier, which cannot be a key or target")
 
 
 def check_events(gate: Gate) -> None:
@@ -315,27 +335,29 @@ def _check_edges(gate: Gate) -> None:
     grouped = [name for name in gate.edges if name in gate.groups]
     if grouped:
         raise ValueError(f"{', '.join(grouped)} has both groups and explicit edges: give only one of them")
-    unknown = [name for name in gate.edges if name not in gate.keys and name not in gate.targets]
-    if unknown:
-        raise ValueError(f"edges names {', '.join(unknown)}, which is neither a key nor a target")
     for name, edges in gate.edges.items():
-        if gate.columns[name].type not in NUMERIC:
-            raise ValueError(f"edges are for numbers, but {name} is of type {gate.columns[name].type}")
-        check_edges(name, edges)
+        with at_entry("edges", name):
+            if name not in gate.measured_columns:
+                suggestion = suggest_names(name, gate.measured_columns, "They are")
+                raise ValueError(f"{name!r} is neither a key nor a target. {suggestion}")
+            if gate.columns[name].type not in NUMERIC:
+                raise ValueError(f"edges are for numbers, but {name} is of type {gate.columns[name].type}")
+            check_edges(name, edges)
 
 
 def _check_bands(gate: Gate) -> None:
     for name, column in gate.columns.items():
         if column.within is None:
             continue
-        if name not in gate.targets:
-            raise ValueError(f"column {name} has within but is not a target")
-        if gate.grouping.groups_column(name):
-            raise ValueError(f"column {name} has both within and groups or edges: give only one of them")
-        if gate.unit is not None:
-            raise ValueError(
-                f"column {name} has within, which cannot be combined with unit: group it instead"
-            )
+        with at_entry("columns", name):
+            if name not in gate.targets:
+                raise ValueError(f"column {name} has within but is not a target")
+            if gate.grouping.groups_column(name):
+                raise ValueError(f"column {name} has both within and groups or edges: give only one of them")
+            if gate.unit is not None:
+                raise ValueError(
+                    f"column {name} has within, which cannot be combined with unit: group it instead"
+                )
 
 
 def _check_engine(gate: Gate) -> None:
@@ -351,18 +373,24 @@ def _check_engine(gate: Gate) -> None:
 
 def _check_confidential(gate: Gate) -> None:
     for name in gate.confidential:
-        if not re.fullmatch(NAME, name):
-            raise ValueError(
-                f"confidential names a table {name!r}: expected lower-case letters, digits and _, beginning "
-                "with a letter"
-            )
-        if name in gate.columns:
-            raise ValueError(f"confidential names a table {name!r} like a column: give it another name")
+        with at_entry("confidential", name):
+            _check_confidential_name(gate, name)
     if gate.holdout is not None and gate.holdout not in gate.confidential:
-        raise ValueError(
-            f"holdout names {gate.holdout!r}, which is not a confidential table: list it under confidential, "
-            "so that no candidate copies its records"
+        raise refuse_entry(
+            ("holdout",),
+            f"{gate.holdout!r} is not a confidential table: list it under confidential, so that no candidate "
+            "copies its records",
         )
+
+
+def _check_confidential_name(gate: Gate, name: str) -> None:
+    if not re.fullmatch(NAME, name):
+        raise ValueError(
+            f"confidential names a table {name!r}: expected lower-case letters, digits and _, beginning "
+            "with a letter"
+        )
+    if name in gate.columns:
+        raise ValueError(f"confidential names a table {name!r} like a column: give it another name")
 
 
 def _check_database(engine: str, source: str | Source, name: str) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from pydantic import ValidationError
@@ -19,9 +19,12 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import NAME
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document, read_documents, read_file
-from disclosure_pipeline.tables.dictionary import NUMERIC, Column
+from disclosure_pipeline.tables.dictionary import NUMERIC, Column, describe_problem
 from disclosure_pipeline.tables.inference import draft, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 COMPONENT = "disclosure_pipeline.DisclosureGate"
 
@@ -154,7 +157,7 @@ def _update_column(name: str, column: Column, changes: Mapping[str, Any]) -> Col
     try:
         return Column.model_validate(column.model_dump() | dict(changes))
     except ValidationError as error:
-        problems = "; ".join(problem["msg"] for problem in error.errors(include_input=False))
+        problems = "; ".join(map(describe_problem, error.errors(include_input=False)))
     raise InputError(f"Column {name!r}: {problems}.")
 
 
@@ -298,9 +301,26 @@ def validate_gate(document: Document, file: Path) -> Gate:
     try:
         return Gate.model_validate(attributes)
     except ValidationError as error:
-        problems = [
-            f"{file}:{document.line(('attributes', *problem['loc']))}: "
-            f"{'.'.join(map(str, problem['loc'])) or 'attributes'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        ]
-    raise DefinitionError("; ".join(problems))
+        problems = error.errors(include_url=False, include_input=False)
+    raise DefinitionError("; ".join(_place_problems(problems, document, file)))
+
+
+def _place_problems(problems: Sequence[ErrorDetails], document: Document, file: Path) -> list[str]:
+    """Return each problem with its line and entry, without those that follow from one inside the entry."""
+    placed = []
+    for problem in problems:
+        path = ("attributes", *problem["loc"])
+        entry = document.find_entry(path)
+        placed.append(((*entry, path[-1]) if problem["type"] == "missing" else entry, problem))
+    entries = [entry for entry, _ in placed]
+    return [
+        f"{file}:{document.line(entry)}: {_name_entry(entry)}: {describe_problem(problem)}"
+        for entry, problem in placed
+        # A bound that is no mapping of bounds is not a number, either.
+        if not any(other[: len(entry)] == entry and len(other) > len(entry) for other in entries)
+    ]
+
+
+def _name_entry(entry: tuple[str | int, ...]) -> str:
+    names = [part for part in entry[1:] if isinstance(part, str)]
+    return ".".join(names) or "attributes"

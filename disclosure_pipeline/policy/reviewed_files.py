@@ -59,12 +59,16 @@ class Document(NamedTuple):
     content: Any
     places: dict[tuple[str | int, ...], tuple[int, int]]
 
-    def line(self, path: tuple[str | int, ...]) -> int:
-        """Return the line of an entry, or of its closest known parent: pydantic adds names to a path."""
-        place: tuple[str | int, ...] = ()
+    def find_entry(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        """Return the path of an entry, or of its closest parent, without the names that pydantic adds."""
+        entry: tuple[str | int, ...] = ()
         for part in path:
-            place = (*place, part) if (*place, part) in self.places else place
-        return self.places.get(place, (1, 1))[0]
+            entry = (*entry, part) if (*entry, part) in self.places else entry
+        return entry
+
+    def line(self, path: tuple[str | int, ...]) -> int:
+        """Return the line of an entry, or of its closest parent."""
+        return self.places.get(self.find_entry(path), (1, 1))[0]
 
 
 def read_file(path: Path) -> str:

@@ -7,14 +7,27 @@ import unicodedata
 import zoneinfo
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.tables.grouping import MOST_GROUPS
 from disclosure_pipeline.tables.levels import level_label
-from disclosure_pipeline.tables.messages import listed
+from disclosure_pipeline.tables.messages import listed, suggest_names
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+    from typing_extensions import Self
 
 Type = Literal[
     "category",
@@ -58,10 +71,56 @@ ValueText = Annotated[str, AfterValidator(_refuse_outer_blanks)]
 """A value of a table; neither outer blanks nor its Unicode form matter."""
 
 
+def refuse_entry(entry: tuple[str | int, ...], problem: str) -> ValidationError:
+    """Return the error for one entry inside a model, given by its path from that model."""
+    # pydantic keeps the path of an error that a validator raises, and puts the model's own before it.
+    return ValidationError.from_exception_data("entry", [_write_problem(entry, problem)])
+
+
+def _write_problem(entry: tuple[str | int, ...], problem: str) -> InitErrorDetails:
+    # Dagster writes errors anew, for which their types have to be pydantic's own.
+    return InitErrorDetails(type="value_error", loc=entry, input=None, ctx={"error": ValueError(problem)})
+
+
 class FrozenModel(BaseModel):
     """Plain data that never changes and has no unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _suggest_fields(cls, content: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return validate(content)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False)
+            if not any(map(_is_unknown_field, problems)):
+                raise
+        raise ValidationError.from_exception_data(
+            cls.__name__,
+            [
+                InitErrorDetails(type="missing", loc=problem["loc"], input=None)
+                if problem["type"] == "missing"
+                else _write_problem(problem["loc"], cls._describe(problem))
+                for problem in problems
+            ],
+        )
+
+    @classmethod
+    def _describe(cls, problem: ErrorDetails) -> str:
+        if not _is_unknown_field(problem):
+            return describe_problem(problem)
+        suggestion = suggest_names(problem["loc"][0], cls.model_fields, "Possible are")
+        return f"there is no such entry. {suggestion}"
+
+
+def describe_problem(problem: ErrorDetails) -> str:
+    """Return the message of a problem without pydantic's own first words."""
+    return problem["msg"].removeprefix("Value error, ")
+
+
+def _is_unknown_field(problem: ErrorDetails) -> bool:
+    return problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1
 
 
 class Level(FrozenModel):

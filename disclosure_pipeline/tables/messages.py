@@ -46,11 +46,15 @@ def describe_argument(argument: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def suggest_names(name: Any, known: Iterable[Any]) -> str:
-    """Return a sentence with the known names that resemble an unknown one, or with all known names."""
+def suggest_names(name: Any, known: Iterable[Any], otherwise: str = "Its columns are") -> str:
+    """Return a sentence with the known names that resemble an unknown one, or else with all known names.
+
+    >>> suggest_names("gendr", ["age", "gender"])
+    "Did you mean 'gender'?"
+    """
     names = [str(other) for other in known]
     close = difflib.get_close_matches(str(name), names, n=3)
-    return f"Did you mean {listed(close)}?" if close else f"Its columns are {listed(names)}."
+    return f"Did you mean {listed(close)}?" if close else f"{otherwise} {listed(names)}."
 
 
 def listed(names: Iterable[Any]) -> str:

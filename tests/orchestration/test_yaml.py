@@ -197,6 +197,34 @@ def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path
         assert f"{file}:{text[: text.index(new)].count(chr(10)) + 1}:" in shown.output
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("  owners:", "  ownrs:", "ownrs: there is no such entry. Did you mean 'owners'?"),
+        ("range:", "rnge:", "columns.age.rnge: there is no such entry. Did you mean 'range'?"),
+        ("at_most: 8", "at_mots: 8", "policy.repU.at_mots: there is no such entry. Did you mean 'at_most'"),
+        (
+            "keys: [sex",
+            "keys: [sx",
+            "keys: keys names sx, which columns does not describe. Did you mean 'sex'?",
+        ),
+        ("targets: [ed", "targets: [edd", "which columns does not describe. Did you mean 'education'?"),
+        ("  policy:", "  edges: {incme: [0, 1]}\n  policy:", "nor a target. Did you mean 'income'?"),
+    ],
+)
+def test_a_misspelt_name_is_placed_in_its_line_with_one_that_resembles_it(
+    old: str, new: str, problem: str, tmp_path: Path
+) -> None:
+    text = SHIPPED.read_text()
+    assert old in text
+    text = text.replace(old, new, 1)
+    with pytest.raises(DefinitionError) as caught:
+        parse_gate(text, file := tmp_path / "defs.yaml")
+    (line,) = str(caught.value).split("; ")
+    assert line.startswith(f"{file}:{text[: text.index(new)].count(chr(10)) + 1}: ")
+    assert problem in line
+
+
 @only_in_ci("starts Dagster's command")
 def test_check_yaml_tells_the_place(project: Path) -> None:
     file = project / "custodian" / "defs" / "survey" / "defs.yaml"
