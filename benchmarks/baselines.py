@@ -11,7 +11,6 @@ import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
@@ -19,7 +18,6 @@ from unittest.mock import patch
 from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.rare_keys import count_rare_guesses
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, Squares
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
@@ -46,9 +44,6 @@ _NOTHING = BaselineCounts(
 def _without_baselines() -> ExitStack:
     """Nothing is counted for them while this is open; what other figures take of them still is."""
 
-    def of_rare_keys(cells: Any, sums: Any, disclosed: Any, sizes: Any, no_guess: Any) -> BaselineCounts:
-        return replace(_NOTHING, guessed=count_rare_guesses(cells)) if no_guess is None else _NOTHING
-
     def zeros(*_: Any) -> Baselines:
         return Baselines(**dict.fromkeys(Baselines.__dataclass_fields__, 0.0))
 
@@ -58,8 +53,6 @@ def _without_baselines() -> ExitStack:
     patches = ExitStack()
     for name, function in {
         "counting.counts.baseline_counts": nothing,
-        "counting.counts.lone_baseline_counts": nothing,
-        "counting.memory.rare_keys.count_rare_baselines": of_rare_keys,
         "evaluation.figures.baselines": zeros,
     }.items():
         patches.enter_context(patch(f"disclosure_pipeline.{name}", function))

@@ -92,7 +92,7 @@ def _callers(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-def walk_a_disclosure(ends_in: str = "totals_of_keys") -> Walk:
+def walk_a_disclosure(ends_in: str = "totals_of_tables") -> Walk:
     """Follow `dp.disclosure` of two small tables to where DiSCO is an integer."""
     import pandas as pd
 

@@ -12,13 +12,15 @@ import numpy as np
 
 from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.baselines import (
-    BaselineCounts,
-    baseline_counts,
-    lone_baseline_counts,
-)
+from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
-from disclosure_pipeline.measures.checks import STEPS, CodedExclusions, exclude, pairs_in_large_cells
+from disclosure_pipeline.measures.checks import (
+    STEPS,
+    CodedExclusions,
+    exclude,
+    find_excluded,
+    pairs_in_large_cells,
+)
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
     HitCounts,
@@ -34,17 +36,13 @@ from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
-    Cells,
     CellTotals,
     DisclosureTables,
-    KeySums,
     Totals,
     Uniques,
     cell_totals,
     disclosure_tables,
-    is_only_level,
     share_of_levels,
-    totals_of_keys,
     totals_of_tables,
     uniques,
 )
@@ -269,17 +267,6 @@ class DisclosureCounts:
     without: tuple[tuple[CopyCounts, ...], ...] = ()
 
 
-@dataclass(frozen=True)
-class CountedCells:
-    """The cells of some key combinations, numbered from 0 in `table.q`.
-
-    `key_levels_of` returns the level of each key for an array of these numbers (shape: keys, numbers).
-    """
-
-    table: FrequencyTable
-    key_levels_of: Callable[[IntArray], IntArray]
-
-
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apart: int = 0) -> KeyCounts:
     """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
@@ -291,91 +278,46 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apar
     )
 
 
-def count_lone_records(GT: int, SD: int, keys: int, target: Target, synthesis: int) -> TargetCounts:
-    """Count `GT` key combinations of a single GT record each, and `SD` ones of a single SD record each.
+def find_key_levels(
+    f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
+) -> tuple[FrequencyTable, tuple[Grouped, ...]]:
+    """Return the cells with what depends on the levels of keys, and the records of DiSCO cells to list.
 
-    Nothing is excluded. `keys` is the number of key columns.
+    `key_levels_of` returns the level of each key for an array of q (shape: keys, numbers).
     """
-    GT_records, SD_records, number = np.array([1, 0]), np.array([0, 1]), np.array([GT, SD])
-    sums = KeySums(
-        d_q=GT_records,
-        s_q=SD_records,
-        dd=GT_records,
-        ss=SD_records,
-        ds=np.zeros(2, np.int64),
-        keys=number,
-    )
-    nothing, levels = Grouped.empty(), target.count_occurring_levels(synthesis)
-    cells = CellTotals(
-        guessed=nothing,
-        DiSCO_t=nothing,
-        d_by_s_q_t=nothing,
-        dd_by_s_q_t=nothing,
-        largest_d=1 if GT else 0,
-        smallest_d=0 if SD or levels > 1 else 1,
-        smallest_share=Fraction(0 if GT and levels > 1 else 1),
-    )
-    return TargetCounts(
-        totals_of_keys(sums),
-        cells,
-        (nothing,) * keys,
-        None,
-        lone_baseline_counts(GT, target.sizes(synthesis)),
-        tuple(CertaintyCounts(0, 0) for _ in target.certainties),
-        BandCounts.empty(len(target.certainties)) if target.band else None,
-    )
+    exclusions = target.exclusions
+    if exclusions.missing_keys or exclusions.pairs:
+        levels = key_levels_of(np.arange(f.keys))
+        f = replace(f, excluded=find_excluded(exclusions, f.t, lambda k: levels[k][f.q]))
+    return f, pairs_in_large_cells(f, exclusions, key_levels_of, target.list_cells_above)
 
 
-def can_be_summed(target: Target, synthesis: int) -> bool:
-    """Return whether sums over key combinations are enough: no figure depends on a single cell."""
-    is_drawn = target.sizes(synthesis).something_is_drawn
-    return not (target.exclusions or target.certainties or is_drawn)
-
-
-def count_target(counted: CountedCells, target: Target, synthesis: int) -> TargetCounts:
-    """Count one target in a synthesis from its cells."""
-    f, exclusions = counted.table, target.exclusions
+def count_target(
+    f: FrequencyTable, large_pairs: tuple[Grouped, ...], target: Target, synthesis: int
+) -> TargetCounts:
+    """Count one target in a synthesis from its cells; for `large_pairs` see `TargetCounts`."""
+    exclusions = target.exclusions
     sizes, no_guess = target.sizes(synthesis), target.no_guess
-    if not exclusions:
-        d, left, DiSCO, excluded = f.d, None, Cells(f.d, (f.d > 0) & is_only_level(f.s, f.s_q)), None
-        left_s = None
-        totals = totals_of_keys(_sums(f))
-    else:
-        key_levels = counted.key_levels_of(np.arange(f.keys))
-        tables, taken_out = exclude(f, disclosure_tables(f), key_levels, exclusions)
-        d, DiSCO = tables.original.values(), tables.DiSCO
-        left, left_s = d, tables.synthetic.values()
-        totals = totals_of_tables(f, tables)
+    tables, left, left_s, excluded = disclosure_tables(f), None, None, None
+    if exclusions:
+        tables, taken_out = exclude(f, tables, exclusions)
+        left, left_s = tables.original.values(), tables.synthetic.values()
         excluded = Excluded(
             taken_out=np.array([[taken_out[table][step] for step in STEPS] for table in TABLES]),
-            uniques=_uniques_left(f, tables),
-            original_t=Grouped.sum_by_group(f.t, d),
+            uniques=uniques(f.sum_by_q(left), f.sum_by_q(left_s), f.s_q[f.first] > 0, f.alike),
+            original_t=Grouped.sum_by_group(f.t, left * f.n),
         )
+    d, totals = f.d if left is None else left, totals_of_tables(f, tables)
     baselines = baseline_counts(f, sizes, no_guess, left, left_s)
     guesses = baselines.guessed
     if target.occurring_no_guess(synthesis) is not None:
         guesses = guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool))
     return TargetCounts(
         totals,
-        cell_totals(f, d, DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
-        pairs_in_large_cells(f, DiSCO, counted.key_levels_of, target.list_cells_above),
+        cell_totals(f, d, tables.DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
+        large_pairs,
         excluded,
         baselines,
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
         band_counts(f, d, target.band, sizes, target.certainties) if target.band else None,
     )
-
-
-def _sums(f: FrequencyTable) -> KeySums:
-    return KeySums(
-        d_q=f.d_q[f.first],
-        s_q=f.s_q[f.first],
-        dd=f.dd,
-        ss=f.sum_by_q(f.s * f.s),
-        ds=f.ds,
-    )
-
-
-def _uniques_left(f: FrequencyTable, left: DisclosureTables) -> Uniques:
-    d_q, s_q = f.per_key(left.original.values()), f.per_key(left.synthetic.values())
-    return uniques(d_q, s_q, f.per_key(f.s) > 0)

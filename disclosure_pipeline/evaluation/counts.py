@@ -20,7 +20,7 @@ from disclosure_pipeline.evaluation.resemblance import (
     find_missing_value_doubts,
 )
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.checks import exclude
+from disclosure_pipeline.measures.checks import exclude, find_excluded
 from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
@@ -345,6 +345,6 @@ def place_records(
     cells = RecordCells.from_keys(q, t, target.column.size, 1)
     left = disclosure_tables(cells.f)
     if target.exclusions:
-        key_levels = np.stack([q.level_of(k) for k in range(len(keys))])
-        left, _ = exclude(cells.f, left, key_levels, target.exclusions)
+        excluded = find_excluded(target.exclusions, cells.f.t, lambda k: q.level_of(k)[cells.f.q])
+        left, _ = exclude(replace(cells.f, excluded=excluded), left, target.exclusions)
     return q, cells, left

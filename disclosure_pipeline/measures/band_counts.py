@@ -20,7 +20,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
 )
-from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
@@ -92,7 +92,10 @@ class BandCounts:
 def band_counts(
     f: FrequencyTable, d: IntArray, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
 ) -> BandCounts:
-    """Count some or all q; `d`: GT records of each cell that the exclusions leave."""
+    """Count some or all q; `d`: GT records of each cell that the exclusions leave.
+
+    Cells of `f` that look the same have the same level.
+    """
     if not len(f.q):
         return BandCounts.empty(len(certainties))
     w = _Windows.over(f, d, band, sizes)
@@ -104,7 +107,7 @@ def band_counts(
     rest = s_q - w.within(w.f.s)
     at_n = w.q0[rest] - w.q0[s_q]
     by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
-    right = total(w.people[w.occupied], (rest == 0) & (s_q > 0))
+    right = w.f.total(w.people, w.mark((rest == 0) & (s_q > 0)))
     amounts = np.flatnonzero(band.is_amount(w.f.t))
     salt = w.f.d_q[amounts] * _SALT + w.f.s_q[amounts]
     return BandCounts(
@@ -119,6 +122,7 @@ def band_counts(
             w.f.d[amounts],
             w.f.s[amounts],
             (synthetic_draw, others_draw),
+            w.f.n if isinstance(w.f.n, int) else w.f.n[amounts],
         ),
     )
 
@@ -147,12 +151,19 @@ class _Windows:
             return cls(f, people, band, p0, q0)
         t = band.place[f.t]
         by_place = np.lexsort((t, f.q))
-        return cls(_select(replace(f, t=t), by_place), people[by_place], band, p0, q0)
+        return cls(_select(replace(f, t=t), by_place, f.alike), people[by_place], band, p0, q0)
 
     def select_keys(self, of_q: Mask) -> _Windows:
         """Return the windows of the marked q (shape: q with cells)."""
-        cells = np.flatnonzero(self.f.at_cells(of_q))
-        return replace(self, f=_select(self.f, cells), people=self.people[cells])
+        cells, alike = np.flatnonzero(self.f.at_cells(of_q)), self.f.alike
+        alike = alike if isinstance(alike, int) else alike[of_q]
+        return replace(self, f=_select(self.f, cells, alike), people=self.people[cells])
+
+    def mark(self, of_occupied: Mask) -> Mask:
+        """Spread marks of the cells of `occupied` over all cells."""
+        marks = np.zeros(len(self.f.q), dtype=bool)
+        marks[self.occupied] = of_occupied
+        return marks
 
     @cached_property
     def occupied(self) -> IntArray:
@@ -210,8 +221,9 @@ class _Windows:
         return up_to[self.reach] - up_to[:-1]
 
 
-def _select(f: FrequencyTable, cells: IntArray) -> FrequencyTable:
-    return replace(f, **{name: getattr(f, name)[cells] for name in ("q", "t", "d", "s", "d_q", "s_q")})
+def _select(f: FrequencyTable, cells: IntArray, alike: IntArray | int) -> FrequencyTable:
+    names = ["q", "t", "d", "s", "d_q", "s_q", *(() if isinstance(f.n, int) else ("n",))]
+    return replace(f, alike=alike, **{name: getattr(f, name)[cells] for name in names})
 
 
 def cumulative_sums(values: IntArray) -> IntArray:
@@ -223,7 +235,8 @@ def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_othe
     """Return the counts; `at_n`, `by_others`: the chance of a right claim for each cell of `occupied`."""
     people, added = w.people[w.occupied], np.zeros(len(w.f.q), dtype=np.int64)
     added[w.occupied] = people * (at_n - by_others)
-    squares = sum_of_squares(w.f.sum_by_q(added)) if len(w.occupied) else 0
+    squares = sum_of_squares(w.f.sum_by_q(added), w.f.alike) if len(w.occupied) else 0
+    people = (w.people * w.f.n)[w.occupied]
     return ClaimCounts(claimed, right, int((people * at_n).sum()), int((people * by_others).sum()), squares)
 
 
@@ -235,7 +248,8 @@ def _count_common_claims(w: _Windows) -> ClaimCounts:
     outside = f.s_q - w.from_smallest(f.s)
     claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
     at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.occupied)
-    return _count_claims(w, total(f.sum_by_q(w.people), claimed_q), 0, at_n, _chances_of_common_claim(w))
+    claimed = f.total(w.people, f.at_cells(claimed_q))
+    return _count_claims(w, claimed, 0, at_n, _chances_of_common_claim(w))
 
 
 def _chances_of_common_claim(w: _Windows) -> IntArray:
@@ -274,32 +288,43 @@ def _count_certain_claims(
         return _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, chance))
 
     s_q = f.at_cells(in_q, w.occupied)
-    right = total(w.people[w.occupied], reaches_share(near, s_q, c))
-    claimed = total(f.sum_by_q(w.people), claimed_q)
+    right = f.total(w.people, w.mark(reaches_share(near, s_q, c)))
+    claimed = f.total(w.people, f.at_cells(claimed_q))
     return _count_claims(
         w, claimed, right, chances(near, s_q, synthetic_draw), chances(near_others, in_others, others_draw)
     )
 
 
 def guess_counts_within(
-    cells: AmountCells, people: IntArray, d: IntArray, s: IntArray, draws: tuple[Draw | None, Draw | None]
+    cells: AmountCells,
+    people: IntArray,
+    d: IntArray,
+    s: IntArray,
+    draws: tuple[Draw | None, Draw | None],
+    n: IntArray | int = 1,
 ) -> GuessCountsWithin:
-    """Count guesses about the `people` of each cell from SD, and from the others; `draws`: of both."""
+    """Count guesses about the `people` of each cell from SD, and from the others; `draws`: of both.
+
+    `n`: key combinations that have the cell.
+    """
     if not people.any():
         return GuessCountsWithin.empty()
     of_SD, of_others = draws
-    occupied = np.flatnonzero(people)
+    occupied, all_people = np.flatnonzero(people), people * n
     at_n, matched = _guess(cells, s, None, without_self=False)
-    from_SD = counts_at_n = _add_up(cells, people, occupied, at_n, matched)
+    from_SD = counts_at_n = _add_up(cells, all_people, occupied, at_n, matched)
     if of_SD is not None:
         at_n, matched = _guess(cells, s, of_SD, without_self=False)
-        counts_at_n = _add_up(cells, people, occupied, at_n, matched)
+        counts_at_n = _add_up(cells, all_people, occupied, at_n, matched)
     by_others, matched = _guess(cells, d, of_others, without_self=True)
     return GuessCountsWithin(
         from_SD,
         counts_at_n,
-        _add_up(cells, people, occupied, by_others, matched),
-        sum_of_squares(np.add.reduceat(people * (at_n - by_others), cells.first)),
+        _add_up(cells, all_people, occupied, by_others, matched),
+        sum_of_squares(
+            np.add.reduceat(people * (at_n - by_others), cells.first),
+            n if isinstance(n, int) else n[cells.first],
+        ),
     )
 
 

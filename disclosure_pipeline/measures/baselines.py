@@ -35,7 +35,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     count_drawn_guesses,
 )
 from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import (
     GuessCounts,
     Guessing,
@@ -122,39 +122,27 @@ def baseline_counts(
     excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
     """
     d = f.d if left is None else left
+    records = d * f.n
     drawn_from_SD, drawn_from_GT = count_drawn_guesses(f, d, no_guess, sizes)
     occupied = np.flatnonzero(d)
     in_SD = occupied[f.s_q[occupied] > 0]
     other_levels, other_levels_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
     kept, kept_in_SD = other_levels <= sizes.others_left, other_levels_in_SD <= sizes.synthetic_left
     return BaselineCounts(
-        by_d_q=Grouped.sum_by_group(f.d_q[occupied], d[occupied]),
-        by_s_q=Grouped.sum_by_group(f.s_q[in_SD], d[in_SD]),
-        by_other_levels=Grouped.sum_by_group(other_levels[kept], d[occupied[kept]]),
-        by_other_levels_in_SD=Grouped.sum_by_group(other_levels_in_SD[kept_in_SD], d[in_SD[kept_in_SD]]),
-        left_by_d_q=None if left is None else Grouped.sum_by_group(f.per_key(d)[f.q[occupied]], d[occupied]),
+        by_d_q=Grouped.sum_by_group(f.d_q[occupied], records[occupied]),
+        by_s_q=Grouped.sum_by_group(f.s_q[in_SD], records[in_SD]),
+        by_other_levels=Grouped.sum_by_group(other_levels[kept], records[occupied[kept]]),
+        by_other_levels_in_SD=Grouped.sum_by_group(
+            other_levels_in_SD[kept_in_SD], records[in_SD[kept_in_SD]]
+        ),
+        left_by_d_q=None
+        if left is None
+        else Grouped.sum_by_group(f.at_cells(f.sum_by_q(d), occupied), records[occupied]),
         squares=_square_differences(f, sizes, left, left_s, _disclosed_beyond_by_key(f, d, occupied, sizes)),
         guessed=guess_counts(f, d, f.s, no_guess),
         guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
         drawn_from_SD=drawn_from_SD,
         drawn_from_GT=drawn_from_GT,
-    )
-
-
-def lone_baseline_counts(GT: int, sizes: Sizes) -> BaselineCounts:
-    """Count the same for `GT` q with one GT record and no SD record, without exclusions."""
-    nothing, nobody = Grouped.empty(), GuessCounts(Grouped.empty(), Grouped.empty())
-    return BaselineCounts(
-        by_d_q=Grouped.sum_by_group(np.array([1]), np.array([GT])),
-        by_s_q=nothing,
-        by_other_levels=Grouped.sum_by_group(np.array([0]), np.array([GT])),
-        by_other_levels_in_SD=nothing,
-        left_by_d_q=None,
-        squares=Squares(0, 0, 0),
-        guessed=nobody,
-        guessed_others=nobody,
-        drawn_from_SD=DrawnGuessCounts.empty() if sizes.synthetic_is_drawn else None,
-        drawn_from_GT=DrawnGuessCounts.empty() if sizes.others_are_drawn else None,
     )
 
 
@@ -166,12 +154,12 @@ def disclosed_beyond(d_q: IntArray, d: IntArray, s_q: IntArray, s: IntArray, siz
 
 def _disclosed_beyond_by_key(f: FrequencyTable, d: IntArray, occupied: IntArray, sizes: Sizes) -> IntArray:
     """Return what the records of each q add to DiSCO_beyond, in units of 1 / `CHANCE_SCALE`."""
-    if not len(occupied):
-        return np.empty(0, dtype=np.int64)
-    added = disclosed_beyond(f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes)
-    new_q = np.flatnonzero(first_of_run(f.q[occupied]))
-    by_q: IntArray = np.add.reduceat(d[occupied] * added, new_q)
-    return by_q
+    added = np.zeros(len(d), dtype=np.int64)
+    if len(occupied):
+        added[occupied] = d[occupied] * disclosed_beyond(
+            f.d_q[occupied], f.d[occupied], f.s_q[occupied], f.s[occupied], sizes
+        )
+    return f.sum_by_q(added)
 
 
 def _square_differences(
@@ -185,10 +173,11 @@ def _square_differences(
         ds = f.sum_by_q(left * (f.s if left_s is None else left_s))
     if left_s is not None:
         synthetic = f.sum_by_q(left_s)
+    attributed = attributed_beyond(dd - people, people - 1, ds, synthetic, sizes)
     return Squares(
-        iS=sum_of_squares(people * found_beyond(d_q - 1, s_q, sizes)),
-        DiSCO=sum_of_squares(DiSCO),
-        DCAP=sum_of_squares(attributed_beyond(dd - people, people - 1, ds, synthetic, sizes)),
+        iS=sum_of_squares(people * found_beyond(d_q - 1, s_q, sizes), f.alike),
+        DiSCO=sum_of_squares(DiSCO, f.alike),
+        DCAP=sum_of_squares(attributed, f.alike),
     )
 
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from disclosure_pipeline.measures.drawn_guesses import Binomials, highest_likely, lowest_likely
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_by_position, total
+from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_by_position
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.words import figure
 
@@ -70,7 +70,7 @@ def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask
         return CertaintyCounts(0, 0)
     s = f.s * ~no_guess[f.t]
     enough = reaches_share(s, f.at_cells(f.sum_by_q(s)), c)
-    return CertaintyCounts(total(d, f.at_cells(f.sum_by_q(enough) > 0)), total(d, enough))
+    return CertaintyCounts(f.total(d, f.at_cells(f.sum_by_q(enough) > 0)), f.total(d, enough))
 
 
 def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent, total
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.totals import Cells, DisclosureTables
+from disclosure_pipeline.measures.totals import Cells, DisclosureTables, is_only_level
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure, neutral
 
 _LEVEL = Words.neutral(
@@ -146,11 +146,17 @@ def two_way(
 
 
 def pairs_in_large_cells(
-    f: FrequencyTable, DiSCO: Cells, levels_of: Callable[[IntArray], IntArray], more_than: float
+    f: FrequencyTable,
+    exclusions: CodedExclusions,
+    levels_of: Callable[[IntArray], IntArray],
+    more_than: float,
 ) -> tuple[Grouped, ...]:
     """Return the records of DiSCO cells larger than `more_than`, for each key as `sum_by_pair`."""
-    cells = np.flatnonzero(DiSCO.where & (DiSCO.counts > more_than))
-    return sum_by_pair(levels_of(f.q[cells]), f.t[cells], DiSCO.counts[cells], f.targets)
+    cells = np.flatnonzero((f.d > more_than) & is_only_level(f.s, f.s_q))
+    if exclusions:
+        key_levels = levels_of(f.q[cells])
+        cells = cells[mark_remaining(exclusions, f.t[cells], f.d[cells], lambda k: key_levels[k])]
+    return sum_by_pair(levels_of(f.q[cells]), f.t[cells], f.d[cells], f.targets)
 
 
 def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
@@ -159,6 +165,7 @@ def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) ->
 
 
 STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
+_MISSING_KEY, _PAIRS = 1 + STEPS.index("missing_key"), 1 + STEPS.index("pairs")
 
 
 @dataclass(frozen=True)
@@ -187,27 +194,37 @@ class CodedExclusions:
 
 
 def exclude(
-    f: FrequencyTable, tables: DisclosureTables, key_levels: IntArray, exclusions: CodedExclusions
+    f: FrequencyTable, tables: DisclosureTables, exclusions: CodedExclusions
 ) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
     """Return the reduced tables, and for each table the records excluded by each step and those remaining.
 
     Cells keep being disclosive as decided before the exclusions. A record is counted by the first step that
-    excludes it. `key_levels` is the level of each key in each q (shape: keys, q).
+    excludes it. `f.excluded` says which cells are excluded for the levels of their keys (`find_excluded`).
     """
-    masks = _exclusion_masks(f, key_levels, exclusions)
+    masks = _exclusion_masks(f, exclusions)
     reduced, excluded = {}, {}
     for field in fields(DisclosureTables):
         cells: Cells = getattr(tables, field.name)
         counts = {}
         for step, mask in masks.items():
-            counts[step] = total(cells.counts, cells.where & mask)
+            counts[step] = f.total(cells.counts, cells.where & mask)
             cells = cells.without(mask)
         over = _cells_over(cells, exclusions.count_over)
-        counts["count_over"] = total(cells.counts, cells.where & over)
+        counts["count_over"] = f.total(cells.counts, cells.where & over)
         cells = cells.without(over)
         reduced[field.name] = cells
-        excluded[field.name] = counts | {"remaining": cells.total()}
+        excluded[field.name] = counts | {"remaining": f.total(cells.counts, cells.where)}
     return DisclosureTables(**reduced), excluded
+
+
+def find_excluded(exclusions: CodedExclusions, t: IntArray, level_of: Callable[[int], IntArray]) -> IntArray:
+    """Return `FrequencyTable.excluded` of cells, or records; `level_of(k)`: their levels of key k."""
+    excluded = np.zeros(len(t), dtype=np.int64)
+    for k, key_level, target_level in exclusions.pairs:
+        excluded[(level_of(k) == key_level) & (t == target_level)] = _PAIRS
+    for k, missing in exclusions.missing_keys:
+        excluded[level_of(k) == missing] = _MISSING_KEY
+    return excluded
 
 
 def mark_remaining(
@@ -230,18 +247,13 @@ def _cells_over(cells: Cells, limit: int | None) -> Mask:
     return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
 
 
-def _exclusion_masks(f: FrequencyTable, key_levels: IntArray, exclusions: CodedExclusions) -> dict[str, Mask]:
+def _exclusion_masks(f: FrequencyTable, exclusions: CodedExclusions) -> dict[str, Mask]:
     """Mark the cells that each of the first four steps excludes."""
-    missing_key = np.zeros(len(f.q), dtype=bool)
-    for k, missing in exclusions.missing_keys:
-        missing_key |= (key_levels[k] == missing)[f.q]
-    pairs = np.zeros(len(f.q), dtype=bool)
-    for k, key_level, target_level in exclusions.pairs:
-        pairs |= (key_levels[k] == key_level)[f.q] & (f.t == target_level)
     missing_target = -1 if exclusions.missing_target is None else exclusions.missing_target
+    excluded = np.broadcast_to(f.excluded, f.t.shape)
     return {
         "target_levels": np.isin(f.t, list(exclusions.target_levels)),
         "missing_target": f.t == missing_target,
-        "missing_key": missing_key,
-        "pairs": pairs,
+        "missing_key": excluded == _MISSING_KEY,
+        "pairs": excluded == _PAIRS,
     }

@@ -15,6 +15,7 @@ from disclosure_pipeline.measures.frequency import (
     combine_keys,
     first_of_run,
     run_lengths,
+    sort_together,
 )
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
@@ -152,10 +153,27 @@ def drawn_guess_counts(
     if not len(guessable):
         return DrawnGuessCounts.empty()
     records_of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
-    named = to_integer_chances(chances_to_be_named(f.q, r, d > 0, draw)[guessable])
+    named = to_integer_chances(_chances_of_cells(f, r, d > 0, draw)[guessable])
     drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q, draw))
-    people = d[guessable]
+    people = (d * f.n)[guessable]
     return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
+
+
+def _chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
+    """Return `chances_to_be_named`, from as many cells a q as each of its key combinations has."""
+    if isinstance(f.n, int):
+        return chances_to_be_named(f.q, r, wanted, draw)
+    most = int(r.max()) + 1
+    code, cell = sort_together(f.q * most + r, np.arange(len(r)))
+    new = first_of_run(code)
+    first, kind = np.flatnonzero(new), np.cumsum(new) - 1
+    cells_alike = np.add.reduceat(f.n[cell], first) // f.at_cells(np.asarray(f.alike), cell[first])
+    is_wanted = np.logical_or.reduceat(wanted[cell], first)
+    q, of_q = np.divmod(np.repeat(code[first], cells_alike), most)
+    chances = chances_to_be_named(q, of_q, np.repeat(is_wanted, cells_alike), draw)
+    of_cells = np.empty(len(r))
+    of_cells[cell] = chances[np.cumsum(cells_alike) - 1][kind]
+    return of_cells
 
 
 def count_drawn_guesses(

@@ -132,6 +132,17 @@ class Grouped:
         return cls(ordered[first[present]], sums[present])
 
     @classmethod
+    def count(cls, groups: IntArray) -> Grouped:
+        """Count the entries by group; `groups` are integers from 0."""
+        if not len(groups):
+            return cls.empty()
+        if int(groups.max()) < _MAX_ENTRIES_PER_VALUE * len(groups):
+            return cls.from_positions(np.bincount(groups))
+        ascending = np.sort(groups)
+        first = np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
+        return cls(ascending[first], np.concatenate((first[1:], [len(groups)])) - first)
+
+    @classmethod
     def from_positions(cls, sums: IntArray) -> Grouped:
         """Return the non-zero sums, grouped by their position."""
         groups = np.flatnonzero(sums)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray, Mask, sum_by_position
+from disclosure_pipeline.measures.exact import IntArray, Mask, sum_by_position, total
 
 _LARGEST_CODE = 2**63 - 1
 
@@ -111,10 +111,18 @@ def _renumber(tables: Sequence[IntArray], product: int) -> tuple[list[IntArray],
 
 @dataclass(frozen=True)
 class FrequencyTable:
-    """The cells (q, t) that occur in GT or in one SD, in order of q and t; all other cells are zero.
+    """The cells (q, t) that occur in GT or in one SD, in order of q; all other cells are zero.
 
     `q`, `t`, `d`, `s`, and `d_q` and `s_q` of the cell's q have one entry per cell. `keys` and `targets` are
-    the numbers of key combinations and of target levels.
+    the numbers of q and of target levels.
+
+    A q may stand for several key combinations that look the same: `alike` of them (shape: q with cells), of
+    which `n` have the cell (shape: cells). They look the same if they have as many cells with the same d, s,
+    `excluded` and `Target.kinds` of t: the cells of one may have other levels than those of another. Every
+    sum over cells weighs by `n`, every sum over q by `alike`.
+
+    excluded: The place in `checks.STEPS`, from 1 on, of the step that takes a cell out for the levels of its
+        keys; 0 if none does.
     """
 
     q: IntArray
@@ -127,6 +135,9 @@ class FrequencyTable:
     N_s: int
     keys: int
     targets: int
+    n: IntArray | int = 1
+    alike: IntArray | int = 1
+    excluded: IntArray | int = 0
 
     @cached_property
     def first(self) -> IntArray:
@@ -154,9 +165,19 @@ class FrequencyTable:
         return self.sum_by_q(self.d * self.s)
 
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
-        """Return the sum of `values` over t (shape: q with cells)."""
+        """Return the sum of `values` over the cells of one key combination (shape: q with cells).
+
+        Cells that look the same must have the same value.
+        """
+        weighted = values if isinstance(self.n, int) else values * self.n
         # Several times faster than np.add.reduceat.
-        return undo_cumsum(np.cumsum(values, dtype=np.int64)[self._last])
+        sums = undo_cumsum(np.cumsum(weighted, dtype=np.int64)[self._last])
+        return sums if isinstance(self.alike, int) else sums // self.alike
+
+    def total(self, values: IntArray | Mask, where: Mask | None = None) -> int:
+        """Return the sum of `values`, or of those marked by `where`, over the cells of all combinations."""
+        chosen: IntArray = values * self.n
+        return total(chosen if where is None else chosen * where)
 
     def largest_by_q(self, values: IntArray) -> IntArray:
         """Return the largest of `values` over t (shape: q with cells; at least one)."""
@@ -173,6 +194,27 @@ class FrequencyTable:
     def per_target(self, counts: IntArray) -> IntArray:
         """Return the sum of `counts` over q (shape: targets)."""
         return sum_by_position(self.t, counts, self.targets)
+
+
+def tabulate_cells(
+    q: IntArray,
+    t: IntArray,
+    d: IntArray,
+    s: IntArray,
+    records: tuple[int, int],
+    targets: int,
+    alike: IntArray | None = None,
+    excluded: IntArray | int = 0,
+) -> FrequencyTable:
+    """Return the table of cells in order of q, all of which have cells, with d_q, s_q and n.
+
+    `records`: those of GT and SD. `alike`: see `FrequencyTable`; None if every q is one key combination.
+    """
+    first = np.flatnonzero(first_of_run(q))
+    d_q, s_q = (np.add.reduceat(of_cells, first)[q] for of_cells in (d, s))
+    of_q: IntArray | int = 1 if alike is None else alike
+    n = of_q if isinstance(of_q, int) else of_q[q]
+    return FrequencyTable(q, t, d, s, d_q, s_q, *records, len(first), targets, n, of_q, excluded)
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:

@@ -48,13 +48,13 @@ def guess_counts(f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask) ->
     if not len(f.q):
         return GuessCounts(Grouped.empty(), Grouped.empty())
     r = r * ~no_guess[f.t]
-    largest = f.largest_by_q(r)
+    largest, records = f.largest_by_q(r), d * f.n
     named = (r == f.at_cells(largest)) & (r > 0)
     right = np.flatnonzero(named & (d > 0))
     matched = np.flatnonzero((d > 0) & f.at_cells(largest > 0))
     return GuessCounts(
-        Grouped.sum_by_group(f.at_cells(f.sum_by_q(named), right), d[right]),
-        Grouped.sum_by_group(f.t[matched], d[matched]),
+        Grouped.sum_by_group(f.at_cells(f.sum_by_q(named), right), records[right]),
+        Grouped.sum_by_group(f.t[matched], records[matched]),
     )
 
 
@@ -77,9 +77,10 @@ def guess_counts_without_self(
     right = np.flatnonzero(guessable & (r == largest) & alone)
     behind = f.at_cells(f.sum_by_q(r == largest - 1), right)
     matched = np.flatnonzero(guessable)
+    records = inside * f.n
     return GuessCounts(
-        Grouped.sum_by_group(1 + behind, inside[right]),
-        Grouped.sum_by_group(f.t[matched], inside[matched]),
+        Grouped.sum_by_group(1 + behind, records[right]),
+        Grouped.sum_by_group(f.t[matched], records[matched]),
     )
 
 

@@ -1,24 +1,16 @@
-"""Totals of one target in one synthesis: integers, summed over keys, from which its figures are computed.
-
-Without exclusions, five sums per key suffice. With t running over the target levels:
-
-    d_q = sum of d,  s_q = sum of s,  dd = sum of d²,  ss = sum of s²,  ds = sum of d·s
-
-GT has one target level at q exactly if dd = d_q², SD if ss = s_q²; then ds / s_q is the number of GT records
-with that level of SD. The counting engines supply these sums.
-"""
+"""Totals of one target in one synthesis: integers, summed over keys, from which its figures are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable
 
 
@@ -28,10 +20,6 @@ class Cells:
 
     counts: IntArray
     where: Mask
-
-    def total(self) -> int:
-        """Return the number of records in these cells."""
-        return total(self.counts, self.where)
 
     def without(self, excluded: Mask) -> Cells:
         """Return the cells with the excluded ones set to zero."""
@@ -114,11 +102,12 @@ def cell_totals(f: FrequencyTable, d: IntArray, DiSCO: Mask, levels: int, guesse
     largest_d = int(d.max())
     occupied, disclosed = np.flatnonzero((d > 0) & (f.s_q > 0)), np.flatnonzero(DiSCO)
     s_q_t = f.s_q[occupied] * f.targets + f.t[occupied]
+    records = d * f.n
     return CellTotals(
         guessed=guessed,
-        DiSCO_t=Grouped.sum_by_group(f.t[disclosed], d[disclosed]),
-        d_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied]),
-        dd_by_s_q_t=Grouped.sum_by_group(s_q_t, d[occupied] ** 2),
+        DiSCO_t=Grouped.sum_by_group(f.t[disclosed], records[disclosed]),
+        d_by_s_q_t=Grouped.sum_by_group(s_q_t, records[occupied]),
+        dd_by_s_q_t=Grouped.sum_by_group(s_q_t, (records * d)[occupied]),
         largest_d=largest_d,
         smallest_d=smallest_d,
         smallest_share=smallest_share,
@@ -138,18 +127,6 @@ def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
             smallest_share = Fraction(int(f.d[smallest]), int(f.d_q[smallest]))
             return int(f.d[cells].min()) if in_GT.all() else 0, smallest_share
     return 0, Fraction(0)
-
-
-@dataclass(frozen=True)
-class KeySums:
-    """The five sums, one entry per distinct combination of them; `keys`: the number of q that have it."""
-
-    d_q: IntArray
-    s_q: IntArray
-    dd: IntArray
-    ss: IntArray
-    ds: IntArray
-    keys: IntArray | int = 1
 
 
 @dataclass(frozen=True)
@@ -187,36 +164,6 @@ class Totals:
     TCAP_taub: Grouped
 
 
-def totals_of_keys(k: KeySums) -> Totals:
-    """Compute from the five sums of each key, without exclusions."""
-    in_SD = k.s_q > 0
-    GT_has_one = (k.d_q > 0) & (k.dd == k.d_q * k.d_q)
-    SD_has_one = in_SD & (k.ss == k.s_q * k.s_q)
-    d, s = k.d_q * k.keys, k.s_q * k.keys
-    disclosed = np.flatnonzero(SD_has_one & (k.ds > 0))
-    keys = k.keys if isinstance(k.keys, int) else k.keys[disclosed]
-    d_tq = k.ds[disclosed] // k.s_q[disclosed]
-    return Totals(
-        records=RecordTotals(
-            original=total(d),
-            synthetic=total(s),
-            Dorig=total(d * GT_has_one),
-            Dsyn=total(s * SD_has_one),
-            iS=total(d * in_SD),
-            DiS=total(d * SD_has_one),
-            DiSCO=total(d_tq * keys),
-            DiSDiO=total((d * GT_has_one)[disclosed]),
-        ),
-        DiSCO_cells=len(disclosed) if isinstance(keys, int) else total(keys),
-        largest=int(d_tq.max(initial=0)),
-        certain=total(s * (SD_has_one & (k.d_q > 0))),
-        CAPd=Grouped.sum_by_group(k.d_q, k.dd * k.keys),
-        CAPs=Grouped.sum_by_group(k.s_q, k.ss * k.keys),
-        DCAP=Grouped.sum_by_group(k.s_q, k.ds * k.keys),
-        TCAP_taub=Grouped.sum_by_group(k.d_q[disclosed], k.ds[disclosed] * keys),
-    )
-
-
 def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
     """Compute from the cells that the exclusions leave, which also give pd and ps.
 
@@ -224,20 +171,24 @@ def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
     sees these.
     """
     d, s = tables.original.values(), tables.synthetic.values()
-    d_q, s_q = f.per_key(d)[f.q], f.per_key(s)[f.q]
-    denominators = tables.DiSCO.counts[tables.DiSCO.where]
+    d_q, s_q = f.sum_by_q(d), f.sum_by_q(s)
     certain = tables.Dsyn.without(f.d_q == 0)
+    guessed = np.flatnonzero(certain.where & (d > 0))
     return Totals(
         records=RecordTotals(
-            **{name: getattr(tables, name).total() for name in RecordTotals.__dataclass_fields__}
+            **{
+                field.name: f.total(cells.counts, cells.where)
+                for field in fields(RecordTotals)
+                for cells in [getattr(tables, field.name)]
+            }
         ),
-        DiSCO_cells=len(denominators),
-        largest=int(denominators.max(initial=0)),
-        certain=certain.total(),
-        CAPd=Grouped.sum_by_group(d_q, d * d),
-        CAPs=Grouped.sum_by_group(s_q, s * s),
-        DCAP=Grouped.sum_by_group(s_q, s * d),
-        TCAP_taub=Grouped.sum_by_group(d_q, certain.values() * d),
+        DiSCO_cells=f.total(tables.DiSCO.where),
+        largest=int(tables.DiSCO.values().max(initial=0)),
+        certain=f.total(certain.counts, certain.where),
+        CAPd=Grouped.sum_by_group(d_q, f.sum_by_q(d * d) * f.alike),
+        CAPs=Grouped.sum_by_group(s_q, f.sum_by_q(s * s) * f.alike),
+        DCAP=Grouped.sum_by_group(s_q, f.sum_by_q(s * d) * f.alike),
+        TCAP_taub=Grouped.sum_by_group(f.at_cells(d_q, guessed), (s * d * f.n)[guessed]),
     )
 
 

@@ -13,11 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import bands as reference
 from support.figures import assert_same_frame
-from support.same_counts import assert_same_counts
 from support.sampling import examples, on_some_days
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.rare_bands import count_rare_bands
 from disclosure_pipeline.measures.band_counts import band_counts
 from disclosure_pipeline.measures.bands import Bands, bands
 from disclosure_pipeline.measures.chance import difference_by_chance
@@ -370,27 +368,3 @@ def test_numbers_of_any_type_are_compared_as_they_are_written(dtype: str, amount
     within = {"amount": 0.1} if abs(amounts[0]) < 2 else 100
     shares = measure(tables[0], tables[1:], within).bands["DiSCO_within"]
     assert shares.tolist() == [100, 0]
-
-
-@examples(60)
-@given(st.data())
-def test_rare_keys_are_counted_as_all_others_are(data: st.DataObject) -> None:
-    """Both ways to count in memory, of key combinations of as many records each."""
-    records, keys = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 6))
-    levels = data.draw(st.integers(2, 5))
-    of_GT = np.array(data.draw(st.lists(st.integers(0, records), min_size=keys, max_size=keys)))
-    places = st.lists(st.integers(0, levels), min_size=keys, max_size=keys)
-    t = np.array([data.draw(places) for _ in range(records)], dtype=np.uint8)
-    of_SD = (np.arange(records)[:, None] >= of_GT).astype(np.uint8)
-    column = code_column("amount", [pd.Series([5.0 * level for level in range(levels)])], ["GT"])
-    within = Within.from_argument("amount", data.draw(st.sampled_from([0, 0.3, 0.8, 5, 10])))
-    band = band_of(column, within, data.draw(st.sampled_from([(), (0.0,), (5.0,), (10.0, 15.0)])))
-    N = data.draw(st.integers(50, 60))
-    sizes = Sizes(N, N - data.draw(st.integers(0, 1)))
-    q = np.tile(np.arange(keys), records)
-    tables = [(q[of_SD.ravel() == side], t.ravel()[of_SD.ravel() == side]) for side in (0, 1)]
-    combined = combine_keys([[of_table for of_table, _ in tables]], [keys])
-    [f] = frequency_tables(combined, [codes for _, codes in tables], levels + 1)
-    assert_same_counts(
-        count_rare_bands(of_SD, t, band, sizes), band_counts(f, f.d, band, sizes, certainties=())
-    )

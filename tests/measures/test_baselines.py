@@ -42,7 +42,7 @@ def figures_of(
     """Compute the figures from the counts and from the cells."""
     left = disclosure_tables(f)
     if exclusions:
-        left, _ = exclude(f, left, np.zeros((1, f.keys), dtype=np.int64), exclusions)
+        left, _ = exclude(f, left, exclusions)
     d_t, s_t = f.per_target(f.d), f.per_target(f.s)
     left_t = f.per_target(left.original.values())
     return baselines(counts, totals_of_tables(f, left), Sizes(f.N_d, f.N_s), d_t, s_t, left_t, no_guess)
@@ -73,7 +73,7 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     sd = (sd * len(gt))[: len(gt)]
     f = cells(gt, sd)
     exclusions = CodedExclusions(target_levels=excluded)
-    left, _ = exclude(f, disclosure_tables(f), np.zeros((1, f.keys), dtype=np.int64), exclusions)
+    left, _ = exclude(f, disclosure_tables(f), exclusions)
     kept_records = left.original.values(), left.synthetic.values()
     counts = baseline_counts(f, Sizes(f.N_d, f.N_s), NO_GUESS, *kept_records)
     actual = asdict(figures_of(f, counts, NO_GUESS, exclusions))

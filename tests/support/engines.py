@@ -28,25 +28,23 @@ from support.small_batches import small_batches
 
 IN_MEMORY = {
     "as it comes": Limits(),
-    "one block and one part": Limits(rare=0, table=0),
-    "many blocks, one part": Limits(rare=0, table=0, coded_part=3),
-    "a part for every key": Limits(rare=0, table=0, coded_part=4, part=1, threads=2),
-    "parts counted": Limits(rare=0, table=24, coded_part=5, part=6),
-    "few targets in a number": Limits(rare=0, table=0, bits=12, part=4),
-    "keys numbered first": Limits(rare=0, table=0, bits=4),
-    "counted, row by row": Limits(rare=0, part=1),
-    "one thread": Limits(rare=0, threads=1),
-    "five threads": Limits(rare=0, threads=5, coded_part=2),
-    "32 bits, parts": Limits(rare=0, table=0, coded_part=700, part=500),
-    "some counted, some sorted": Limits(rare=0, table=1000, part=300),
-    "rare keys with the others": Limits(table=0),
-    "some rare keys with the others": Limits(table=0, part=900, rare=300),
+    "one block and one part": Limits(table=0),
+    "many blocks, one part": Limits(table=0, coded_part=3),
+    "a part for every key": Limits(table=0, coded_part=4, part=1, threads=2),
+    "parts counted": Limits(table=24, coded_part=5, part=6),
+    "few targets in a number": Limits(table=0, bits=12, part=4),
+    "keys numbered first": Limits(table=0, bits=4),
+    "counted, row by row": Limits(part=1),
+    "one thread": Limits(threads=1),
+    "five threads": Limits(threads=5, coded_part=2),
+    "32 bits, parts": Limits(table=0, coded_part=700, part=500),
+    "some counted, some sorted": Limits(table=1000, part=300),
 }
 IN_PARTS = {
     "counted as they come": Limits(table=1 << 30),
     "some counted, some spilled": Limits(table=1 << 11, spill_part=900),
     "one part": Limits(table=0),
-    "few parts": Limits(table=0, spill_part=700, rare=0),
+    "few parts": Limits(table=0, spill_part=700),
     "many parts": Limits(table=0, spill_part=20, threads=2),
 }
 # Engine -> the ways in which it can be made to cut up the records.
@@ -133,12 +131,12 @@ def list_what_is_there(backend: Any) -> set[str]:
 
 @contextmanager
 def counted_plainly() -> Iterator[None]:
-    """Memory sorts all records as one part of numbers of 64 bits on one thread, rare keys included."""
+    """Memory sorts all records as one part of numbers of 64 bits on one thread, also those of rare keys."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "Limits", lambda: Limits(table=0, threads=1))
         for module in (packing, sorting):
             patch.setattr(module, "unsigned_type", lambda _: np.uint64)
-        patch.setattr(sorting, "can_be_compared", lambda *_: False)
+        patch.setattr(sorting, "MOST_RECORDS", 0)
         yield
 
 

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from disclosure_pipeline.counting.counts import (
-    CountedCells,
     KeyCounts,
     Target,
     TargetCounts,
     count_keys,
     count_target,
+    find_key_levels,
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Reader, sum_readers
@@ -389,8 +389,10 @@ def _measure(
         keys=len(number),
         targets=size,
     )
-    counted = CountedCells(f, lambda cells: job.keys.levels_of(keys.combinations[number[cells]]))
-    return count_target(counted, target, synthesis)
+    f, large_pairs = find_key_levels(
+        f, target, lambda some: job.keys.levels_of(keys.combinations[number[some]])
+    )
+    return count_target(f, large_pairs, target, synthesis)
 
 
 def _pairs_of_key(keys: Numbering, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:

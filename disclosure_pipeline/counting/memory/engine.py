@@ -283,7 +283,7 @@ def count_in_memory(
         packed = pack(job, [targets[i] for i in group])
         tasks = sorting.list_tasks(job, packed)
         parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
-        key_counts, results = sorting.add_up_parts(parts, len(job.syntheses))
+        key_counts, results = sorting.add_up_parts(parts, packed, len(job.syntheses))
         target_counts |= dict(zip(group, results, strict=True))
         if together:
             group_counts = sorting.measure_together(job, packed)

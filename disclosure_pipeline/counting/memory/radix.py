@@ -168,8 +168,7 @@ class Limits:
 
     coded_part: records coded at a time. part: records measured at a time, about. table: most cells counted
     in a table instead of sorted. bits: most bits of a packed record. threads: None to choose by the records.
-    spill_part: records of a part of the spill file, about. rare: if keys with the same number of records have
-    at most this many in all, they are counted with the others.
+    spill_part: records of a part of the spill file, about.
     """
 
     coded_part: int = 1 << 17
@@ -178,7 +177,6 @@ class Limits:
     bits: int = 64
     threads: int | None = None
     spill_part: int = 1 << 21
-    rare: int = 1 << 14
 
 
 @dataclass(frozen=True)

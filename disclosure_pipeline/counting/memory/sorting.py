@@ -6,8 +6,9 @@ those of GT before those of SD, otherwise in no order.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,24 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import (
-    CountedCells,
     KeyCounts,
+    Target,
     TargetCounts,
-    can_be_summed,
     count_keys,
-    count_lone_records,
     count_target,
+    find_key_levels,
 )
 from disclosure_pipeline.counting.memory.cell_tables import count_in_sorted_records
 from disclosure_pipeline.counting.memory.packing import PackedRecords, sort_by_key, unsigned_type
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job
 from disclosure_pipeline.counting.memory.rare_keys import (
     MOST_RECORDS,
-    RareKeys,
-    can_be_compared,
-    count_rare_keys,
+    can_have_patterns,
+    count_by_pattern,
+    count_lone_records,
+    tabulate_patterns,
 )
-from disclosure_pipeline.measures.exact import IntArray, add_up
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
     aranges,
@@ -87,10 +88,22 @@ _LARGEST_PART = 2  # times the usual records of a part
 
 @dataclass(frozen=True)
 class PartCounts:
-    """The counts of a part, to be added up: of the keys, and of each target. Empty if it has no records."""
+    """The counts of a part, to be added up: of the keys, and of each target. Empty if it has no records.
+
+    rare: the cells of each target by the number of records of their q, as `count_by_pattern` returns them.
+    large: the records of its DiSCO cells to list, of these q.
+    """
 
     keys: list[KeyCounts] = field(default_factory=list)
     targets: list[list[TargetCounts]] = field(default_factory=list)
+    rare: list[dict[int, list[Grouped]]] = field(default_factory=list)
+    large: list[list[tuple[Grouped, ...]]] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, targets: int) -> PartCounts:
+        """Return no counts of a number of targets."""
+        each = range(targets)
+        return cls([], [[] for _ in each], [defaultdict(list) for _ in each], [[] for _ in each])
 
 
 def list_tasks(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]]:
@@ -103,7 +116,7 @@ def list_tasks(job: Job, packed: PackedRecords) -> list[Callable[[], PartCounts]
 
 
 def add_up_parts(
-    parts: Sequence[PartCounts], syntheses: int
+    parts: Sequence[PartCounts], packed: PackedRecords, syntheses: int
 ) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
     """Add up the results of `list_tasks`: the counts of the keys and of each target, by synthesis."""
     number = len(parts) // syntheses
@@ -113,11 +126,28 @@ def add_up_parts(
     )
     target_counts = [
         tuple(
-            add_up([counts for part in own_parts for counts in part.targets[i]]) for own_parts in by_synthesis
+            _add_up_target(own_parts, i, target, synthesis, packed.keys.width)
+            for synthesis, own_parts in enumerate(by_synthesis, start=1)
         )
-        for i in range(len(parts[0].targets))
+        for i, target in enumerate(packed.targets)
     ]
     return key_counts, target_counts
+
+
+def _add_up_target(
+    parts: Sequence[PartCounts], i: int, target: Target, synthesis: int, keys: int
+) -> TargetCounts:
+    counts = [counts for part in parts for counts in part.targets[i]]
+    nothing = (Grouped.empty(),) * keys
+    rare = {
+        n: Grouped.joined([cells for part in parts for cells in part.rare[i][n]])
+        for n in sorted({n for part in parts for n in part.rare[i]})
+    }
+    if rare:
+        f = tabulate_patterns(rare, target, target.sizes(synthesis))
+        large = add_up([nothing, *(pairs for part in parts for pairs in part.large[i])])
+        counts.append(count_target(f, large, target, synthesis))
+    return add_up(counts)
 
 
 def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
@@ -140,22 +170,53 @@ def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range
     records = np.concatenate(
         [sort_by_key(packed.in_ranges(range(i, i + 1), 0, synthesis), key_bit) for i in ranges]
     )
-    counts = PartCounts(targets=[[] for _ in packed.targets])
-    has_rare_keys = all(can_be_summed(target, synthesis) for target in packed.targets)
+    counts = PartCounts.empty(len(packed.targets))
     for some in _split_between_keys(packed, records, _LARGEST_PART * job.limits.part):
-        uncounted = [_UncountedRecords(some, range(len(packed.targets)), with_keys=True)]
-        if has_rare_keys:
-            uncounted = _measure_rare_keys(job, packed, synthesis, some, counts)
-        for remaining in uncounted:
-            keys = _RecordsByKey.from_packed(packed, remaining.records)
-            for i in remaining.targets:
-                table = _tabulate_cells(job, packed, synthesis, keys, i)
-                cells = CountedCells(table, partial(_key_levels, packed, keys.codes))
-                counts.targets[i].append(count_target(cells, packed.targets[i], synthesis))
-            if remaining.with_keys:
-                hits_apart = job.count_hits_apart(synthesis, keys.codes[keys.d_q == 1])
-                counts.keys.append(count_keys(keys.d_q, keys.s_q, hits_apart=hits_apart))
+        _count_keys_and_targets(job, packed, synthesis, some, counts)
     return counts
+
+
+def _count_keys_and_targets(
+    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
+) -> None:
+    """Add the counts of some key combinations to those of the part; `records` are all of theirs."""
+    runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
+    by_pattern = [i for i, target in enumerate(packed.targets) if can_have_patterns(target)]
+    for n in range(1, MOST_RECORDS + 1):
+        some = records.take(runs.of_length(n) + np.arange(n)[:, None])
+        if not some.size:
+            continue
+        is_synthetic, q = packed.mark_synthetic(some), packed.q(some[0])
+        d_q = n - is_synthetic.sum(axis=0, dtype=np.uint8)
+        number, keys = np.arange(n + 1), np.bincount(d_q, minlength=n + 1)
+        counts.keys.append(count_keys(number, n - number, keys, job.count_hits_apart(synthesis, q[d_q == 1])))
+        digits = packed.target_digits(some)
+        for i in by_pattern:
+            if n == 1:
+                lone = count_lone_records(int(keys[1]), int(keys[0]), packed.targets[i].column.size)
+                counts.rare[i][n].append(lone)
+                continue
+            cells, large = count_by_pattern(
+                packed.t(digits, i), is_synthetic, packed.targets[i], partial(_key_levels, packed, q)
+            )
+            counts.rare[i][n].append(cells)
+            counts.large[i].append(large)
+    for places, targets, with_keys in (
+        (runs.places_of_longer(), by_pattern, True),
+        (None, [i for i in range(len(packed.targets)) if i not in by_pattern], False),
+    ):
+        remaining = records if places is None else records.take(places)
+        if not len(remaining) or not (targets or with_keys):
+            continue
+        keys_of = _RecordsByKey.from_packed(packed, remaining)
+        for i in targets:
+            table = _tabulate_cells(job, packed, synthesis, keys_of, i)
+            levels_of = partial(_key_levels, packed, keys_of.codes)
+            f, large = find_key_levels(table, packed.targets[i], levels_of)
+            counts.targets[i].append(count_target(f, large, packed.targets[i], synthesis))
+        if with_keys:
+            hits_apart = job.count_hits_apart(synthesis, keys_of.codes[keys_of.d_q == 1])
+            counts.keys.append(count_keys(keys_of.d_q, keys_of.s_q, hits_apart=hits_apart))
 
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
@@ -166,77 +227,6 @@ def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> lis
 
 def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> IntArray:
     return packed.keys.levels_of(codes[positions])
-
-
-@dataclass(frozen=True)
-class _UncountedRecords:
-    """Records whose cells are still to be counted for some targets, and for the keys if `with_keys`."""
-
-    records: Codes
-    targets: Sequence[int]
-    with_keys: bool
-
-
-def _measure_rare_keys(
-    job: Job, packed: PackedRecords, synthesis: int, records: Codes, counts: PartCounts
-) -> list[_UncountedRecords]:
-    """Add the counts of the q of few records to those of the part; return the records still to be counted.
-
-    The q of n records each also stay uncounted if they have at most `limits.rare` records in all.
-    """
-    runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
-    lone = records.take(runs.of_length(1))
-    if len(lone):
-        is_synthetic = packed.mark_synthetic(lone) > 0
-        SD = int(np.count_nonzero(is_synthetic))
-        GT = len(lone) - SD
-        hits_apart = job.count_hits_apart(synthesis, packed.q(lone[~is_synthetic]))
-        counts.keys.append(count_keys(np.array([1, 0]), np.array([0, 1]), np.array([GT, SD]), hits_apart))
-        for target, target_counts in zip(packed.targets, counts.targets, strict=True):
-            target_counts.append(count_lone_records(GT, SD, packed.keys.width, target, synthesis))
-    uncounted = []
-    too_few: list[Codes] = []
-    for n in range(2, MOST_RECORDS + 1):
-        some = records.take(runs.of_length(n) + np.arange(n)[:, None])
-        if some.size <= job.limits.rare:
-            too_few.append(some.ravel())
-            continue
-        rare = RareKeys.from_marks(packed.mark_synthetic(some))
-        alone = packed.q(some[0, rare.d_q == 1])
-        counts.keys.append(replace(rare.count_keys(), hits_apart=job.count_hits_apart(synthesis, alone)))
-        if packed.targets:
-            others = _measure_targets_of_rare_keys(packed, synthesis, rare, some, counts)
-            if others:
-                uncounted.append(_UncountedRecords(np.sort(some, axis=None), others, with_keys=False))
-    remaining = [records.take(runs.places_of_longer())]
-    if any(map(len, too_few)):
-        remaining.append(np.sort(np.concatenate(too_few)))
-    uncounted += [
-        _UncountedRecords(some, range(len(packed.targets)), with_keys=True) for some in remaining if len(some)
-    ]
-    return uncounted
-
-
-def _measure_targets_of_rare_keys(
-    packed: PackedRecords, synthesis: int, rare: RareKeys, records: Codes, counts: PartCounts
-) -> list[int]:
-    """Add the counts of the targets for which `rare` can be compared; return the other targets.
-
-    `records` are those of the rare keys (shape: n, q).
-    """
-    others = []
-    digits = packed.target_digits(records)
-    key_levels_of = partial(_key_levels, packed, packed.q(records[0]))
-    for i, (target, target_counts) in enumerate(zip(packed.targets, counts.targets, strict=True)):
-        size = target.column.size
-        if can_be_compared(rare, size, target.count_occurring_levels(synthesis)):
-            t = packed.t(digits, i).astype(np.min_scalar_type(size), copy=False)
-            target_counts.append(
-                count_rare_keys(rare, t, target, synthesis, key_levels_of, packed.keys.width)
-            )
-        else:
-            others.append(i)
-    return others
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ class, of which only one is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul, or_
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.counting.counts import CountedCells, Target, TargetCounts, count_target
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.relational.coding import (
     Digits,
     as_int64,
@@ -28,9 +28,9 @@ from disclosure_pipeline.counting.relational.coding import (
     word_columns,
 )
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
-from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.measures.exact import IntArray, add_up
-from disclosure_pipeline.measures.frequency import FrequencyTable, run_lengths
+from disclosure_pipeline.measures.checks import CodedExclusions, find_excluded
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
 from disclosure_pipeline.measures.totals import APART_SCALE, is_only_level
 
 
@@ -200,36 +200,6 @@ def _all_records(keys: Any, tables: int) -> Any:
     return reduce(add, [as_int64(keys[f"k{i}"]) for i in range(tables)])
 
 
-_NO_LIMIT = float("inf")  # no cell is listed here: the database lists them
-
-
-@dataclass(frozen=True)
-class KeyClasses:
-    """Classes of key combinations that have the same cells.
-
-    `cells` are the cells of one combination of each class, as numbers of a `Packing`; each class begins at
-    `first`. `key_levels` are the levels that exclusions name; one code stands for all other levels of a key
-    (shape: keys, classes). `number` counts the key combinations of each class.
-    """
-
-    cells: IntArray
-    first: IntArray
-    key_levels: IntArray
-    number: IntArray
-
-    def only(self, positions: IntArray) -> KeyClasses:
-        """Return the classes at these positions, which ascend."""
-        lengths = run_lengths(self.first, len(self.cells))
-        selected = np.zeros(len(lengths), dtype=bool)
-        selected[positions] = True
-        return KeyClasses(
-            self.cells[np.repeat(selected, lengths)],
-            np.cumsum(lengths[positions]) - lengths[positions],
-            self.key_levels[:, positions],
-            self.number[positions],
-        )
-
-
 def classify_keys(
     cells: Any, synthesis: int, packing: Packing, exclusions: CodedExclusions, digits: Sequence[Digits]
 ) -> Any:
@@ -248,27 +218,42 @@ def classify_keys(
     return texts.group_by("cells", *named).aggregate(n=count_rows)
 
 
-def count_by_classes(
-    cells: Any, synthesis: int, packing: Packing, target: Target, digits: Sequence[Digits]
-) -> TargetCounts | None:
-    """Count a target in a synthesis, except large cells and pairs, which need every key level.
+def fetch_cells(
+    cells: Any,
+    synthesis: int,
+    packing: Packing,
+    target: Target,
+    digits: Sequence[Digits],
+    lone: tuple[int, int],
+) -> FrequencyTable:
+    """Fetch the cells of a target in GT and a synthesis.
 
-    Return None if there is no cell.
+    `lone`: records of GT and of the synthesis that alone have their keys, and are not among `cells`. Their
+    level makes no difference to any figure.
     """
     rows = fetch_rows(classify_keys(cells, synthesis, packing, target.exclusions, digits))
-    if not len(rows):
-        return None
-    classes = _read_classes(rows, target.exclusions, digits)
-    unlisted = replace(target, list_cells_above=_NO_LIMIT)
-    result: TargetCounts | None = None
-    # Count each class `number` times, from the highest bit down: double the sum, then add once.
-    for digit in reversed(range(int(classes.number.max()).bit_length())):
-        selected = np.flatnonzero((classes.number >> digit) & 1)
-        parts = [result, result] if result else []
-        if len(selected):
-            parts.append(_count_once(classes.only(selected), packing, unlisted, synthesis))
-        result = add_up([part for part in parts if part])
-    return result
+    texts = pc.split_pattern(rows.column("cells").combine_chunks().cast(pa.string()), ",")
+    number = np.asarray(pc.list_value_length(texts)).astype(np.int64)
+    q = np.repeat(np.arange(len(number)), number)
+    d, s, t = packing.unpack(np.asarray(pc.list_flatten(texts).cast(pa.int64())))
+    order = np.lexsort((t, q))
+    named = {
+        k: (np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift)[q]
+        for k in _named_levels(target.exclusions)
+    }
+    excluded = find_excluded(target.exclusions, t, lambda k: named[k])
+    alike, GT_or_SD = np.asarray(rows.column("n").cast(pa.int64())), np.flatnonzero(lone)
+    sizes, keys = target.sizes(synthesis), np.arange(len(GT_or_SD))
+    return tabulate_cells(
+        np.append(q, len(number) + keys),
+        np.append(t[order], 0 * keys),
+        np.append(d[order], GT_or_SD == 0),
+        np.append(s[order], GT_or_SD == 1),
+        (sizes.N_d, sizes.N_s),
+        target.column.size,
+        np.append(alike, np.array(lone)[GT_or_SD]),
+        np.append(excluded[order], 0 * keys),
+    )
 
 
 def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:
@@ -283,43 +268,3 @@ def _named_levels(exclusions: CodedExclusions) -> Mapping[int, list[int]]:
     for k, level, *_ in (*exclusions.missing_keys, *exclusions.pairs):
         named.setdefault(k, set()).add(level)
     return {k: sorted(named[k]) for k in sorted(named)}
-
-
-def _read_classes(rows: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> KeyClasses:
-    texts = rows.column("cells").combine_chunks()
-    lists = pc.split_pattern(texts.cast(pa.string()), ",")
-    lengths = np.asarray(pc.list_value_length(lists)).astype(np.int64)
-    levels = np.zeros((len(digits), len(rows)), dtype=np.int64)  # any level, if no exclusion names the key
-    for k in _named_levels(exclusions):
-        levels[k] = np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift
-    return KeyClasses(
-        cells=np.asarray(pc.list_flatten(lists).cast(pa.int64())),
-        first=np.cumsum(lengths) - lengths,
-        key_levels=levels,
-        number=np.asarray(rows.column("n").cast(pa.int64())),
-    )
-
-
-def _count_once(classes: KeyClasses, packing: Packing, target: Target, synthesis: int) -> TargetCounts:
-    """Count one key combination of each class."""
-    number = run_lengths(classes.first, len(classes.cells))
-    q = np.repeat(np.arange(len(number)), number)
-    d, s, t = packing.unpack(classes.cells)
-    order = np.lexsort((t, q))
-    d, s, t = d[order], s[order], t[order]
-    sizes = target.sizes(synthesis)
-    table = FrequencyTable(
-        q=q,
-        t=t,
-        d=d,
-        s=s,
-        d_q=np.add.reduceat(d, classes.first)[q],
-        s_q=np.add.reduceat(s, classes.first)[q],
-        N_d=sizes.N_d,
-        N_s=sizes.N_s,
-        keys=len(number),
-        targets=target.column.size,
-    )
-    return count_target(
-        CountedCells(table, lambda positions: classes.key_levels[:, positions]), target, synthesis
-    )

@@ -25,11 +25,11 @@ from disclosure_pipeline.counting.counts import (
     Target,
     TargetCounts,
     count_keys,
-    count_lone_records,
+    count_target,
     gather_columns,
 )
 from disclosure_pipeline.counting.relational import cells
-from disclosure_pipeline.counting.relational.cells import Packing, cells_left, count_by_classes
+from disclosure_pipeline.counting.relational.cells import Packing, cells_left, fetch_cells
 from disclosure_pipeline.counting.relational.coding import (
     BITS,
     Digits,
@@ -52,7 +52,7 @@ from disclosure_pipeline.counting.relational.workers import count_in_workers, ha
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.checks import sum_by_pair
-from disclosure_pipeline.measures.exact import Grouped, add_up, total
+from disclosure_pipeline.measures.exact import Grouped, total
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
     TogetherCounts,
@@ -348,8 +348,15 @@ def count_target_levels(
     counted = rows.records if target.exclusions else rows.shared
     with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
         lone = (0,) * len(rows.N) if counted is rows.records else rows.lone
+        nothing = (Grouped.empty(),) * len(rows.digits)
         target_counts = tuple(
-            _count_synthesis(rows, target_cells, i, packing, target, lone) for i in rows.syntheses
+            count_target(
+                fetch_cells(target_cells, i, packing, target, rows.digits, (lone[0], lone[i])),
+                nothing,
+                target,
+                i,
+            )
+            for i in rows.syntheses
         )
         # Lone records may be in no cell: their key combinations disclose nothing.
         together_counts = TogetherTargetCounts()
@@ -363,22 +370,6 @@ def count_target_levels(
         )
         all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
         return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), together_counts
-
-
-def _count_synthesis(
-    rows: CodedRecords,
-    target_cells: Any,
-    synthesis: int,
-    packing: Packing,
-    target: Target,
-    lone: tuple[int, ...],
-) -> TargetCounts:
-    """Count the cells, and the `lone` records of each table, which are in no cell."""
-    parts = []
-    if lone[0] or lone[synthesis]:
-        parts.append(count_lone_records(lone[0], lone[synthesis], len(rows.digits), target, synthesis))
-    counts = count_by_classes(target_cells, synthesis, packing, target, rows.digits)
-    return add_up([*parts, counts] if counts else parts)
 
 
 def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[tuple[Grouped, ...]]:
