@@ -278,18 +278,26 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apar
     )
 
 
-def find_key_levels(
+def find_excluded_cells(
     f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
-) -> tuple[FrequencyTable, tuple[Grouped, ...]]:
-    """Return the cells with what depends on the levels of keys, and the records of DiSCO cells to list.
+) -> FrequencyTable:
+    """Return the cells, with `excluded` found.
 
     `key_levels_of` returns the level of each key for an array of q (shape: keys, numbers).
     """
     exclusions = target.exclusions
-    if exclusions.missing_keys or exclusions.pairs:
-        levels = key_levels_of(np.arange(f.keys))
-        f = replace(f, excluded=find_excluded(exclusions, f.t, lambda k: levels[k][f.q]))
-    return f, pairs_in_large_cells(f, exclusions, key_levels_of, target.list_cells_above)
+    if not (exclusions.missing_keys or exclusions.pairs):
+        return f
+    levels = key_levels_of(np.arange(f.keys))
+    return replace(f, excluded=find_excluded(exclusions, f.t, lambda k: levels[k][f.q]))
+
+
+def find_key_levels(
+    f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
+) -> tuple[FrequencyTable, tuple[Grouped, ...]]:
+    """Return the cells as `find_excluded_cells` does, and the records of DiSCO cells to list."""
+    f = find_excluded_cells(f, target, key_levels_of)
+    return f, pairs_in_large_cells(f, target.exclusions, key_levels_of, target.list_cells_above)
 
 
 def count_target(

@@ -152,10 +152,8 @@ def pairs_in_large_cells(
     more_than: float,
 ) -> tuple[Grouped, ...]:
     """Return the records of DiSCO cells larger than `more_than`, for each key as `sum_by_pair`."""
-    cells = np.flatnonzero((f.d > more_than) & is_only_level(f.s, f.s_q))
-    if exclusions:
-        key_levels = levels_of(f.q[cells])
-        cells = cells[mark_remaining(exclusions, f.t[cells], f.d[cells], lambda k: key_levels[k])]
+    large = (f.d > more_than) & is_only_level(f.s, f.s_q)
+    cells = np.flatnonzero(large & mark_remaining(f, exclusions) if exclusions else large)
     return sum_by_pair(levels_of(f.q[cells]), f.t[cells], f.d[cells], f.targets)
 
 
@@ -227,20 +225,10 @@ def find_excluded(exclusions: CodedExclusions, t: IntArray, level_of: Callable[[
     return excluded
 
 
-def mark_remaining(
-    exclusions: CodedExclusions, t: IntArray, d: IntArray, level_of: Callable[[int], IntArray]
-) -> Mask:
-    """Mark the cells, or GT records, that the exclusions leave; `level_of(k)`: their levels of key k."""
-    left = ~np.isin(t, list(exclusions.target_levels))
-    if exclusions.missing_target is not None:
-        left &= t != exclusions.missing_target
-    for k, missing in exclusions.missing_keys:
-        left &= level_of(k) != missing
-    for k, key_level, target_level in exclusions.pairs:
-        left &= (level_of(k) != key_level) | (t != target_level)
-    if exclusions.count_over is not None:
-        left &= d <= exclusions.count_over
-    return left
+def mark_remaining(f: FrequencyTable, exclusions: CodedExclusions) -> Mask:
+    """Mark the cells whose GT records the exclusions leave."""
+    left: Mask = ~np.any([*_exclusion_masks(f, exclusions).values()], axis=0)
+    return left if exclusions.count_over is None else left & (f.d <= exclusions.count_over)
 
 
 def _cells_over(cells: Cells, limit: int | None) -> Mask:

@@ -199,22 +199,38 @@ class FrequencyTable:
 def tabulate_cells(
     q: IntArray,
     t: IntArray,
-    d: IntArray,
-    s: IntArray,
-    records: tuple[int, int],
+    counts: Sequence[IntArray],
+    records: Sequence[int],
     targets: int,
-    alike: IntArray | None = None,
+    alike: IntArray | int = 1,
     excluded: IntArray | int = 0,
-) -> FrequencyTable:
-    """Return the table of cells in order of q, all of which have cells, with d_q, s_q and n.
+) -> list[FrequencyTable]:
+    """Return the table of each synthesis, with the same cells in all of them; every q has some.
 
-    `records`: those of GT and SD. `alike`: see `FrequencyTable`; None if every q is one key combination.
+    `counts` are the records of each table in each cell (GT first; `records` are those of whole tables). `q`
+    ascends from 0. `alike`, `excluded`: see `FrequencyTable`.
     """
     first = np.flatnonzero(first_of_run(q))
-    d_q, s_q = (np.add.reduceat(of_cells, first)[q] for of_cells in (d, s))
-    of_q: IntArray | int = 1 if alike is None else alike
-    n = of_q if isinstance(of_q, int) else of_q[q]
-    return FrequencyTable(q, t, d, s, d_q, s_q, *records, len(first), targets, n, of_q, excluded)
+    of_q = [undo_cumsum(np.cumsum(of_table)[np.append(first, len(q))[1:] - 1])[q] for of_table in counts]
+    n = alike if isinstance(alike, int) else alike[q]
+    return [
+        FrequencyTable(
+            q,
+            t,
+            counts[0],
+            s,
+            of_q[0],
+            s_q,
+            records[0],
+            N_s,
+            len(first),
+            targets,
+            n,
+            alike,
+            excluded,
+        )
+        for s, s_q, N_s in zip(counts[1:], of_q[1:], records[1:], strict=True)
+    ]
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:

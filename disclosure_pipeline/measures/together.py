@@ -22,8 +22,9 @@ import numpy as np
 
 from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
 from disclosure_pipeline.measures.chance import beyond_chance
-from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, total
-from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent
+from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 from disclosure_pipeline.measures.words import (
@@ -45,7 +46,8 @@ from disclosure_pipeline.measures.words import (
 class TogetherTargetCounts:
     """The disclosure of one target by m syntheses together, in GT records that the exclusions leave.
 
-    any, agreed: see `DisclosingTables`.
+    any: records whose level at least one synthesis discloses. agreed: records whose q at least two syntheses
+        have with a single level, all of them with the record's own.
     any_at_n, any_others: expected records disclosed by the release at n records per table, and by draws of
         the others, in units of 1 / `CHANCE_SCALE`.
     squares: squares of what the records of each q add to their difference, in units of 1 / `CHANCE_SCALE`².
@@ -73,7 +75,8 @@ class TogetherCounts:
 class Together:
     """Percent of all GT records, and percentage points.
 
-    any: records that DiSCO counts in at least one synthesis. agreed: see `DisclosingTables`.
+    any: records that DiSCO counts in at least one synthesis. agreed: see
+    `TogetherTargetCounts`.
     DiSCO_any_beyond: `any` at n records per table minus DiSCO_any_others.
     DiSCO_any_beyond_chance: the figure to be bounded, at most 0 unless it exceeds DiSCO_any_by_chance.
     """
@@ -197,82 +200,43 @@ def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others
     return sum_of_squares(by_q)
 
 
-@dataclass(frozen=True)
-class DisclosingTables:
-    """For each GT record, or cell, the number of syntheses that disclose a target level for its q.
-
-    tables: syntheses in which its q has a single target level. correct: those in which that is its own. Both
-    have the same shape or broadcast to it.
-    """
-
-    tables: IntArray
-    correct: IntArray
-
-    @property
-    def any(self) -> Mask:
-        """Marks the entries that DiSCO counts in at least one table."""
-        return self.correct > 0
-
-    @property
-    def agreed(self) -> Mask:
-        """Marks the entries for which at least two tables disclose a level, all of them the own one."""
-        return (self.correct > 1) & (self.correct == self.tables)
-
-    def count(
-        self, d: IntArray, q: IntArray, at_n: Sequence[IntArray], by_others: Sequence[IntArray]
-    ) -> TogetherTargetCounts:
-        """Count the GT records; each entry stands for `d` of them, and entries of one `q` are adjacent.
-
-        `at_n`, `by_others`: the `chance_of_disclosure` by each table at n records, and by each draw.
-        """
-        any_at_n = chance_of_any(at_n) if at_n else np.zeros_like(q)
-        any_others = chance_of_any(by_others)
-        return TogetherTargetCounts(
-            total(d, self.any),
-            total(d, self.agreed),
-            int((d * any_at_n).sum()),
-            int((d * any_others).sum()),
-            square_beyond(q, d, any_at_n, any_others),
-        )
-
-
 def count_together(
-    d: IntArray, by_cell: Sequence[IntArray], left: IntArray, sizes: Sequence[Sizes]
+    tables: Sequence[FrequencyTable], exclusions: CodedExclusions, sizes: Sequence[Sizes]
 ) -> TogetherTargetCounts:
-    """Count from the GT records `d` and each synthesis's records in every cell (shape: q, t).
+    """Count from the cells of GT and each synthesis: the same, in the same order, in all tables.
 
-    `left`: the GT records that the exclusions leave in each cell. `sizes`: those of the whole tables.
+    `tables[0].excluded` counts for all. `sizes`: those of the whole tables.
     """
-    q, t = np.nonzero(left)
-    people, d_q = left[q, t], d.sum(axis=1)[q]
-    by_others = [chance_of_disclosure(d_q - d[q, t], d_q - 1, size.p0) for size in sizes]
-    at_n = []
-    for s, size in zip(by_cell, sizes, strict=True):
-        s_q = s.sum(axis=1)[q]
-        at_n.append(chance_of_disclosure(s_q - s[q, t], s_q, size.q0))
-    disclosed = _count_disclosing_tables(by_cell)
-    return DisclosingTables(
-        np.broadcast_to(disclosed.tables, left.shape)[q, t], disclosed.correct[q, t]
-    ).count(people, q, at_n, by_others)
-
-
-def _count_disclosing_tables(by_cell: Sequence[IntArray]) -> DisclosingTables:
-    """Count from each synthesis's records in every cell (shape: q, t)."""
-    tables = np.zeros((len(by_cell[0]), 1), dtype=np.int64)
-    correct = np.zeros(by_cell[0].shape, dtype=np.int64)
-    for s in by_cell:
-        occurs = s > 0
-        one_level = occurs.sum(axis=1, keepdims=True) == 1
-        tables += one_level
-        correct += occurs & one_level
-    return DisclosingTables(tables, correct)
+    f = tables[0]
+    if not f.d.any():
+        return TogetherTargetCounts()
+    left = f.d * mark_remaining(f, exclusions) if exclusions else f.d
+    one_level = [of.at_cells(of.sum_by_q(of.s > 0) == 1) for of in tables]
+    disclosing = np.sum(one_level, axis=0)
+    correct = np.sum([one & (of.s > 0) for one, of in zip(one_level, tables, strict=True)], axis=0)
+    occupied = np.flatnonzero(left)
+    d_q, others = f.d_q[occupied], (f.d_q - f.d)[occupied]
+    by_others = chance_of_any([chance_of_disclosure(others, d_q - 1, size.p0) for size in sizes])
+    at_n = chance_of_any(
+        [
+            chance_of_disclosure((of.s_q - of.s)[occupied], of.s_q[occupied], size.q0)
+            for of, size in zip(tables, sizes, strict=True)
+        ]
+    )
+    added, people = np.zeros_like(left), (left * f.n)[occupied]
+    added[occupied] = left[occupied] * (at_n - by_others)
+    return TogetherTargetCounts(
+        f.total(left, correct > 0),
+        f.total(left, (correct > 1) & (correct == disclosing)),
+        int((people * at_n).sum()),
+        int((people * by_others).sum()),
+        sum_of_squares(f.sum_by_q(added), f.alike),
+    )
 
 
 def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int:
     """Return the number of q with d_q = 1 and s_q = 1 in at least one synthesis."""
-    in_any = np.zeros(len(d_q), dtype=bool)
-    for s_q in s_q_of_tables:
-        in_any |= s_q == 1
+    in_any = np.any([s_q == 1 for s_q in s_q_of_tables], axis=0)
     return int(np.count_nonzero(in_any & (d_q == 1)))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 
@@ -14,145 +14,18 @@ from disclosure_pipeline.counting.counts import (
     TargetCounts,
     count_keys,
     count_target,
+    find_excluded_cells,
     find_key_levels,
 )
-from disclosure_pipeline.counting.memory.packing import PackedRecords
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Reader, sum_readers
-from disclosure_pipeline.measures.checks import mark_remaining
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, run_lengths
+from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, tabulate_cells
 from disclosure_pipeline.measures.together import (
-    DisclosingTables,
-    TogetherCounts,
     TogetherTargetCounts,
-    chance_of_disclosure,
     count_together,
-    count_unique_in_any,
 )
 from disclosure_pipeline.runtime.machine import run_in_threads
 from disclosure_pipeline.tables.levels import CodedColumn
-
-
-def count_in_cells(target: Target, cells: Sequence[IntArray], key_levels: IntArray) -> TogetherTargetCounts:
-    """Count some q from the records of each table in their `cells` (shape: q, t).
-
-    `key_levels` has the level of each key (shape: keys, q).
-    """
-    d, *s_of_syntheses = cells
-    left = d
-    if target.exclusions:
-        t = np.broadcast_to(np.arange(d.shape[1]), d.shape)
-        left = d * mark_remaining(target.exclusions, t, d, lambda k: key_levels[k][:, None])
-    return count_together(d, s_of_syntheses, left, target.all_sizes)
-
-
-def count_in_sorted_records(packed: PackedRecords, tables: Sequence[Codes]) -> TogetherCounts:
-    """Count some q from each table's records with them (GT first), which ascend."""
-    if not len(tables[0]):
-        return TogetherCounts(0, (TogetherTargetCounts(),) * len(packed.targets))
-    ground_truth = _RecordsOfTable.from_packed(packed, tables[0])
-    words, number = packed.target_digits(tables[0]), ground_truth.counts
-    shape, dtype = (len(packed.targets), len(words)), np.min_scalar_type(len(tables))
-    disclosing, rightly = np.zeros(shape, dtype=dtype), np.zeros(shape, dtype=dtype)
-    s_q_of_tables = []
-    cells = [_CellsOfRecords.from_packed(packed, i, tables[0], ground_truth) for i in range(len(disclosing))]
-    at_n: list[list[IntArray]] = [[] for _ in cells]
-    for number_of_table, records in enumerate(tables[1:], start=1):
-        if not len(records):
-            continue
-        synthesis = _RecordsOfTable.from_packed(packed, records)
-        place = np.minimum(np.searchsorted(synthesis.q, ground_truth.q), len(synthesis.q) - 1)
-        present = synthesis.q[place] == ground_truth.q
-        s_q_of_tables.append(np.where(present, synthesis.counts[place], 0))
-        several = _targets_of_several_levels(packed, synthesis, records)
-        example = np.repeat(packed.target_digits(records[synthesis.first])[place], number)
-        for i, has_several in enumerate(several):  # as `together.disclosed_of_tables`, by record
-            one_level = np.repeat(present & ~has_several[place], number)
-            disclosing[i] += one_level
-            rightly[i] += one_level & (packed.t(words, i) == packed.t(example, i))
-            s_tq = cells[i].count_alike(_CellsOfRecords.from_packed(packed, i, records, synthesis), place)
-            s_q, sizes = np.repeat(s_q_of_tables[-1], number), packed.targets[i].sizes(number_of_table)
-            at_n[i].append(chance_of_disclosure(s_q - np.where(s_q > 0, s_tq, 0), s_q, sizes.q0))
-    counted, q_of_record = [], np.repeat(np.arange(len(number)), number)
-    for i, (target, target_cells) in enumerate(zip(packed.targets, cells, strict=True)):
-        left = _count_left(packed, i, tables[0], target_cells, ground_truth)
-        d_q = np.repeat(number, number)
-        by_others = [
-            chance_of_disclosure(d_q - target_cells.counts, d_q - 1, sizes.p0) for sizes in target.all_sizes
-        ]
-        counted.append(
-            DisclosingTables(disclosing[i], rightly[i]).count(left, q_of_record, at_n[i], by_others)
-        )
-    return TogetherCounts(count_unique_in_any(number, s_q_of_tables), tuple(counted))
-
-
-@dataclass(frozen=True)
-class _RecordsOfTable:
-    """The q of some sorted records: their codes, positions of first records, and numbers of records."""
-
-    q: Codes
-    first: IntArray
-    counts: IntArray
-
-    @classmethod
-    def from_packed(cls, packed: PackedRecords, records: Codes) -> _RecordsOfTable:
-        codes = packed.q(records)
-        first = np.flatnonzero(first_of_run(codes))
-        return cls(codes[first], first, run_lengths(first, len(records)))
-
-
-def _targets_of_several_levels(
-    packed: PackedRecords, table: _RecordsOfTable, records: Codes
-) -> list[np.ndarray]:
-    """Mark, for each target, the q of the table that have several of its levels."""
-    words = packed.target_digits(records)
-    differences = words ^ np.repeat(words[table.first], table.counts)
-    in_q = np.bitwise_or.reduceat(differences, table.first)
-    return [packed.t(in_q, i) > 0 for i in range(len(packed.targets))]
-
-
-@dataclass(frozen=True)
-class _CellsOfRecords:
-    """For each record its q (numbered from 0), its level `t` of a target, and the `counts` of its cell.
-
-    `cells` are those that occur, as q * size + t, with the `cell_counts` of records.
-    """
-
-    q: IntArray
-    t: IntArray
-    size: int
-    counts: IntArray
-    cells: IntArray
-    cell_counts: IntArray
-
-    @classmethod
-    def from_packed(
-        cls, packed: PackedRecords, i: int, records: Codes, table: _RecordsOfTable
-    ) -> _CellsOfRecords:
-        t, size = packed.t(records, i).astype(np.int64), packed.targets[i].column.size
-        q = np.repeat(np.arange(len(table.q)), table.counts)
-        cells, cell, counts = np.unique(q * size + t, return_inverse=True, return_counts=True)
-        return cls(q, t, size, counts[cell.reshape(-1)], cells, counts)
-
-    def count_alike(self, other: _CellsOfRecords, place: IntArray) -> IntArray:
-        """Count, for each record, the other table's records with its level at the other's q `place[q]`."""
-        wanted = place[self.q] * self.size + self.t
-        nearest = np.minimum(np.searchsorted(other.cells, wanted), len(other.cells) - 1)
-        return np.where(other.cells[nearest] == wanted, other.cell_counts[nearest], 0)
-
-
-def _count_left(
-    packed: PackedRecords, i: int, records: Codes, cells: _CellsOfRecords, table: _RecordsOfTable
-) -> IntArray:
-    """Return 1 for each GT record that the target's exclusions leave, else 0."""
-    exclusions = packed.targets[i].exclusions
-    if not exclusions:
-        return np.ones(len(records), dtype=np.int64)
-    key_levels = packed.keys.levels_of(table.q)
-    return mark_remaining(exclusions, cells.t, cells.counts, lambda k: key_levels[k][cells.q]).astype(
-        np.int64
-    )
-
 
 _LARGEST = 1 << 22  # cells counted in a table of all of them
 _AT_A_TIME = 1 << 17  # records at a time: they fit the cache
@@ -229,12 +102,10 @@ class TargetsMeasured:
     together: list[TogetherTargetCounts]
 
 
-def measure_targets(
-    job: Job, keys: Numbering, counts: Sequence[IntArray], targets: Sequence[Target]
-) -> TargetsMeasured:
+def measure_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> TargetsMeasured:
     """Count each target, in batches whose tables of cells fit into memory."""
     batches = [
-        measure_cells(job, keys, counts, batch, _count_all_cells(job, keys, batch))
+        measure_cells(job, keys, batch, _count_all_cells(job, keys, batch))
         for batch in _split_targets(job, keys, targets)
     ]
     return TargetsMeasured(
@@ -247,12 +118,11 @@ def measure_targets(
 def measure_cells(
     job: Job,
     keys: Numbering,
-    counts: Sequence[IntArray],
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
 ) -> TargetsMeasured:
     """Measure as `measure_targets` does, from `cells[target][table]`, the records by q * levels + t."""
-    results = _measure_all(job, keys, counts, targets, cells)
+    results = _measure_all(job, keys, targets, cells)
     listed = [any(counts.has_large_cells for counts in target_counts) for target_counts in results]
     tasks = [
         partial(_pairs_of_key, keys, target, target_cells[0] if has_listed_cells else None)
@@ -271,9 +141,11 @@ def _measure_together(
     def measure(target: Target, target_cells: Sequence[IntArray]) -> TogetherTargetCounts:
         parts = []
         for rows in _split_combinations(keys, target, job):
-            tables = [counts.reshape(keys.size, target.column.size)[rows] for counts in target_cells]
-            key_levels = keys.radix.levels_of(keys.combinations[rows])
-            parts.append(count_in_cells(target, tables, key_levels))
+            tabulated = _tabulate(job, keys, target, target_cells, range(len(target_cells)), rows)
+            if tabulated is not None:
+                (first, *others), key_levels_of = tabulated
+                tables = [find_excluded_cells(first, target, key_levels_of), *others]
+                parts.append(count_together(tables, target.exclusions, target.all_sizes))
         return add_up(parts)
 
     tasks = [
@@ -310,7 +182,6 @@ def _count_all_cells(job: Job, keys: Numbering, targets: Sequence[Target]) -> li
 def _measure_all(
     job: Job,
     keys: Numbering,
-    counts: Sequence[IntArray],
     targets: Sequence[Target],
     cells: Sequence[Sequence[IntArray]],
 ) -> list[tuple[TargetCounts, ...]]:
@@ -320,7 +191,7 @@ def _measure_all(
         for j in job.syntheses
         for rows in _split_combinations(keys, t, job)
     ]
-    tasks = [partial(_measure, job, keys, counts, targets[i], cells[i], j, rows) for i, j, rows in places]
+    tasks = [partial(_measure, job, keys, targets[i], cells[i], j, rows) for i, j, rows in places]
     parts: dict[tuple[int, int], list[TargetCounts]] = {}
     measured = run_in_threads(tasks, job.threads, job.report("Measuring"))
     for (i, j, _), part in zip(places, measured, strict=True):
@@ -358,41 +229,35 @@ def _split_combinations(keys: Numbering, target: Target, job: Job) -> list[slice
 
 
 def _measure(
-    job: Job,
-    keys: Numbering,
-    counts: Sequence[IntArray],
-    target: Target,
-    cells: Sequence[IntArray],
-    synthesis: int,
-    rows: slice,
+    job: Job, keys: Numbering, target: Target, cells: Sequence[IntArray], synthesis: int, rows: slice
 ) -> TargetCounts | None:
     """Count the q of some rows; return None if no record of GT or this SD has any of them."""
+    tabulated = _tabulate(job, keys, target, cells, (0, synthesis), rows)
+    if tabulated is None:
+        return None
+    [f], key_levels_of = tabulated
+    return count_target(*find_key_levels(f, target, key_levels_of), target, synthesis)
+
+
+def _tabulate(
+    job: Job, keys: Numbering, target: Target, cells: Sequence[IntArray], tables: Sequence[int], rows: slice
+) -> tuple[list[FrequencyTable], Callable[[IntArray], IntArray]] | None:
+    """Return the cells of some rows, and a function to their levels of keys; None if all are empty."""
     size = target.column.size
-    range_of_cells = slice(rows.start * size, rows.stop * size)
-    d, s = cells[0][range_of_cells], cells[synthesis][range_of_cells]
-    occupied = np.flatnonzero(d | s)
+    counts = [cells[table][rows.start * size : rows.stop * size] for table in tables]
+    occupied = np.flatnonzero(reduce(np.bitwise_or, counts))
     if not len(occupied):
         return None
     row = occupied // size
     new = first_of_run(row)
-    q = np.cumsum(new) - 1
-    number = row[new] + rows.start
-    f = FrequencyTable(
-        q=q,
-        t=occupied - row * size,
-        d=d[occupied],
-        s=s[occupied],
-        d_q=counts[0][number][q],
-        s_q=counts[synthesis][number][q],
-        N_d=job.records[0],
-        N_s=job.records[synthesis],
-        keys=len(number),
-        targets=size,
-    )
-    f, large_pairs = find_key_levels(
-        f, target, lambda some: job.keys.levels_of(keys.combinations[number[some]])
-    )
-    return count_target(f, large_pairs, target, synthesis)
+    combinations = keys.combinations[row[new] + rows.start]
+    return tabulate_cells(
+        np.cumsum(new) - 1,
+        occupied - row * size,
+        [of_table[occupied] for of_table in counts],
+        [job.records[table] for table in tables],
+        size,
+    ), lambda some: job.keys.levels_of(combinations[some])
 
 
 def _pairs_of_key(keys: Numbering, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:

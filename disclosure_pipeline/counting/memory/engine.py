@@ -271,7 +271,7 @@ def count_in_memory(
         numbered, counts = cell_tables.number_keys(job)
         key_counts = cell_tables.measure_keys(job, numbered.combinations, counts)
         small = [i for i, target in enumerate(targets) if numbered.size * target.column.size <= largest_table]
-        measured = cell_tables.measure_targets(job, numbered, counts, [targets[i] for i in small])
+        measured = cell_tables.measure_targets(job, numbered, [targets[i] for i in small])
         target_counts = dict(zip(small, measured.counts, strict=True))
         pairs = dict(zip(small, measured.pairs, strict=True))
         if together:

@@ -21,9 +21,9 @@ from disclosure_pipeline.counting.counts import (
     TargetCounts,
     count_keys,
     count_target,
+    find_excluded_cells,
     find_key_levels,
 )
-from disclosure_pipeline.counting.memory.cell_tables import count_in_sorted_records
 from disclosure_pipeline.counting.memory.packing import PackedRecords, sort_by_key, unsigned_type
 from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job
 from disclosure_pipeline.counting.memory.rare_keys import (
@@ -39,9 +39,11 @@ from disclosure_pipeline.measures.frequency import (
     aranges,
     first_of_run,
     run_lengths,
+    sort_together,
+    tabulate_cells,
     undo_cumsum,
 )
-from disclosure_pipeline.measures.together import TogetherCounts
+from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 
@@ -154,14 +156,43 @@ def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
     """Count what all syntheses together disclose of the packed targets."""
 
     def measure_part(ranges: range) -> TogetherCounts:
-        tables = [
-            np.sort(packed.in_ranges(ranges, table)) if arranged else np.empty(0, dtype=np.uint64)
-            for table, arranged in enumerate(packed.arranged)
-        ]
-        return count_in_sorted_records(packed, tables)
+        counts, unique_in_any = [], 0
+        for i in range(max(1, len(packed.targets))):
+            (f, *others), codes = _tabulate_all_tables(job, packed, i, ranges)
+            unique_in_any = count_unique_in_any(f.d_q[f.first], [of.s_q[f.first] for of in (f, *others)])
+            for target in packed.targets[i : i + 1]:
+                excluded = find_excluded_cells(f, target, partial(_key_levels, packed, codes))
+                counts.append(count_together([excluded, *others], target.exclusions, target.all_sizes))
+        return TogetherCounts(unique_in_any, tuple(counts))
 
     tasks = [partial(measure_part, ranges) for ranges in packed.parts]
     return add_up(run_in_threads(tasks, job.threads, job.report("Measuring together")))
+
+
+def _tabulate_all_tables(
+    job: Job, packed: PackedRecords, target: int, ranges: range
+) -> tuple[list[FrequencyTable], Codes]:
+    """Count the cells of a target in some ranges in every table; return also the code of each q."""
+    records = [
+        packed.in_ranges(ranges, table) if arranged else np.empty(0, dtype=np.uint64)
+        for table, arranged in enumerate(packed.arranged)
+    ]
+    both = np.concatenate(records).astype(np.uint64)
+    bits, size = 0, 1
+    cells = packed.q(both)
+    if packed.targets:
+        bits, size = packed.targets[target].bits, packed.targets[target].column.size
+        cells = cells << bits | packed.t(both, target)
+    of_table = np.repeat(np.arange(len(records)), [len(table) for table in records])
+    cells, number = sort_together(cells, of_table)
+    new = first_of_run(cells)
+    place = (np.cumsum(new) - 1) * len(records) + number
+    counts = np.bincount(place, minlength=int(new.sum()) * len(records)).reshape(-1, len(records))
+    q, t = cells[new] >> bits, cells[new] & ((1 << bits) - 1)
+    first = first_of_run(q)
+    return tabulate_cells(
+        np.cumsum(first) - 1, t.astype(np.int64), list(counts.T.copy()), job.records, size
+    ), q[first]
 
 
 def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> PartCounts:

@@ -76,7 +76,7 @@ class CellCounter:
         targets, shares = tuple(self.request.targets), self.request.shares_apart
         job = Job(self.keys, targets, self.records, limits, on_progress, together, shares)
         numbered = Numbering((), np.arange(self.keys.size), self.keys)
-        measured = cell_tables.measure_cells(job, numbered, self.by_key, self.request.targets, self.by_cell)
+        measured = cell_tables.measure_cells(job, numbered, self.request.targets, self.by_cell)
         unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
         return DisclosureCounts(
             cell_tables.measure_keys(job, numbered.combinations, self.by_key),

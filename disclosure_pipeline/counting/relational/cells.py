@@ -244,16 +244,16 @@ def fetch_cells(
     excluded = find_excluded(target.exclusions, t, lambda k: named[k])
     alike, GT_or_SD = np.asarray(rows.column("n").cast(pa.int64())), np.flatnonzero(lone)
     sizes, keys = target.sizes(synthesis), np.arange(len(GT_or_SD))
-    return tabulate_cells(
+    [f] = tabulate_cells(
         np.append(q, len(number) + keys),
         np.append(t[order], 0 * keys),
-        np.append(d[order], GT_or_SD == 0),
-        np.append(s[order], GT_or_SD == 1),
+        [np.append(d[order], GT_or_SD == 0), np.append(s[order], GT_or_SD == 1)],
         (sizes.N_d, sizes.N_s),
         target.column.size,
         np.append(alike, np.array(lone)[GT_or_SD]),
         np.append(excluded[order], 0 * keys),
     )
+    return f
 
 
 def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:
