@@ -9,7 +9,6 @@ class, of which only one is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul, or_
 from typing import Any
@@ -25,11 +24,12 @@ from disclosure_pipeline.counting.relational.coding import (
     count_rows,
     float64,
     int64,
+    lay_out_words,
+    levels_of,
     word_columns,
 )
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.checks import CodedExclusions, find_excluded
-from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
 from disclosure_pipeline.measures.totals import APART_SCALE, is_only_level
 
@@ -52,33 +52,6 @@ def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]
 
 def _has_level(cells: Any, digits: Digits, level: int) -> Any:
     return (cells[f"q{digits.word}"] & int64(digits.mask)) == int64(level << digits.shift)
-
-
-@dataclass(frozen=True)
-class Packing:
-    """A cell as one number: from the highest bit down its SD records, its level, and its GT records.
-
-    Levels count downwards, so that among cells with equal SD records the first level has the largest number.
-    `targets` is the number of codes of the target; no cell has more than `most` GT records.
-    """
-
-    targets: int
-    most: int
-
-    @property
-    def d_bits(self) -> int:
-        """The number of bits for the GT records."""
-        return self.most.bit_length()
-
-    @property
-    def bits(self) -> int:
-        """The number of bits for the GT records and the level."""
-        return self.d_bits + self.targets.bit_length()
-
-    def unpack(self, cells: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return the GT records, SD records and level of cells."""
-        t = self.targets - ((cells >> self.d_bits) & ((1 << (self.bits - self.d_bits)) - 1))
-        return cells & ((1 << self.d_bits) - 1), cells >> self.bits, t
 
 
 def count_key_combinations(records: Any, tables: int) -> Any:
@@ -165,11 +138,6 @@ def records_as_cells(records: Any, target: int) -> Any:
     )
 
 
-def pack(packing: Packing, d: Any, s: Any, t: Any) -> Any:
-    """Return cells as numbers of a packing."""
-    return s * int64(1 << packing.bits) + (packing.targets - t) * int64(1 << packing.d_bits) + d
-
-
 def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
     """Return the cells of more than `above` GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
 
@@ -201,59 +169,71 @@ def _all_records(keys: Any, tables: int) -> Any:
 
 
 def classify_keys(
-    cells: Any, synthesis: int, packing: Packing, exclusions: CodedExclusions, digits: Sequence[Digits]
+    cells: Any,
+    layout: Mapping[str, Digits],
+    exclusions: CodedExclusions,
+    digits: Sequence[Digits],
 ) -> Any:
-    """Count the key combinations by class: rows (cells, n, x0, x3, …).
+    """Count the key combinations that look the same in some tables: rows (cells, n, x0, x3, …).
 
-    Cells are text; x0, x3, … are the levels of keys that exclusions name.
+    Cells are text: their words, cell by cell, in which `layout` gives the places of the level (t) and of the
+    records of each table (n0, …). x0, x3, … are the levels of keys that exclusions name.
     """
-    occurring = cells.filter((cells["n0"] > 0) | (cells[f"n{synthesis}"] > 0))
-    d, s, t = (as_int64(occurring[name]) for name in ("n0", f"n{synthesis}", "t"))
-    cell = pack(packing, d, s, t).cast("string")
+    occurring = cells.filter(reduce(or_, [cells[name] > 0 for name in layout if name != "t"]))
+    words: dict[int, list[Any]] = {}
+    for name, place in layout.items():
+        number = as_int64(occurring[name]) * int64(1 << place.shift)
+        words.setdefault(place.word, []).append(number)
+    texts_of_words = [reduce(add, numbers).cast("string") for numbers in words.values()]
+    cell = reduce(lambda text, word: text.concat(" ", word), texts_of_words)
     lists = occurring.group_by(word_columns(cells)).aggregate(cells=cell.collect())
     named = {
         f"x{k}": _level_if_named(lists, digits[k], levels) for k, levels in _named_levels(exclusions).items()
     }
-    texts = lists.select(cells=lists["cells"].sort().join(","), **named)
+    texts = lists.select(cells=lists["cells"].sort().join(" "), **named)
     return texts.group_by("cells", *named).aggregate(n=count_rows)
 
 
 def fetch_cells(
     cells: Any,
-    synthesis: int,
-    packing: Packing,
+    tables: Sequence[int],
     target: Target,
     digits: Sequence[Digits],
-    lone: tuple[int, int],
-) -> FrequencyTable:
-    """Fetch the cells of a target in GT and a synthesis.
+    largest: Sequence[int],
+    lone: Sequence[int],
+) -> list[FrequencyTable]:
+    """Fetch the cells of a target in these tables (GT first), as `tabulate_cells` returns them.
 
-    `lone`: records of GT and of the synthesis that alone have their keys, and are not among `cells`. Their
-    level makes no difference to any figure.
+    No cell has more than `largest` records of each of the tables. `lone`: records of each that alone have
+    their keys, and are not among `cells`. Their level makes no difference to any figure.
     """
-    rows = fetch_rows(classify_keys(cells, synthesis, packing, target.exclusions, digits))
-    texts = pc.split_pattern(rows.column("cells").combine_chunks().cast(pa.string()), ",")
-    number = np.asarray(pc.list_value_length(texts)).astype(np.int64)
+    places = lay_out_words([target.column.size, *largest])
+    layout = dict(zip(("t", *(f"n{i}" for i in tables)), places, strict=True))
+    rows = fetch_rows(classify_keys(cells, layout, target.exclusions, digits))
+    texts = pc.split_pattern(rows.column("cells").combine_chunks().cast(pa.string()), " ")
+    width = places[-1].word + 1
+    number = np.asarray(pc.list_value_length(texts)).astype(np.int64) // width
+    words = np.asarray(pc.list_flatten(texts).cast(pa.int64())).reshape(-1, width)
+    numbers = levels_of(words.T, places).T
     q = np.repeat(np.arange(len(number)), number)
-    d, s, t = packing.unpack(np.asarray(pc.list_flatten(texts).cast(pa.int64())))
-    order = np.lexsort((t, q))
+    numbers = numbers[np.lexsort((numbers[:, 0], q))]
     named = {
         k: (np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift)[q]
         for k in _named_levels(target.exclusions)
     }
-    excluded = find_excluded(target.exclusions, t, lambda k: named[k])
-    alike, GT_or_SD = np.asarray(rows.column("n").cast(pa.int64())), np.flatnonzero(lone)
-    sizes, keys = target.sizes(synthesis), np.arange(len(GT_or_SD))
-    [f] = tabulate_cells(
-        np.append(q, len(number) + keys),
-        np.append(t[order], 0 * keys),
-        [np.append(d[order], GT_or_SD == 0), np.append(s[order], GT_or_SD == 1)],
-        (sizes.N_d, sizes.N_s),
+    excluded = find_excluded(target.exclusions, numbers[:, 0], lambda k: named[k])
+    alone = np.flatnonzero(lone)
+    lone_cells = np.column_stack((0 * alone, np.identity(len(tables), dtype=np.int64)[alone]))
+    t, *counts = np.concatenate((numbers, lone_cells)).T.copy()
+    return tabulate_cells(
+        np.append(q, len(number) + np.arange(len(alone))),
+        t,
+        counts,
+        [int(target.column.counts[i].sum()) for i in tables],
         target.column.size,
-        np.append(alike, np.array(lone)[GT_or_SD]),
-        np.append(excluded[order], 0 * keys),
+        np.append(np.asarray(rows.column("n").cast(pa.int64())), np.array(lone)[alone]),
+        np.append(excluded, 0 * alone),
     )
-    return f
 
 
 def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:

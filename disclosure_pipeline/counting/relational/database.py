@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import add, or_
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -29,15 +29,10 @@ from disclosure_pipeline.counting.counts import (
     gather_columns,
 )
 from disclosure_pipeline.counting.relational import cells
-from disclosure_pipeline.counting.relational.cells import Packing, cells_left, fetch_cells
+from disclosure_pipeline.counting.relational.cells import fetch_cells
 from disclosure_pipeline.counting.relational.coding import (
-    BITS,
     Digits,
-    as_int64,
-    count_rows,
-    int64,
     levels_of,
-    word_columns,
 )
 from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
 from disclosure_pipeline.counting.relational.transfer import (
@@ -50,15 +45,14 @@ from disclosure_pipeline.counting.relational.transfer import (
 )
 from disclosure_pipeline.counting.relational.workers import count_in_workers, have_this_package
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, total
+from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
     TogetherCounts,
     TogetherTargetCounts,
-    chance_of_any,
-    chance_of_disclosure,
+    count_together,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -191,63 +185,6 @@ def fetch_hits_apart(keys: Any, digits: Sequence[Digits], columns: Sequence[Code
     return [int(fetched[f"x{i}"][0]) for i in range(1, len(N))]
 
 
-def fetch_together(cells: Any, target: Target, digits: Sequence[Digits], tables: int) -> TogetherTargetCounts:
-    """Count what all syntheses disclose of a target; `cells` are those of `cells.count_cells`."""
-    import ibis
-
-    def number(condition: Any) -> Any:
-        return condition.ifelse(int64(1), int64(0))
-
-    # As `together.disclosed_of_tables`, by cell.
-    by_key = ibis.window(group_by=word_columns(cells))
-    levels = {f"l{i}": as_int64(number(cells[f"n{i}"] > 0).sum().over(by_key)) for i in range(1, tables)}
-    sums = {f"k{i}": as_int64(cells[f"n{i}"].sum().over(by_key)) for i in range(tables)}
-    rows = cells.mutate(**levels, **sums)
-    rows = cells_left(rows, target.exclusions, digits) if target.exclusions else rows.filter(rows["n0"] > 0)
-    one_level = {i: rows[f"l{i}"] == 1 for i in range(1, tables)}
-    disclosing = reduce(add, [number(condition) for condition in one_level.values()])
-    rightly = reduce(add, [number(condition & (rows[f"n{i}"] > 0)) for i, condition in one_level.items()])
-    # If there are more records than a draw leaves out, one is certainly drawn: larger numbers are capped.
-    sizes = target.all_sizes
-    most = [max(size.others_left for size in sizes) + 1, *(size.synthetic_left + 1 for size in sizes)]
-    own = [1, *(0 for _ in sizes)]
-    records = {
-        name: ibis.least(as_int64(column), int64(most[i]))
-        for i in range(tables)
-        for name, column in ((f"a{i}", rows[f"k{i}"] - own[i]), (f"o{i}", rows[f"k{i}"] - rows[f"n{i}"]))
-    }
-    agree = (rightly > 1) & (rightly == disclosing)
-    words = word_columns(rows)
-    kind = {"any": number(rightly > 0), "agreed": number(agree), **records}
-    kinds = rows.select(*words, d=as_int64(rows["n0"]), **kind)
-    counted = fetch_integers(kinds.group_by(*kind).aggregate(d=as_int64(kinds["d"].sum())))
-    d = counted["d"]
-    any_at_n = chance_of_any(
-        [chance_of_disclosure(counted[f"o{i}"], counted[f"a{i}"], size.q0) for i, size in enumerate(sizes, 1)]
-    )
-    any_others = chance_of_any(
-        [chance_of_disclosure(counted["o0"], counted["a0"], size.p0) for size in sizes]
-    )
-    beyond = {name: counted[name] for name in records} | {"beyond": any_at_n - any_others}
-    return TogetherTargetCounts(
-        total(d, counted["any"] == 1),
-        total(d, counted["agreed"] == 1),
-        int((d * any_at_n).sum()),
-        int((d * any_others).sum()),
-        _square_beyond(kinds, words, pa.table(beyond).group_by(list(beyond)).aggregate([])),
-    )
-
-
-def _square_beyond(cells_of_kinds: Any, words: Sequence[str], beyond: Any) -> int:
-    """Return `together.square_beyond`; the Arrow table says how much each kind of cell adds."""
-    names = [name for name in beyond.column_names if name != "beyond"]
-    with upload_temporarily(cells_of_kinds.get_backend(), beyond) as by_kind:
-        rows = cells_of_kinds.join(by_kind, names)
-        by_q = rows.group_by(words).aggregate(x=as_int64((rows["d"] * rows["beyond"]).sum()))
-        counted = fetch_integers(by_q.group_by("x").aggregate(keys=count_rows(by_q)))
-    return sum_of_squares(counted["x"], counted["keys"])
-
-
 _LARGEST = 2**63 - 1
 
 
@@ -339,29 +276,20 @@ def count_target_levels(
 
     Its codes are those of target k of the records. `together`: also count what all syntheses disclose.
     """
-    packing = Packing(target.column.size, rows.largest[0])
-    if packing.bits + max(rows.largest).bit_length() > BITS:
-        raise InputError(
-            f"Target {target.column.name!r} has too many levels, or too many records have the same key "
-            "combination: both together do not fit 64 bits. Name more keys, or group the target."
-        )
     counted = rows.records if target.exclusions else rows.shared
     with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
         lone = (0,) * len(rows.N) if counted is rows.records else rows.lone
+
+        def fetch(tables: Sequence[int]) -> list[FrequencyTable]:
+            by_table = ([rows.largest[i] for i in tables], [lone[i] for i in tables])
+            return fetch_cells(target_cells, tables, target, rows.digits, *by_table)
+
         nothing = (Grouped.empty(),) * len(rows.digits)
-        target_counts = tuple(
-            count_target(
-                fetch_cells(target_cells, i, packing, target, rows.digits, (lone[0], lone[i])),
-                nothing,
-                target,
-                i,
-            )
-            for i in rows.syntheses
-        )
-        # Lone records may be in no cell: their key combinations disclose nothing.
+        target_counts = tuple(count_target(fetch((0, i))[0], nothing, target, i) for i in rows.syntheses)
         together_counts = TogetherTargetCounts()
         if together:
-            together_counts = fetch_together(target_cells, target, rows.digits, len(rows.N))
+            every = fetch(range(len(rows.N)))
+            together_counts = count_together(every, target.exclusions, target.all_sizes)
         if all(counts.totals.largest <= target.list_cells_above for counts in target_counts):
             return target_counts, (), together_counts
         large = _fetch_large_cells(rows, target_cells, target)
