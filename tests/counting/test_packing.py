@@ -9,14 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disclosure_pipeline.counting.counts import Target, sample_positions
-from disclosure_pipeline.counting.memory import packing, radix
+from disclosure_pipeline.counting.counts import sample_positions
+from disclosure_pipeline.counting.memory import cell_tables, radix
 from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
-from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.memory.sorting import Runs
-from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
-from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import look_up
 
@@ -108,44 +105,28 @@ def test_a_code_for_every_combination(rows: list[list[int]], bits: int, sorted_t
         assert int(codes.max()) < code.size
 
 
-PAIR_KEYS, PAIR_TARGETS = ("a", "b", "c"), ("t", "u", "v", "w")
-# Levels of the keys, and of the targets: of 1 to 5 binary digits with the one for missing.
-SIZES = dict(zip((*PAIR_KEYS, *PAIR_TARGETS), (40, 3, 2, 3, 20, 1, 6), strict=True))
+PAIR_SIZES = dict(zip("abctu", (40, 3, 2, 20, 1), strict=True))
 
 
 @given(
     st.integers(0, 2**32),
-    st.lists(st.sampled_from(range(len(PAIR_TARGETS))), min_size=1, unique=True).map(sorted),
+    st.sampled_from(["t", "u"]),
     st.sampled_from([0, 300, 1 << 20]),  # cells of a table
-    st.sampled_from([1, 60, 1 << 20]),  # records of a part
-    st.sampled_from([1, 100, 1 << 15]),  # cells of targets that are counted together
-    st.sampled_from([1, 8, 1 << 10]),  # combinations of keys that are
+    st.sampled_from([1, 60, 1 << 20]),  # records at a time
+    st.sampled_from([1, 100, 1 << 15]),  # cells of keys that are counted together
 )
-def test_pairs_of_some_targets(
-    seed: int, listed: list[int], table: int, part: int, cells: int, combinations: int
-) -> None:
+def test_pairs_of_keys_and_a_target(seed: int, name: str, table: int, at_a_time: int, together: int) -> None:
     random = np.random.default_rng(seed)
-    frames = [
-        pd.DataFrame({name: random.integers(0, size, records) for name, size in SIZES.items()})
-        for records in (200, 90)
-    ]
-    columns = {name: code_column(name, [frame[name] for frame in frames], ["GT", "SD"]) for name in SIZES}
-    records = tuple(map(len, frames))
-    targets = [Target(columns[name], CodedExclusions(), 0) for name in PAIR_TARGETS]
-    keys = radix.build_radix([columns[name] for name in PAIR_KEYS], records, 1 << 40)
-    job = radix.Job(keys, tuple(targets), records, Limits(table=table, part=part, threads=0), ignore_progress)
+    frame = pd.DataFrame({name: random.integers(0, size, 200) for name, size in PAIR_SIZES.items()})
+    columns = {name: code_column(name, [frame[name]], ["GT"]) for name in PAIR_SIZES}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packing, "_AT_A_TIME", 70)
-        patch.setattr(packing, "_MOST_CELLS", cells)
-        patch.setattr(packing, "_MOST_COMBINATIONS", combinations)
-        pairs = packing.pairs_of_key(job, packing.pack(job, targets), listed)
-    for of_keys, i in zip(pairs, listed, strict=True):
-        target = columns[PAIR_TARGETS[i]]
-        for of_key, name in zip(of_keys, PAIR_KEYS, strict=True):
-            codes = columns[name].codes[0].astype(int) * target.size + target.codes[0]
-            assert dict(zip(of_key.groups.tolist(), of_key.sums.tolist(), strict=True)) == Counter(
-                codes.tolist()
-            )
+        patch.setattr(cell_tables, "_LARGEST", table)
+        patch.setattr(cell_tables, "_AT_A_TIME", at_a_time)
+        patch.setattr(cell_tables, "_MOST_TOGETHER", min(together, table))
+        pairs = cell_tables.count_pairs([columns[key] for key in "abc"], columns[name])
+    for of_key, key in zip(pairs, "abc", strict=True):
+        codes = columns[key].codes[0].astype(int) * columns[name].size + columns[name].codes[0]
+        assert dict(zip(of_key.groups.tolist(), of_key.sums.tolist(), strict=True)) == Counter(codes.tolist())
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import prod
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from disclosure_pipeline.counting.counts import (
     find_excluded_cells,
     find_key_levels,
 )
-from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Reader, sum_readers
+from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Radix, Reader, sum_readers
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, tabulate_cells
 from disclosure_pipeline.measures.together import (
@@ -29,24 +30,56 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 _LARGEST = 1 << 22  # cells counted in a table of all of them
 _AT_A_TIME = 1 << 17  # records at a time: they fit the cache
+_MOST_TOGETHER = 1 << 15  # cells of several keys and a target
 
 
 def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
     """Count the records of each table (GT first) in each cell, in the same order; cells may be empty."""
-    size = first.size * second.size
-    if size > _LARGEST:
+    if first.size * second.size > _LARGEST:
         return combine_keys([first.codes, second.codes], [first.size, second.size]).counts
-    counts = []
-    for first_codes, second_codes in zip(first.codes, second.codes, strict=True):
-        table_counts = np.zeros(size, dtype=np.int64)
-        step = max(_AT_A_TIME, size)
-        for start in range(0, len(first_codes), step):
-            cells = first_codes[start : start + step].astype(np.intp)
-            cells *= second.size
-            cells += second_codes[start : start + step]
-            table_counts += np.bincount(cells, minlength=size)
-        counts.append(table_counts)
-    return tuple(counts)
+    cells = Radix((first, second))
+    return tuple(count_codes(cells, table).by_position(cells.size) for table in range(len(first.tables)))
+
+
+def count_pairs(keys: Sequence[CodedColumn], target: CodedColumn) -> tuple[Grouped, ...]:
+    """Count the GT records by level of each key * size of the target + target level.
+
+    Keys of few levels are counted together, and then added up for each of them.
+    """
+    groups: list[list[int]] = []
+    for k, key in enumerate(keys):
+        if groups and prod(keys[j].size for j in groups[-1]) * key.size * target.size <= _MOST_TOGETHER:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    pairs = []
+    for group in groups:
+        counted = count_codes(Radix((*(keys[k] for k in group), target)), 0)
+        if len(group) > 1:
+            sizes = [*(keys[k].size for k in group), target.size]
+            table = counted.by_position(prod(sizes)).reshape(sizes)
+            for axis in range(len(group)):
+                others = tuple(other for other in range(len(group)) if other != axis)
+                pairs.append(Grouped.from_positions(table.sum(axis=others).ravel()))
+        else:
+            pairs.append(counted)
+    return tuple(pairs)
+
+
+def count_codes(codes: Radix, table: int) -> Grouped:
+    """Count a table's records by code."""
+    readers, records = codes.readers(table, 1, np.int64), codes.records(table)
+    is_small = codes.size <= _LARGEST
+    counts, counted = np.zeros(codes.size if is_small else 0, dtype=np.int64), [Grouped.empty()]
+    step = max(_AT_A_TIME, len(counts))
+    for start in range(0, records, step):
+        of_records = np.empty(min(step, records - start), dtype=np.int64)
+        sum_readers(readers, slice(start, start + len(of_records)), of_records)
+        if is_small:
+            counts += np.bincount(of_records, minlength=len(counts))
+        else:
+            counted.append(Grouped.count(of_records))
+    return Grouped.from_positions(counts) if is_small else Grouped.joined(counted)
 
 
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records

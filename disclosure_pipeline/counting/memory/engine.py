@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.memory import cell_tables, sorting
 from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
-from disclosure_pipeline.counting.memory.packing import pack, pairs_of_key, targets_packed_together
+from disclosure_pipeline.counting.memory.packing import pack, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
@@ -294,8 +294,9 @@ def count_in_memory(
             for j, by_synthesis in enumerate(results)
             if any(counts.has_large_cells for counts in by_synthesis)
         ]
-        for j, target_pairs in zip(listed, pairs_of_key(job, packed, listed), strict=True):
-            pairs[group[j]] = target_pairs
+        counting = [partial(cell_tables.count_pairs, keys, packed.targets[j].column) for j in listed]
+        counted = run_in_threads(counting, job.threads, job.report("Measuring"))
+        pairs |= dict(zip((group[j] for j in listed), counted, strict=True))
     assert key_counts is not None
     in_order = range(len(targets))
     return DisclosureCounts(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, count_keys
+from disclosure_pipeline.counting.memory.cell_tables import count_codes
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix, sum_readers
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
@@ -228,7 +229,9 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     records = [len(table.stored) for table in columns[0].tables]
     codes = build_radix(columns, records, LARGEST)
     if codes.size <= min(_TABLE, sum(records)):
-        d, *by_synthesis = (_count_codes(codes, table) for table in range(len(records)))
+        d, *by_synthesis = (
+            count_codes(codes, table).by_position(codes.size) for table in range(len(records))
+        )
         return [copy_counts(d, s) for s in by_synthesis]
     return [
         add_up([copy_counts(part.d, part.s) for part in _find_distinct(codes, synthesis)])
@@ -271,18 +274,6 @@ def count_levels(
 def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:
     pooled = sort_codes(codes, synthesis)
     return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2, _AT_A_TIME)]
-
-
-def _count_codes(codes: Radix, table: int) -> IntArray:
-    """Count a table's records with each code."""
-    readers, records = codes.readers(table, 1, np.int64), codes.records(table)
-    counts = np.zeros(codes.size, dtype=np.int64)
-    for start in range(0, records, _AT_A_TIME):
-        stop = min(start + _AT_A_TIME, records)
-        record_codes = np.empty(stop - start, dtype=np.int64)
-        sum_readers(readers, slice(start, stop), record_codes)
-        counts += np.bincount(record_codes, minlength=codes.size)
-    return counts
 
 
 def sort_codes(codes: Radix, synthesis: int) -> Codes:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, gather_columns
+from disclosure_pipeline.counting.memory.cell_tables import count_pairs
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
@@ -135,17 +136,13 @@ class PartCounter:
     def pairs_of_key(
         self, records: Records, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn]
     ) -> tuple[tuple[Grouped, ...], ...]:
-        """Count GT records by level of the key * size of the target + target level, for each target and key.
+        """Count the pairs of each target and key in a part, from GT's `records`: see `count_pairs`."""
 
-        `records` are those of GT in a part.
-        """
-        ones = np.ones(len(records), dtype=np.int64)
-        levels = [records[self.field(key)].astype(np.int64) for key in keys]
-        pairs = []
-        for target in targets:
-            t, size = records[self.field(target)].astype(np.int64), target.size
-            pairs.append(tuple(Grouped.sum_by_group(key_levels * size + t, ones) for key_levels in levels))
-        return tuple(pairs)
+        def in_part(column: CodedColumn) -> CodedColumn:
+            return replace(column, tables=(_store(column, records[self.field(column)], 0),))
+
+        keys_in_part = [in_part(key) for key in keys]
+        return tuple(count_pairs(keys_in_part, in_part(target)) for target in targets)
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
