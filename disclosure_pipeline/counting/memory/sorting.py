@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from disclosure_pipeline.counting.counts import (
     find_key_levels,
 )
 from disclosure_pipeline.counting.memory.packing import PackedRecords, sort_by_key, unsigned_type
-from disclosure_pipeline.counting.memory.radix import Bytes, Codes, Job
+from disclosure_pipeline.counting.memory.radix import Codes, Job
 from disclosure_pipeline.counting.memory.rare_keys import (
     MOST_RECORDS,
     can_have_patterns,
@@ -41,7 +41,6 @@ from disclosure_pipeline.measures.frequency import (
     run_lengths,
     sort_together,
     tabulate_cells,
-    undo_cumsum,
 )
 from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads
@@ -154,45 +153,24 @@ def _add_up_target(
 
 def measure_together(job: Job, packed: PackedRecords) -> TogetherCounts:
     """Count what all syntheses together disclose of the packed targets."""
+    tables = [table for table, arranged in enumerate(packed.arranged) if arranged]
 
     def measure_part(ranges: range) -> TogetherCounts:
-        counts, unique_in_any = [], 0
-        for i in range(max(1, len(packed.targets))):
-            (f, *others), codes = _tabulate_all_tables(job, packed, i, ranges)
-            unique_in_any = count_unique_in_any(f.d_q[f.first], [of.s_q[f.first] for of in (f, *others)])
-            for target in packed.targets[i : i + 1]:
-                excluded = find_excluded_cells(f, target, partial(_key_levels, packed, codes))
-                counts.append(count_together([excluded, *others], target.exclusions, target.all_sizes))
-        return TogetherCounts(unique_in_any, tuple(counts))
+        records = [packed.in_ranges(ranges, table) for table in tables]
+        together = np.concatenate(records)
+        of_table = np.repeat(tables, [len(of_one) for of_one in records])
+        _, order = sort_together(packed.q(together), np.arange(len(together)))
+        keys = _RecordsByKey.from_sorted(packed, together[order], of_table[order], len(packed.arranged))
+        d_q, *s_q_of_tables = keys.count()
+        counts = []
+        for i, target in enumerate(packed.targets):
+            f, *others = keys.tabulate(job, packed, i, range(len(packed.arranged)))
+            f = find_excluded_cells(f, target, partial(_key_levels, packed, keys.codes))
+            counts.append(count_together([f, *others], target.exclusions, target.all_sizes))
+        return TogetherCounts(count_unique_in_any(d_q, s_q_of_tables), tuple(counts))
 
     tasks = [partial(measure_part, ranges) for ranges in packed.parts]
     return add_up(run_in_threads(tasks, job.threads, job.report("Measuring together")))
-
-
-def _tabulate_all_tables(
-    job: Job, packed: PackedRecords, target: int, ranges: range
-) -> tuple[list[FrequencyTable], Codes]:
-    """Count the cells of a target in some ranges in every table; return also the code of each q."""
-    records = [
-        packed.in_ranges(ranges, table) if arranged else np.empty(0, dtype=np.uint64)
-        for table, arranged in enumerate(packed.arranged)
-    ]
-    both = np.concatenate(records).astype(np.uint64)
-    bits, size = 0, 1
-    cells = packed.q(both)
-    if packed.targets:
-        bits, size = packed.targets[target].bits, packed.targets[target].column.size
-        cells = cells << bits | packed.t(both, target)
-    of_table = np.repeat(np.arange(len(records)), [len(table) for table in records])
-    cells, number = sort_together(cells, of_table)
-    new = first_of_run(cells)
-    place = (np.cumsum(new) - 1) * len(records) + number
-    counts = np.bincount(place, minlength=int(new.sum()) * len(records)).reshape(-1, len(records))
-    q, t = cells[new] >> bits, cells[new] & ((1 << bits) - 1)
-    first = first_of_run(q)
-    return tabulate_cells(
-        np.cumsum(first) - 1, t.astype(np.int64), list(counts.T.copy()), job.records, size
-    ), q[first]
 
 
 def _measure_part(job: Job, packed: PackedRecords, synthesis: int, ranges: range) -> PartCounts:
@@ -239,15 +217,16 @@ def _count_keys_and_targets(
         remaining = records if places is None else records.take(places)
         if not len(remaining) or not (targets or with_keys):
             continue
-        keys_of = _RecordsByKey.from_packed(packed, remaining)
+        by_key = _RecordsByKey.from_sorted(packed, remaining, packed.mark_synthetic(remaining), 2)
+        levels_of = partial(_key_levels, packed, by_key.codes)
         for i in targets:
-            table = _tabulate_cells(job, packed, synthesis, keys_of, i)
-            levels_of = partial(_key_levels, packed, keys_of.codes)
-            f, large = find_key_levels(table, packed.targets[i], levels_of)
+            [f] = by_key.tabulate(job, packed, i, (0, synthesis))
+            f, large = find_key_levels(f, packed.targets[i], levels_of)
             counts.targets[i].append(count_target(f, large, packed.targets[i], synthesis))
         if with_keys:
-            hits_apart = job.count_hits_apart(synthesis, keys_of.codes[keys_of.d_q == 1])
-            counts.keys.append(count_keys(keys_of.d_q, keys_of.s_q, hits_apart=hits_apart))
+            d_of_keys, s_of_keys = by_key.count()
+            hits_apart = job.count_hits_apart(synthesis, by_key.codes[d_of_keys == 1])
+            counts.keys.append(count_keys(d_of_keys, s_of_keys, hits_apart=hits_apart))
 
 
 def _split_between_keys(packed: PackedRecords, records: Codes, most: int) -> list[Codes]:
@@ -262,63 +241,61 @@ def _key_levels(packed: PackedRecords, codes: Codes, positions: IntArray) -> Int
 
 @dataclass(frozen=True)
 class _RecordsByKey:
-    """Records of GT and one SD by their `q`, numbered from 0; the key combination of each in `codes`."""
+    """Records of some `tables` by their q, both numbered from 0; `codes` has the code of each q."""
 
     records: Codes
     q: IntArray
-    is_synthetic: Bytes
+    table: IntArray
     codes: Codes
-    d_q: IntArray
-    s_q: IntArray
+    tables: int
 
     @classmethod
-    def from_packed(cls, packed: PackedRecords, records: Codes) -> _RecordsByKey:
+    def from_sorted(
+        cls, packed: PackedRecords, records: Codes, table: IntArray, tables: int
+    ) -> _RecordsByKey:
         codes = packed.q(records)
         new = first_of_run(codes)
-        first = np.flatnonzero(new)
-        is_synthetic = packed.mark_synthetic(records)
-        number = run_lengths(first, len(records))
-        s_q = _sums_of_runs(is_synthetic, first, number)
-        return cls(records, np.cumsum(new) - 1, is_synthetic, codes[first], number - s_q, s_q)
+        return cls(records, np.cumsum(new) - 1, table, codes[new], tables)
 
+    def count(self) -> IntArray:
+        """Count the records of each table with each q (shape: tables, q)."""
+        counts = np.bincount(self.q * self.tables + self.table, minlength=len(self.codes) * self.tables)
+        return np.ascontiguousarray(counts.reshape(-1, self.tables).T)
 
-def _tabulate_cells(
-    job: Job, packed: PackedRecords, synthesis: int, keys: _RecordsByKey, target: int
-) -> FrequencyTable:
-    """Count the cells of the keys and a target: in a table of all possible ones, or sorted if it is large."""
-    levels = packed.targets[target].column.size
-    size = len(keys.codes) * levels
-    dtype: Any = unsigned_type((2 * size - 1).bit_length())
-    cells = keys.q.astype(dtype) * dtype(2 * levels)
-    cells += packed.t(keys.records, target).astype(dtype) << 1
-    cells += keys.is_synthetic.astype(dtype)
-    occupied: Any
-    if size <= min(_ROOMY * len(cells), job.limits.table):
-        counts = np.bincount(cells.astype(np.intp), minlength=2 * size)
-        occupied = np.flatnonzero(counts[::2] | counts[1::2])
-        d, s = counts[::2][occupied], counts[1::2][occupied]
-    else:
-        cells.sort()
-        cell: Codes = cells >> 1
-        first = np.flatnonzero(first_of_run(cell))
-        number = run_lengths(first, len(cell))
-        s = _sums_of_runs(cells & 1, first, number)
-        d, occupied = number - s, cell[first].astype(np.int64)
-    q = occupied // levels
-    return FrequencyTable(
-        q=q,
-        t=occupied - q * levels,
-        d=d,
-        s=s,
-        d_q=keys.d_q[q],
-        s_q=keys.s_q[q],
-        N_d=job.records[0],
-        N_s=job.records[synthesis],
-        keys=len(keys.codes),
-        targets=levels,
-    )
+    def tabulate(
+        self, job: Job, packed: PackedRecords, target: int, tables: Sequence[int]
+    ) -> list[FrequencyTable]:
+        """Count the cells of a target: in a table of all possible ones, or sorted if it is large.
 
-
-def _sums_of_runs(values: Codes, first: IntArray, number: IntArray) -> IntArray:
-    """Return the sum of each run of values, given the position of its first value and their `number`."""
-    return undo_cumsum(np.cumsum(values, dtype=np.int64)[first + number - 1])
+        `tables` are the numbers that the job has for these tables.
+        """
+        levels, bits = packed.targets[target].column.size, (self.tables - 1).bit_length()
+        size = len(self.codes) * levels
+        dtype: Any = unsigned_type(((size << bits) - 1).bit_length())
+        cells = self.q.astype(dtype)
+        cells *= dtype(levels << bits)
+        cells += packed.t(self.records, target).astype(dtype) << bits
+        cells += self.table.astype(dtype)
+        if size <= min(_ROOMY * len(cells), job.limits.table):
+            by_table = np.bincount(cells.astype(np.intp), minlength=size << bits).reshape(size, 1 << bits).T
+            occupied = np.flatnonzero(reduce(np.bitwise_or, by_table))
+            counts = [of_table[occupied] for of_table in by_table[: self.tables]]
+        else:
+            cells.sort()
+            first = np.flatnonzero(first_of_run(cells))
+            cells, records = cells[first], run_lengths(first, len(cells))
+            new = first_of_run(cells >> bits)
+            occupied, place = (cells[new] >> bits).astype(np.int64), np.cumsum(new) - 1
+            table, counts = cells & ((1 << bits) - 1), []
+            for i in range(self.tables):
+                of_table = np.zeros(len(occupied), dtype=np.int64)
+                of_table[place[table == i]] = records[table == i]
+                counts.append(of_table)
+        q = occupied // levels
+        return tabulate_cells(
+            q,
+            occupied - q * levels,
+            counts,
+            [job.records[table] for table in tables],
+            levels,
+        )
