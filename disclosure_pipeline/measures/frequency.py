@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.measures.exact import IntArray, Mask, sum_by_position, total
+from disclosure_pipeline.measures.exact import IntArray, Mask, sum_by_position
 
 _LARGEST_CODE = 2**63 - 1
 
@@ -176,8 +176,9 @@ class FrequencyTable:
 
     def total(self, values: IntArray | Mask, where: Mask | None = None) -> int:
         """Return the sum of `values`, or of those marked by `where`, over the cells of all combinations."""
-        chosen: IntArray = values * self.n
-        return total(chosen if where is None else chosen * where)
+        cells = slice(None) if where is None else np.flatnonzero(where)
+        chosen = values[cells]
+        return int(chosen.sum() if isinstance(self.n, int) else chosen @ self.n[cells])
 
     def largest_by_q(self, values: IntArray) -> IntArray:
         """Return the largest of `values` over t (shape: q with cells; at least one)."""

@@ -74,8 +74,9 @@ def test_runs_of_every_length(values: list[int], most: int) -> None:
     lengths = {value: len(list(run)) for value, run in groupby(values)}
     for n in range(1, most + 1):
         assert runs.of_length(n).tolist() == [values.index(value) for value in lengths if lengths[value] == n]
-    longer = [place for place, value in enumerate(values) if lengths[value] > most]
-    assert runs.places_of_longer().tolist() == longer
+    for n in range(most + 1):
+        longer = [place for place, value in enumerate(values) if lengths[value] > n]
+        assert runs.places_of_longer(n).tolist() == longer
 
 
 @given(

@@ -65,9 +65,12 @@ class Patterns:
         return number - s, s
 
 
-def can_have_patterns(target: Target) -> bool:
-    """Return whether no figure of the target depends on which levels stand together, or on those of keys."""
-    return not (target.exclusions or target.band)
+def count_most_records(target: Target) -> int:
+    """Return the most records of a q that are counted by pattern.
+
+    Bands need to know which levels stand together, exclusions those of the keys, too.
+    """
+    return 0 if target.exclusions else 1 if target.band else MOST_RECORDS
 
 
 def count_by_pattern(

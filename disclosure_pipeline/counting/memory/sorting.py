@@ -28,9 +28,9 @@ from disclosure_pipeline.counting.memory.packing import PackedRecords, sort_by_k
 from disclosure_pipeline.counting.memory.radix import Codes, Job
 from disclosure_pipeline.counting.memory.rare_keys import (
     MOST_RECORDS,
-    can_have_patterns,
     count_by_pattern,
     count_lone_records,
+    count_most_records,
     tabulate_patterns,
 )
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
@@ -63,7 +63,7 @@ class Runs:
         """Find the runs of ascending values (at least one), and distinguish lengths up to `most`.
 
         >>> runs = Runs.from_ascending(np.array([3, 5, 5, 7, 8, 8, 8]), most=2)
-        >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer().tolist()
+        >>> runs.of_length(1).tolist(), runs.of_length(2).tolist(), runs.places_of_longer(2).tolist()
         ([0, 3], [1], [4, 5, 6])
         """
         begins = np.append(np.flatnonzero(first_of_run(ascending)), len(ascending))
@@ -75,9 +75,12 @@ class Runs:
         """Return the positions at which runs of n values begin, in ascending order."""
         return self.begins.take(self.by_length[self.ends[n - 1] : self.ends[n]])
 
-    def places_of_longer(self) -> IntArray:
-        """Return the positions of values in longer runs than those distinguished, in ascending order."""
-        longer = self.by_length[self.ends[-2] :]
+    def places_of_longer(self, n: int) -> IntArray:
+        """Return the positions of values in runs of more than n values, in ascending order.
+
+        n is at most the longest length distinguished.
+        """
+        longer = np.sort(self.by_length[self.ends[n] :])
         begins = self.begins.take(longer)
         lengths = self.begins.take(longer + 1) - begins
         return np.repeat(begins, lengths) + aranges(lengths)
@@ -190,7 +193,7 @@ def _count_keys_and_targets(
 ) -> None:
     """Add the counts of some key combinations to those of the part; `records` are all of theirs."""
     runs = Runs.from_ascending(packed.q(records), MOST_RECORDS)
-    by_pattern = [i for i, target in enumerate(packed.targets) if can_have_patterns(target)]
+    most = [min(count_most_records(target), MOST_RECORDS) for target in packed.targets]
     for n in range(1, MOST_RECORDS + 1):
         some = records.take(runs.of_length(n) + np.arange(n)[:, None])
         if not some.size:
@@ -200,7 +203,7 @@ def _count_keys_and_targets(
         number, keys = np.arange(n + 1), np.bincount(d_q, minlength=n + 1)
         counts.keys.append(count_keys(number, n - number, keys, job.count_hits_apart(synthesis, q[d_q == 1])))
         digits = packed.target_digits(some)
-        for i in by_pattern:
+        for i in (i for i, most_records in enumerate(most) if n <= most_records):
             if n == 1:
                 lone = count_lone_records(int(keys[1]), int(keys[0]), packed.targets[i].column.size)
                 counts.rare[i][n].append(lone)
@@ -210,20 +213,17 @@ def _count_keys_and_targets(
             )
             counts.rare[i][n].append(cells)
             counts.large[i].append(large)
-    for places, targets, with_keys in (
-        (runs.places_of_longer(), by_pattern, True),
-        (None, [i for i in range(len(packed.targets)) if i not in by_pattern], False),
-    ):
-        remaining = records if places is None else records.take(places)
-        if not len(remaining) or not (targets or with_keys):
+    for shortest in {MOST_RECORDS, *most}:
+        remaining = records.take(runs.places_of_longer(shortest))
+        if not len(remaining):
             continue
         by_key = _RecordsByKey.from_sorted(packed, remaining, packed.mark_synthetic(remaining), 2)
         levels_of = partial(_key_levels, packed, by_key.codes)
-        for i in targets:
+        for i in (i for i, most_records in enumerate(most) if most_records == shortest):
             [f] = by_key.tabulate(job, packed, i, (0, synthesis))
             f, large = find_key_levels(f, packed.targets[i], levels_of)
             counts.targets[i].append(count_target(f, large, packed.targets[i], synthesis))
-        if with_keys:
+        if shortest == MOST_RECORDS:
             d_of_keys, s_of_keys = by_key.count()
             hits_apart = job.count_hits_apart(synthesis, by_key.codes[d_of_keys == 1])
             counts.keys.append(count_keys(d_of_keys, s_of_keys, hits_apart=hits_apart))
