@@ -1,19 +1,24 @@
 """The pieces of the engine in memory, each against what plain Python says of the same values."""
 
 from collections import Counter
+from fractions import Fraction
 from itertools import groupby, pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from support.same_counts import assert_same_counts
 
-from disclosure_pipeline.counting.counts import sample_positions
+from disclosure_pipeline.counting.counts import Target, count_target, find_key_levels, sample_positions
 from disclosure_pipeline.counting.memory import cell_tables, radix
 from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
+from disclosure_pipeline.counting.memory.rare_keys import count_by_pattern, tabulate_patterns
 from disclosure_pipeline.counting.memory.sorting import Runs
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
+from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import look_up
 
@@ -104,6 +109,38 @@ def test_a_code_for_every_combination(rows: list[list[int]], bits: int, sorted_t
         radix.sum_readers(code.readers(i, 1, np.uint64), slice(0, len(table)), codes)
         np.testing.assert_array_equal(code.levels_of(codes), [column.codes[i] for column in columns])
         assert int(codes.max()) < code.size
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(2, 7),
+    st.integers(1, 30),
+    st.integers(1, 4),
+    st.sampled_from([0, 2, 9]),
+)
+def test_cells_counted_by_pattern(seed: int, n: int, keys: int, levels: int, above: int) -> None:
+    """Every integer is that of the cells one by one, of q that have n records each."""
+    random = np.random.default_rng(seed)
+    is_synthetic = (np.arange(n)[:, None] >= random.integers(0, n + 1, keys)).astype(np.uint8)
+    assume(0 < is_synthetic.sum() < is_synthetic.size)
+    t = random.integers(0, levels + 1, (n, keys))
+    q = np.broadcast_to(np.arange(keys), t.shape)
+    values = np.where(t == levels, np.nan, t)
+    frames = [pd.Series(values[is_synthetic == table]) for table in (0, 1)]
+    column = code_column("t", [*frames], ["GT", "SD"])
+    of_table = [iter(codes.tolist()) for codes in column.codes]
+    codes = np.array([[next(of_table[table]) for table in row] for row in is_synthetic.tolist()])
+    target = Target(column, CodedExclusions(), above, (Fraction(1, 2), Fraction(9, 10)))
+    combined = combine_keys([[q[is_synthetic == table] for table in (0, 1)]], [keys])
+    [f] = frequency_tables(combined, column.codes, column.size)
+
+    def levels_of(some: np.ndarray) -> np.ndarray:
+        return some[None]
+
+    expected = count_target(*find_key_levels(f, target, levels_of), target, 1)
+    counted, large = count_by_pattern(codes, is_synthetic, target, levels_of)
+    table = tabulate_patterns({n: counted}, target, target.sizes(1))
+    assert_same_counts(count_target(table, large, target, 1), expected)
 
 
 PAIR_SIZES = dict(zip("abctu", (40, 3, 2, 20, 1), strict=True))
