@@ -186,11 +186,19 @@ def _judge(
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """The decision that a run would make, and why; `dossier` is empty if nothing was measured."""
+    """The decision that a run would make, and why, and the file of its page.
+
+    If nothing was measured, `dossier` is empty and there is no page.
+    """
 
     decision: Decision
     reasons: tuple[str, ...]
     dossier: dict[str, Any]
+    page: Path | None = None
+
+
+REHEARSALS = "rehearsals"
+"""The folder of the store with the pages of candidates that were judged without a run."""
 
 
 def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
@@ -213,7 +221,10 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
         if any(judgement.outcome != "kept" for judgement in arrival.overlaps):
             decision = "undetermined"  # a run would end at the check of the overlap
         reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count).values()
-        return Rehearsal(decision, tuple(reasons), evaluation.dossier)
+    page = folders.store.root / REHEARSALS / f"{folder.name}.html"
+    power = read_power(folders, evaluation.dossier["measured"]["ground_truth"])
+    write_whole(page, render_page({**evaluation.dossier, "decision": decision}, power=power).encode())
+    return Rehearsal(decision, tuple(reasons), evaluation.dossier, page)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from disclosure_pipeline.evaluation.power import (
     GatePower,
 )
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_template import describe_table, read_gate
+from disclosure_pipeline.policy.gate_template import describe_table, list_problems, read_gate
 from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.files import make_private, read_json, to_json, write_json
@@ -154,14 +154,13 @@ def _write_gate(
     schema = describe_table(described, keys, targets, groups, special_values)
     nowhere = dict.fromkeys(("ground_truth", "incoming", "store", "releases", "trusted_keys"), "nowhere")
     definition = {"name": "policy", "columns": schema.columns, "keys": schema.keys, "targets": schema.targets}
+    attributes = {**nowhere, **definition, "unit": unit, "policy": dict(policy)}
     try:
-        return Gate.model_validate({**nowhere, **definition, "unit": unit, "policy": dict(policy)})
+        return Gate.model_validate(attributes)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'policy'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        )
-    raise InputError(f"The power of this policy cannot be measured: {problems}.")
+        problems = "; ".join(problem for _, problem in list_problems(error, attributes))
+    end = "" if problems.endswith((".", "?")) else "."
+    raise InputError(f"The power of this policy cannot be measured: {problems}{end}")
 
 
 def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:

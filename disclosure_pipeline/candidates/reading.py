@@ -285,7 +285,13 @@ def _find_additions(
     names = _name_syntheses(gate, snapshot)
     in_SD = {name: table.values for name, table in zip(names, syntheses, strict=True)}
     dictionary = gate.arriving_columns
-    violations = find_additions(in_GT, in_SD, dictionary, refuse_formulas=gate.formulas == "refuse")
+    violations = find_additions(
+        in_GT,
+        in_SD,
+        dictionary,
+        refuse_formulas=gate.formulas == "refuse",
+        show_levels=not gate.confidential,
+    )
     identifiers = [
         name
         for name in in_GT

@@ -27,6 +27,7 @@ from disclosure_pipeline.cli.printing import (
 from disclosure_pipeline.errors import choose_form, write_count
 
 _NEWEST = 3
+_TOLD = ("columns", "policy")  # findings of `check` that matter although they are in order
 _MOST_RECORDS = 40_000  # of the ground truth, to measure the power of a policy
 
 
@@ -173,19 +174,22 @@ def show_power(gate: Path, seconds: float, shown_as: Format | None) -> None:
     print_report(Report(f"Power of {folders.gate.name}", {"records": power.records}, (table,)), chosen)
 
 
-@click.command(epilog=EXIT_CODES, short_help="Check that a gate is ready, and list its clauses.")
+@click.command(epilog=EXIT_CODES, short_help="Check that a gate is ready for a candidate.")
 @gate_argument
 @format_option
+@click.option(
+    "--all", "show_all", is_flag=True, help="Also show what is in order, and every clause in force."
+)
 @report_errors(writes_files=False)
-def check(gate: Path, shown_as: Format | None) -> None:
-    """Check that GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and list its clauses.
+def check(gate: Path, shown_as: Format | None, show_all: bool) -> None:
+    """Check that GATE (a gate's defs.yaml, or its folder) is ready for a candidate, and show its policy.
 
     The command reads the file strictly and checks that the ground truth is readable and fits the data
     dictionary, that the signing key is among the trusted keys, that folders are readable and writable, and
     that the environment is set up. It records nothing and creates no folders. Relative paths start at
     DAGSTER_HOME. The exit code is 1 if the gate is not ready.
     """
-    from disclosure_pipeline.orchestration.gate_file import place_problems
+    from disclosure_pipeline.orchestration.gate_file import copy_policy, place_problems
     from disclosure_pipeline.policy.clauses import list_effective_clauses
     from disclosure_pipeline.release.readiness import check_readiness
 
@@ -195,12 +199,25 @@ def check(gate: Path, shown_as: Format | None) -> None:
     with show_step("Reading the ground truth"):
         findings = check_readiness(folders, datetime.now(timezone.utc))
     problems = [(finding.subject, finding.sentence) for finding in findings if finding.is_problem]
-    heading = f"Gate {definition.name}, policy digest {definition.policy_digest()}"
     granted = [
         f"waiver {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g} until "
         f"{waiver.expires.isoformat()}, approved by {waiver.approver}"
         for waiver in folders.waivers
     ]
+    if problems:
+        heading = f"Gate {definition.name} is not ready: {write_count(len(problems), 'problem')}, named below"
+    else:
+        heading = f"Gate {definition.name} is ready for a candidate"
+    lines = [
+        f"  {finding.subject}: {finding.sentence}"
+        for finding in findings
+        if not finding.is_problem and not finding.is_doubt and (show_all or finding.subject in _TOLD)
+    ]
+    if show_all:
+        lines += [f"  policy digest {definition.policy_digest()}", *(f"  {line}" for line in clauses)]
+    else:
+        lines += [f"  {line}" for line in copy_policy(file)]
+        lines.append(f"  In force are {write_count(len(clauses), 'clause')}: --all lists them")
     rows = [
         {"looked at": finding.subject, "ready": not finding.is_problem, "finding": finding.sentence}
         for finding in findings
@@ -209,13 +226,16 @@ def check(gate: Path, shown_as: Format | None) -> None:
         Table("findings", "Ready for a candidate", ("looked at", "ready", "finding"), rows),
         Table("clauses", "Clauses in force", ("clause",), [{"clause": line} for line in clauses + granted]),
     )
-    facts = {"gate": definition.name, "ready": not problems}
-    chosen = choose_format(shown_as)
-    print_report(Report(heading, facts, tables, [f"  {line}" for line in clauses + granted]), chosen)
-    for finding in findings if chosen is None else ():
-        if not finding.is_problem:
-            word = "warning" if finding.is_doubt else "ok"
-            echo(f"{word}: {finding.subject}, {finding.sentence}", err=True)
+    facts = {
+        "gate": definition.name,
+        "ready": not problems,
+        "policy digest": definition.policy_digest(),
+    }
+    lines += [f"  {line}" for line in granted]
+    print_report(Report(heading, facts, tables, lines), shown_as)
+    for finding in findings if shown_as is None else ():
+        if finding.is_doubt and not finding.is_problem:
+            echo(f"warning: {finding.subject}, {finding.sentence}", err=True)
     if problems:
         raise make_ending("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 
@@ -223,14 +243,16 @@ def check(gate: Path, shown_as: Format | None) -> None:
 @click.command(epilog=EXIT_CODES, short_help="List the candidates of a gate and their verdicts.")
 @gate_argument
 @format_option
+@click.option("--open", "opens", is_flag=True, help="Open the page of the newest dossier.")
 @report_errors()
-def status(gate: Path, shown_as: Format | None) -> None:
+def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and their verdicts.
 
-    For each candidate: the verdict and its time, the worst clause, the number of records, and whether it is
-    published. A published candidate that would be refused today is marked. Complete folders in incoming that
-    are ignored because of their names are named.
+    For each candidate: the verdict and its time, the worst clause, the number of records, whether it is
+    published, and the page of its dossier. A published candidate that would be refused today is marked.
+    Complete folders in incoming that are ignored because of their names are named.
     """
+    from disclosure_pipeline.candidates.evaluation import locate_page
     from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
     from disclosure_pipeline.candidates.store import find_complete_candidates, list_published
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
@@ -246,10 +268,28 @@ def status(gate: Path, shown_as: Format | None) -> None:
         f"{write_count(limit, 'candidate')} {choose_form(evaluations, 'was', 'were')} measured against its "
         "ground truth"
     )
-    lines = [f"  {standing.candidate}: {standing}" for standing in standings]
+    pages = {
+        standing.candidate: page
+        for standing in standings
+        if (page := locate_page(folders, standing.candidate)).is_file()
+    }
+    lines = []
+    for standing in standings:
+        lines.append(f"  {standing.candidate}: {standing}")
+        if standing.candidate in pages:
+            lines.append(f"    Page: {pages[standing.candidate]}")
     skipped = list_published(folders.releases).note
     chosen = choose_format(shown_as)
-    columns = ["candidate", "verdict", "judged at", "worst clause", "records", "published", "standing"]
+    columns = [
+        "candidate",
+        "verdict",
+        "judged at",
+        "worst clause",
+        "records",
+        "published",
+        "standing",
+        "page",
+    ]
     if chosen == "table":  # the standing includes the verdict and whether the candidate is published
         columns = ["candidate", "standing", "worst clause", "records", "judged at"]
     rows = [
@@ -261,6 +301,7 @@ def status(gate: Path, shown_as: Format | None) -> None:
             "records": standing.records,
             "published": standing.is_published,
             "standing": str(standing),
+            "page": pages.get(standing.candidate),
         }
         for standing in standings
     ]
@@ -271,6 +312,10 @@ def status(gate: Path, shown_as: Format | None) -> None:
         lines = [*lines, f"  {incoming.describe_refused()}"]
     table = Table("candidates", "Candidates", tuple(columns), rows)
     print_report(Report(heading, facts, (table,), lines), chosen)
+    for page in pages.values() if chosen == "table" else ():
+        echo(f"Page: {page}")
+    if opens and pages:
+        click.launch(max(pages.values(), key=lambda page: page.stat().st_mtime).absolute().as_uri())
     if skipped:
         echo(skipped, err=True)
 

@@ -184,6 +184,19 @@ format_option = click.option(
 )
 
 
+open_option = click.option("--open", "opens", is_flag=True, help="Open the page of the dossier.")
+
+
+def point_to_page(page: Path | None, shown_as: Format | None, *, opens: bool) -> None:
+    """Print where the page of a dossier is, if there is one and people read the output, and open it."""
+    if page is None:
+        return
+    if shown_as in {None, "table"}:
+        echo(f"Page: {page}")
+    if opens:
+        click.launch(page.absolute().as_uri())
+
+
 def echo(text: object, *, nl: bool = True, err: bool = False) -> None:
     """Print text with invisible and control characters escaped, except line breaks."""
     click.echo(escape_unseen_in_lines(str(text)), nl=nl, err=err)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -22,6 +23,8 @@ from disclosure_pipeline.cli.printing import (
     format_option,
     gate_argument,
     load_with_waivers,
+    open_option,
+    point_to_page,
     print_report,
     print_sentences,
     report_errors,
@@ -42,14 +45,16 @@ _WORDS = ("name", "unit", "meaning")
 @gate_argument
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @format_option
-@click.option("--all", "show_all", is_flag=True, help="Also show kept clauses in plain lines.")
+@click.option("--all", "show_all", is_flag=True, help="Also show the clauses that are kept.")
+@open_option
 @report_errors(ExitCode.UNDETERMINED)
-def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) -> None:
+def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, opens: bool) -> None:
     """Show what GATE would decide on the synthetic tables in FOLDER, without a run and without publishing.
 
     GATE is a gate's defs.yaml, or its folder. FOLDER has one candidate and needs no file _SUCCESS. Engine,
-    data dictionary, guards and clauses are those of a run. Only the evaluation itself is recorded
-    (policy.evaluations_per_ground_truth); a later run of the same content does not count again.
+    data dictionary, guards and clauses are those of a run. Only the evaluation itself
+    (policy.evaluations_per_ground_truth) and its page are kept; a later run of the same content does not
+    count again.
     """
     from disclosure_pipeline.candidates.evaluation import rehearse
     from disclosure_pipeline.release.standing import record_releases
@@ -61,7 +66,7 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
     clauses = _read_clauses(rehearsal.dossier)
     name = folder.resolve().name
     chosen = choose_format(shown_as)
-    columns = folders.gate.describe_columns()
+    columns = folders.gate.describe_columns() if rehearsal.dossier else "nothing was measured"
     facts: dict[str, Any] = {
         "gate": folders.gate.name,
         "candidate": name,
@@ -69,31 +74,37 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool) 
         "columns": columns,
     }
     if chosen != "table":
-        facts["reasons"] = list(rehearsal.reasons)
+        facts |= {"reasons": list(rehearsal.reasons), "page": rehearsal.page}
+    if chosen in {None, "table"} and not show_all:
+        clauses = [judgement for judgement in clauses if judgement.outcome != "kept"]
     doubts = list(rehearsal.dossier.get("warnings", ())) if rehearsal.decision != "approved" else []
-    lines = [f"  {columns}", *_write_lines(clauses if show_all else [], rehearsal.reasons)]
-    lines += [f"  warning: {doubt}" for doubt in doubts]
-    tables = _show_clauses(clauses, chosen)
+    sentences = [*rehearsal.reasons, *(f"warning: {doubt}" for doubt in doubts)]
+    lines = [f"  {columns}", *_write_lines(clauses, sentences)]
+    tables = _show_clauses(clauses, chosen) if rehearsal.dossier else ()
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
-        print_sentences(rehearsal.reasons)
+        print_sentences(sentences)
+    point_to_page(rehearsal.page, chosen, opens=opens)
     sys.exit(find_exit_code(rehearsal.decision))
 
 
 @click.command(epilog=EXIT_CODES, short_help="Run a gate on a candidate, to its release or refusal.")
 @gate_argument
 @click.argument("candidate")
+@open_option
 @report_errors(ExitCode.UNDETERMINED)
-def run(gate: Path, candidate: str) -> None:
+def run(gate: Path, candidate: str, opens: bool) -> None:
     """Run GATE (a gate's defs.yaml, or its folder) on a CANDIDATE in its folder of incoming candidates.
 
     This is the run that Dagster's sensor would start, without a daemon: the ground truth is recorded if it is
     new or changed, and the candidate is measured, judged, and published or refused. Dagster shows the run.
     The exit code is that of the verdict.
     """
+    from disclosure_pipeline.candidates.evaluation import locate_page
     from disclosure_pipeline.orchestration.component import run_gate
 
     _, folders = load_with_waivers(gate)
+    began = int(time.time())  # some file systems keep whole seconds
     ended = run_gate(folders, candidate, show_step)
     echo(f"{candidate}: {ended.verdict}")
     if ended.words:
@@ -101,6 +112,9 @@ def run(gate: Path, candidate: str) -> None:
     elif ended.verdict == "approved":
         echo(f"Published in {folders.releases / candidate}")
     echo(f"Run {ended.run_id}", err=True)
+    page = locate_page(folders, candidate)
+    is_new = page.is_file() and page.stat().st_mtime >= began
+    point_to_page(page if is_new else None, None, opens=opens)
     sys.exit(ExitCode.CRASHED if ended.verdict == "crashed" else find_exit_code(ended.verdict))
 
 
@@ -113,8 +127,9 @@ def run(gate: Path, candidate: str) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write to this file instead of printing.",
 )
+@open_option
 @report_errors(ExitCode.UNDETERMINED)
-def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | None) -> None:
+def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | None, opens: bool) -> None:
     """Show the dossier of a CANDIDATE that a run of GATE has judged: the verdict, and every clause.
 
     json is the whole dossier, html its page. The exit code is that of the verdict.
@@ -147,6 +162,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
         echo(text, nl=False)
     else:
         print_report(summary, chosen)
+    point_to_page(page if page.is_file() and output is None else None, chosen, opens=opens)
     sys.exit(find_exit_code(dossier["decision"]))
 
 
@@ -236,6 +252,7 @@ def _parse_moment(text: str) -> datetime:
     type=click.Path(path_type=Path),
     help="A file of signed revocations, as written by `revoke`; a revoked release is an error.",
 )
+@click.option("--verbose", is_flag=True, help="Also show hashes, versions and every clause.")
 @report_errors()
 def verify(
     folder: Path,
@@ -245,6 +262,7 @@ def verify(
     policy_digest: str | None,
     not_before: datetime | None,
     revocations: Path | None,
+    verbose: bool,
 ) -> None:
     """Print what was approved for a published FOLDER, or what is wrong with it (exit code 1).
 
@@ -256,7 +274,8 @@ def verify(
 
     expected = Expected(gate, candidate, policy_digest, not_before)
     trusted_keys = [key for path in keys for key in read_key_file(path)]
-    echo(verify_release(folder, trusted_keys, expected, revocations))
+    approval = verify_release(folder, trusted_keys, expected, revocations)
+    echo(approval if verbose else approval.summarize())
 
 
 @click.command(epilog=EXIT_CODES, short_help="Write a signed revocation of a release.")

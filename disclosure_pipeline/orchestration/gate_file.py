@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import (
     Schema,
     find_gate_file,
+    is_gate,
     parse_gate_file,
     read_gate,
     require_gate_name,
@@ -157,6 +159,25 @@ def place_problems(problems: Sequence[tuple[str, str]], file: Path, position: in
     documents = read_documents(read_file(file), str(file))
     document = documents[position] if position < len(documents) else Document(None, {})
     return [f"{file}:{document.line(('attributes', name))}: {name}: {problem}" for name, problem in problems]
+
+
+def copy_policy(file: Path) -> list[str]:
+    """Return the lines of a gate's file that are its policy, as they are written but not indented."""
+    text = read_file(file)
+    documents = read_documents(text, str(file))
+    [gate] = filter(is_gate, documents)
+    policy = ("attributes", "policy")
+    start = gate.line(policy)
+    following = [
+        line
+        for document in documents
+        for path, (line, _) in document.places.items()
+        if line > start and not (document is gate and path[:2] == policy)
+    ]
+    lines = text.splitlines()[start - 1 : min(following) - 1 if following else None]
+    while not lines[-1].strip() or lines[-1].lstrip().startswith(("#", "---")):
+        lines.pop()
+    return textwrap.dedent("\n".join(lines)).splitlines()
 
 
 def is_validating() -> bool:

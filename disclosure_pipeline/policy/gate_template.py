@@ -284,15 +284,16 @@ def read_gate(path: Path) -> Gate:
 
 def parse_gate_file(text: str, file: Path) -> Gate:
     """Return the gate of a file's text. Raise DefinitionError as `read_gate` does."""
-    gates = [
-        document
-        for document in read_documents(text, str(file))
-        if isinstance(document.content, dict)
-        and str(document.content.get("type")).endswith(f".{COMPONENT.rpartition('.')[2]}")
-    ]
+    gates = [document for document in read_documents(text, str(file)) if is_gate(document)]
     if len(gates) != 1:
         raise DefinitionError(f"{file}: it holds {len(gates)} gates (type: {COMPONENT}), expected one.")
     return validate_gate(gates[0], file)
+
+
+def is_gate(document: Document) -> bool:
+    """Return whether a document is a component that is a gate."""
+    kind = COMPONENT.rpartition(".")[2]
+    return isinstance(document.content, dict) and str(document.content.get("type")).endswith(f".{kind}")
 
 
 def validate_gate(document: Document, file: Path) -> Gate:
@@ -301,26 +302,44 @@ def validate_gate(document: Document, file: Path) -> Gate:
     try:
         return Gate.model_validate(attributes)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False)
-    raise DefinitionError("; ".join(_place_problems(problems, document, file)))
+        problems = [
+            f"{file}:{document.line(('attributes', *entry))}: {problem}"
+            for entry, problem in list_problems(error, attributes)
+        ]
+    raise DefinitionError("; ".join(problems))
 
 
-def _place_problems(problems: Sequence[ErrorDetails], document: Document, file: Path) -> list[str]:
-    """Return each problem with its line and entry, without those that follow from one inside the entry."""
-    placed = []
-    for problem in problems:
-        path = ("attributes", *problem["loc"])
-        entry = document.find_entry(path)
-        placed.append(((*entry, path[-1]) if problem["type"] == "missing" else entry, problem))
-    entries = [entry for entry, _ in placed]
+def list_problems(error: ValidationError, attributes: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """Return the entry of each problem, and a message that begins with its name.
+
+    Problems that follow from one inside their entry are left out.
+    """
+    problems = [
+        (_find_entry(attributes, problem), describe_problem(problem))
+        for problem in error.errors(include_url=False, include_input=False)
+    ]
     return [
-        f"{file}:{document.line(entry)}: {_name_entry(entry)}: {describe_problem(problem)}"
-        for entry, problem in placed
-        # A bound that is no mapping of bounds is not a number, either.
-        if not any(other[: len(entry)] == entry and len(other) > len(entry) for other in entries)
+        (entry, f"{_name_entry(entry)}: {problem}")
+        for entry, problem in problems
+        # A bound whose own bounds are misspelt is not a number, either.
+        if not any(other[: len(entry)] == entry and len(other) > len(entry) for other, _ in problems)
     ]
 
 
+def _find_entry(attributes: Any, problem: ErrorDetails) -> tuple[str | int, ...]:
+    """Return the path of a problem's entry without the names of types that pydantic adds."""
+    entry: tuple[str | int, ...] = ()
+    content = attributes
+    for part in problem["loc"]:
+        if isinstance(content, Mapping) and part in content:
+            content = content[str(part)]
+        elif isinstance(content, Sequence) and isinstance(part, int):
+            content = content[part]
+        else:
+            continue
+        entry = (*entry, part)
+    return (*entry, problem["loc"][-1]) if problem["type"] == "missing" else entry
+
+
 def _name_entry(entry: tuple[str | int, ...]) -> str:
-    names = [part for part in entry[1:] if isinstance(part, str)]
-    return ".".join(names) or "attributes"
+    return ".".join(part for part in entry if isinstance(part, str)) or "attributes"

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.policy.bounds import Finite
-from disclosure_pipeline.tables.dictionary import FrozenModel
+from disclosure_pipeline.tables.dictionary import NO_ENTRY, FrozenModel, describe_problem
 
 # Larger files are not read.
 _LARGEST = 1 << 20
@@ -59,16 +59,10 @@ class Document(NamedTuple):
     content: Any
     places: dict[tuple[str | int, ...], tuple[int, int]]
 
-    def find_entry(self, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-        """Return the path of an entry, or of its closest parent, without the names that pydantic adds."""
-        entry: tuple[str | int, ...] = ()
-        for part in path:
-            entry = (*entry, part) if (*entry, part) in self.places else entry
-        return entry
-
     def line(self, path: tuple[str | int, ...]) -> int:
         """Return the line of an entry, or of its closest parent."""
-        return self.places.get(self.find_entry(path), (1, 1))[0]
+        parents = (path[:length] for length in range(len(path), 0, -1))
+        return next((self.places[parent][0] for parent in parents if parent in self.places), 1)
 
 
 def read_file(path: Path) -> str:
@@ -326,8 +320,9 @@ def read_key_file(path: Path) -> tuple[TrustedKey, ...]:
         problems = "; ".join(
             # The message of any other ValueError might quote the file.
             f"{'.'.join(map(str, problem['loc'])) or 'the file'}: "
-            f"{'is not valid' if problem['type'] == 'value_error' else problem['msg']}"
+            f"{'is not valid' if is_own else describe_problem(problem)}"
             for problem in error.errors()
+            for is_own in [problem["type"] == "value_error" and NO_ENTRY not in problem["msg"]]
         )
         wrong = f"{path}: {problems}"
     raise TrustError(

@@ -34,11 +34,14 @@ from disclosure_pipeline.policy.verdict import (
     read_judgements,
     round_judgements,
 )
+from disclosure_pipeline.tables.dictionary import describe_problem
 
 
 def describe_errors(error: ValidationError) -> list[str]:
     """Return the location and message of each error, without the input."""
-    return [f"{_join_location(detail)}: {detail['msg']}" for detail in error.errors(include_url=False)]
+    return [
+        f"{_join_location(detail)}: {describe_problem(detail)}" for detail in error.errors(include_url=False)
+    ]
 
 
 def locate_errors(error: ValidationError) -> list[str]:

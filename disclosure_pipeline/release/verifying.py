@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
 from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment, Text, TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
-from disclosure_pipeline.release.predicate import Predicate, StatementError, describe_errors
+from disclosure_pipeline.release.predicate import Predicate, StatedClause, StatementError, describe_errors
 from disclosure_pipeline.release.statement import (
     Statement,
     check_signature,
@@ -215,8 +215,12 @@ class Approval:
     unchecked: tuple[str, ...] = ()
     revocations: int | None = None
 
+    def summarize(self) -> str:
+        """Return what is released and under which policy, the verdict, and what was not checked."""
+        return "\n".join(map(escape_unseen, (*_summarize_content(self), *_write_verdict(self))))
+
     def __str__(self) -> str:
-        return "\n".join(map(escape_unseen, _describe_approval(self)))
+        return "\n".join(map(escape_unseen, (*_describe_content(self), *_write_verdict(self))))
 
 
 @dataclass(frozen=True)
@@ -363,27 +367,66 @@ def _quote(name: str) -> str:
     return repr(name if len(name) <= _NAME_LENGTH_SHOWN else f"{name[:_NAME_LENGTH_SHOWN]}…")
 
 
-def _describe_approval(approval: Approval) -> Iterator[str]:
+def _write_verdict(approval: Approval) -> Iterator[str]:
     predicate = approval.predicate
-    yield f"Approved: candidate {predicate.candidate} of gate {predicate.gate}."
-    yield f"Published {predicate.published_at.isoformat()}, signed with the key {approval.keyid}."
+    published_at = predicate.published_at.astimezone(timezone.utc)
+    if approval.revocations is not None:
+        yield f"Revocations checked: {approval.revocations}. None concerns it."
+    published = f"published {published_at:{_MOMENT}}"
+    yield f"Approved: candidate {predicate.candidate} of gate {predicate.gate}, {published}."
+    if approval.unchecked:
+        yield "Not checked:"
+        yield from (f"  {sentence}" for sentence in approval.unchecked)
+
+
+def _summarize_content(approval: Approval) -> Iterator[str]:
+    predicate = approval.predicate
+    yield from _list_files(approval, with_hashes=False)
+    yield f"Keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
     yield f"Power: {predicate.power or 'not measured for this gate.'}"
-    yield f"Policy: digest {predicate.policy.digest}."
-    yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
+    clauses = (*predicate.clauses, *predicate.controls)
+    broken = [clause for clause in clauses if clause.outcome != "kept"]
+    kept = len(clauses) - len(broken)
+    yield f"Clauses: {kept} of {len(clauses)} are kept{', all but:' if broken else '.'}"
+    yield from map(_write_clause, broken)
+    yield from _list_waivers(predicate)
+
+
+def _list_files(approval: Approval, *, with_hashes: bool) -> Iterator[str]:
     yield "Files:"
-    records = {table.name: f", {write_count(table.records, 'record')}" for table in predicate.synthetic}
+    records = {table.name: write_count(table.records, "record") for table in approval.predicate.synthetic}
     for name, sha256 in approval.files.items():
-        yield f"  {name}: sha256 {sha256}{records.get(name, '')}"
-    stated = {"Clauses": predicate.clauses, "Controls of the measurement itself": predicate.controls}
-    for heading, clauses in stated.items():
-        yield f"{heading}:"
-        for clause in clauses:
-            outcome = "warns" if clause.outcome == "exceeded" else clause.outcome
-            yield f"  {outcome:<6}  {clause.words}"
+        facts = [
+            *([f"sha256 {sha256}"] if with_hashes else []),
+            *([records[name]] if name in records else []),
+        ]
+        yield f"  {name}{': ' if facts else ''}{', '.join(facts)}"
+
+
+def _write_clause(clause: StatedClause) -> str:
+    outcome = "warns" if clause.outcome == "exceeded" else clause.outcome
+    return f"  {outcome:<6}  {clause.words}"
+
+
+def _list_waivers(predicate: Predicate) -> Iterator[str]:
     yield "Waivers:" if predicate.waivers else "Waivers: none."
     for waiver in predicate.waivers:
         yield f"  {waiver.name}: {waiver.clause} may go to {waiver.ceiling:.4g}"
         yield f"    Until {waiver.expires.isoformat()}, approved by {waiver.approver}: {waiver.reason}"
+
+
+def _describe_content(approval: Approval) -> Iterator[str]:
+    predicate = approval.predicate
+    yield f"Published {predicate.published_at.isoformat()}, signed with the key {approval.keyid}."
+    yield f"Power: {predicate.power or 'not measured for this gate.'}"
+    yield f"Policy: digest {predicate.policy.digest}."
+    yield f"  keys: {', '.join(predicate.policy.keys)}; targets: {', '.join(predicate.policy.targets)}"
+    yield from _list_files(approval, with_hashes=True)
+    stated = {"Clauses": predicate.clauses, "Controls of the measurement itself": predicate.controls}
+    for heading, clauses in stated.items():
+        yield f"{heading}:"
+        yield from map(_write_clause, clauses)
+    yield from _list_waivers(predicate)
     ground_truth = predicate.ground_truth
     yield (
         f"Ground truth: at least {write_count(ground_truth.records, 'record')}, salted hash "
@@ -394,8 +437,3 @@ def _describe_approval(approval: Approval) -> Iterator[str]:
     yield f"Snapshot: {predicate.snapshot}. Dossier: {predicate.dossier}."
     yield f"Measured {predicate.measured_at.isoformat()} in run {predicate.run_id}, with:"
     yield f"  {', '.join(f'{name} {version}' for name, version in predicate.versions.items())}"
-    if approval.revocations is not None:
-        yield f"Revocations checked: {approval.revocations}. None concerns it."
-    if approval.unchecked:
-        yield "Not checked:"
-        yield from (f"  {sentence}" for sentence in approval.unchecked)

@@ -31,7 +31,7 @@ from disclosure_pipeline.tables.dictionary import (
     Violation,
 )
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray
-from disclosure_pipeline.tables.messages import table_names
+from disclosure_pipeline.tables.messages import listed, table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
 IDENTIFIER = "is a text identifier, which no synthetic table may have: leave the column out"
@@ -169,8 +169,13 @@ def find_naming_columns(
 A_SYNTHETIC_TABLE = "a synthetic table"
 
 UNKNOWN_LEVEL = (
-    "holds a level that the ground truth does not have: declare the levels, or unknown_levels: keep"
+    "holds {} the ground truth does not have: correct the synthetic table, declare the levels if such "
+    "a level may occur or, if any may, set unknown_levels: keep"
 )
+"""The rule, to be filled with the levels that are shown, or with `A_LEVEL`."""
+A_LEVEL = "a level that"
+_MOST_SHOWN = 3  # levels in a message, and letters of one:
+_LONGEST_SHOWN = 40
 MORE_DECIMALS = (
     "has more decimals than declared, or more decimals and digits than the ground truth: round the numbers"
 )
@@ -197,11 +202,13 @@ def find_additions(
     dictionary: Dictionary,
     *,
     refuse_formulas: bool,
+    show_levels: bool = True,
 ) -> list[Violation]:
     """Return the rules that synthetic tables break by adding to GT, each rule once a column.
 
     A table is given as column -> Arrow array of its distinct values, `syntheses` by their names in messages.
-    Columns that GT or the dictionary lacks are ignored.
+    Columns that GT or the dictionary lacks are ignored. `show_levels`: whether levels that are no value of GT
+    may be named, which further confidential tables may have.
     """
     violations = [
         violation
@@ -209,15 +216,22 @@ def find_additions(
         for name, values in columns.items()
         if name in ground_truth and name in dictionary
         for violation in _find_in_column(
-            table, name, dictionary[name], ground_truth[name], values, refuse_formulas
+            table, name, dictionary[name], ground_truth, values, refuse_formulas, show_levels
         )
     ]
     return list(dict.fromkeys(violations))
 
 
 def _find_in_column(
-    table: str, name: str, column: Column, in_GT: Any, in_SD: Any, refuse_formulas: bool
+    table: str,
+    name: str,
+    column: Column,
+    ground_truth: Mapping[str, Any],
+    in_SD: Any,
+    refuse_formulas: bool,
+    show_levels: bool,
 ) -> Iterator[Violation]:
+    in_GT = ground_truth[name]
     if column.type == "number" and _has_more_decimals(column, in_GT, in_SD):
         yield Violation(A_SYNTHETIC_TABLE, name, MORE_DECIMALS)
     if column.type == "integer" and count_zeros(_leave_out(in_SD, column)) < count_zeros(
@@ -234,13 +248,31 @@ def _find_in_column(
         return
     known = pa.concat_arrays([_as_text(in_GT), pa.array(column.level_names or (), pa.string())])
     texts = _as_text(in_SD)
-    has_new_level = not pc.all(pc.is_in(texts, value_set=known), min_count=0).as_py()
-    if column.levels is None and column.unknown_levels == "refuse" and has_new_level:
-        yield Violation(A_SYNTHETIC_TABLE, name, UNKNOWN_LEVEL)
+    new = texts.filter(pc.invert(pc.is_in(texts, value_set=known))).to_pylist()
+    if column.levels is None and column.unknown_levels == "refuse" and new:
+        shown = _list_levels_to_show(new, ground_truth) if show_levels else []
+        what = f"{listed(shown)}, which" if shown else A_LEVEL
+        yield Violation(A_SYNTHETIC_TABLE, name, UNKNOWN_LEVEL.format(what))
     if _longest(texts) > _longest(known):
         yield Violation(A_SYNTHETIC_TABLE, name, LONGER_TEXT)
     if refuse_formulas and starts_formula(texts).any():
         yield Violation(table, name, FORMULA)
+
+
+def _list_levels_to_show(new: Sequence[str], ground_truth: Mapping[str, Any]) -> list[str]:
+    """Return a few of SD's own levels: short, with letters, and no value of any column of GT in any spelling.
+
+    What looks like a number is not shown: it could be one of GT's, written in another way.
+    """
+    candidates = [
+        level
+        for level in new
+        if len(level) <= _LONGEST_SHOWN and level.isprintable() and any(map(str.isalpha, level))
+    ]
+    if not candidates:
+        return []
+    of_GT = [text for values in ground_truth.values() for text in _as_text(values).to_pylist()]
+    return [level for level in candidates[:_MOST_SHOWN] if not holds_identifiers(of_GT, [level])]
 
 
 def starts_formula(texts: Any) -> npt.NDArray[np.bool_]:

@@ -82,6 +82,9 @@ def _write_problem(entry: tuple[str | int, ...], problem: str) -> InitErrorDetai
     return InitErrorDetails(type="value_error", loc=entry, input=None, ctx={"error": ValueError(problem)})
 
 
+NO_ENTRY = "there is no such entry"
+
+
 class FrozenModel(BaseModel):
     """Plain data that never changes and has no unknown fields."""
 
@@ -111,7 +114,7 @@ class FrozenModel(BaseModel):
         if not _is_unknown_field(problem):
             return describe_problem(problem)
         suggestion = suggest_names(problem["loc"][0], cls.model_fields, "Possible are")
-        return f"there is no such entry. {suggestion}"
+        return f"{NO_ENTRY}. {suggestion}"
 
 
 def describe_problem(problem: ErrorDetails) -> str:

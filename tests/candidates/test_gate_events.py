@@ -110,7 +110,11 @@ def test_tables_that_do_not_belong_together_are_refused(
     [
         (spoil(days=44), "days", "outside the range"),
         (spoil(month="May"), "month", "is not of type integer"),
-        (spoil(diagnosis="a new one"), "events.diagnosis", "a level that the ground truth does not have"),
+        (
+            spoil(diagnosis="a new one"),
+            "events.diagnosis",
+            "holds 'a new one', which the ground truth does not have",
+        ),
         (spoil(diagnosis="=1+1"), "events.diagnosis", "a formula"),
         (spoil(diagnosis="person p-1-000004"), "(any)", "identifiers of the ground truth"),
         (lambda e: e.assign(ward=1), "(other columns)", "1 column is not in the data dictionary"),

@@ -30,7 +30,8 @@ def test_a_candidate_is_run_to_its_release_and_another_to_its_refusal(project: H
     approved = run(project, HONEST)
     assert approved.exit_code == 0, approved.output
     published = project.path / "releases" / GATE / HONEST
-    assert approved.stdout == f"{HONEST}: approved\nPublished in {published}\n"
+    page = project.path / "store" / GATE / "candidates" / HONEST / "dossier.html"
+    assert approved.stdout == f"{HONEST}: approved\nPublished in {published}\nPage: {page}\n"
     assert gates.stated(published).candidate == HONEST
     project.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
     refused = run(project, COPY)

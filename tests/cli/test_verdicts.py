@@ -13,6 +13,7 @@ import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, contents, run_command
 
+from disclosure_pipeline.candidates.evaluation import REHEARSALS
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 
@@ -41,6 +42,7 @@ def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
         ours = {row["clause"]: (row["value"], row["outcome"]) for row in document["clauses"]}
         assert ours == {row["name"]: (row["value"], row["outcome"]) for row in dossier["clauses"]}
         assert all(row["meaning"] for row in document["clauses"])
+    shutil.rmtree(home.path / "store" / GATE / REHEARSALS)
     assert contents(home.path) == before  # a run had asked the same
 
 
@@ -50,7 +52,10 @@ def test_only_the_question_is_recorded(home: Home) -> None:
     before = contents(home.path)
     shown = run_command("evaluate", gate, folder)
     assert shown.exit_code == 0, shown.output
-    assert shown.stdout == "trial: approved\n  4 of 4 columns are measured and released\n"
+    page = home.path / "store" / GATE / REHEARSALS / "trial.html"
+    assert shown.stdout == f"trial: approved\n  4 of 4 columns are measured and released\nPage: {page}\n"
+    assert "<h1>" in page.read_text()
+    shutil.rmtree(page.parent)
     new = set(contents(home.path)) - set(before)
     sketches = {name for name in new if name.startswith(f"store/{GATE}/sketches")}
     assert len([name for name in sketches if name.endswith(".json")]) == 1  # of what was asked about
@@ -229,7 +234,7 @@ def test_columns_that_are_left_out_are_named(home: Home) -> None:
     shown = run_command("check", write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50}))
     assert shown.exit_code == 0, shown.output
     told = "3 of 4 columns are measured and released; left out: income"
-    assert told in shown.stderr
+    assert f"  columns: {told}\n" in shown.stdout
     gate = write_gate(home, targets=["work"], policy={"repU": 50, "DiSCO": 50})
     folder = deliver(home, gates.honest().drop(columns="income"))
     assert told in run_command("evaluate", gate, folder).stdout.splitlines()[1]

@@ -122,7 +122,7 @@ def status(file: Path) -> dict[str, str]:
     shown = gates.run_command("status", file)
     assert shown.exit_code == 0, shown.output
     lines = [line.strip().split(": ", 1) for line in shown.output.splitlines()[1:]]
-    return {line[0]: line[1] for line in lines}
+    return {line[0]: line[1] for line in lines if line[0] != "Page"}
 
 
 def test_nothing_is_staged_among_the_releases_and_the_next_run_removes_what_is_left(

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import random
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -344,8 +345,8 @@ ENVELOPES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "a long id of the key": (_with_signature(keyid="\x1b[2J" * 999), "not with a given one"),
     "half a character": (_with(payload="x"), NO_ENVELOPE),
-    "a field more": (_with(more=1), "more: Extra"),
-    "a field more in the signature": (_with_signature(more=1), "more: Extra"),
+    "a field more": (_with(more=1), "more: there is no such entry"),
+    "a field more in the signature": (_with_signature(more=1), "more: there is no such entry"),
 }  # fmt: skip
 
 
@@ -681,11 +682,11 @@ def key(release: Release, tmp_path: Path) -> Path:
 
 
 def test_the_command_says_what_was_approved(release: Release, key: Path) -> None:
-    shown = run(release.folder, key)
+    shown = run_command("verify", release.folder, "--key", key, "--verbose")
     assert shown.exit_code == 0, shown.output
     predicate = releases.predicate(waived=True)
     for expected in (
-        f"Approved: candidate {releases.CANDIDATE} of gate small.",
+        f"Approved: candidate {releases.CANDIDATE} of gate small, published 2026-03-01 12:00 UTC.",
         f"Published 2026-03-01T12:00:00+00:00, signed with the key {release.signer.public_key.keyid}.",
         f"Policy: digest {predicate.policy.digest}.",
         *(f"  {name}: sha256 {sha256}, 298 records" for name, sha256 in releases.hashes().items()),
@@ -699,6 +700,18 @@ def test_the_command_says_what_was_approved(release: Release, key: Path) -> None
         "run 3f0c",
     ):
         assert expected in shown.output
+
+
+def test_the_command_ends_with_the_verdict_and_what_was_not_checked(release: Release, key: Path) -> None:
+    """Without a hash and without the clauses that are kept."""
+    lines = run(release.folder, key).stdout.splitlines()
+    place = lines.index(
+        f"Approved: candidate {releases.CANDIDATE} of gate small, published 2026-03-01 12:00 UTC."
+    )
+    assert lines[place + 1] == "Not checked:"
+    assert all(line.startswith("  --") for line in lines[place + 2 :])
+    assert not [line for line in lines if re.search("[0-9a-f]{40}", line) or line.startswith("  kept")]
+    assert "  waived  DiSCO[income]" in "\n".join(lines)
 
 
 def test_the_command_says_all_that_is_wrong(release: Release, key: Path) -> None:
@@ -720,9 +733,8 @@ def test_words_do_nothing_to_a_terminal(release: Release, key: Path) -> None:
     shown = run(release.folder, key)
     assert shown.exit_code == 0
     assert "\x1b" not in shown.output
-    assert [line for line in shown.output.splitlines() if line.startswith("Approved")] == [
-        shown.output.splitlines()[0]
-    ]
+    [line] = [line for line in shown.output.splitlines() if line.startswith("Approved")]
+    assert line.startswith(f"Approved: candidate {releases.CANDIDATE} of gate small, published ")
 
 
 def test_the_command_fails_in_words(release: Release, key: Path, tmp_path: Path) -> None:
@@ -784,7 +796,7 @@ def test_nothing_is_needed_but_the_folder_and_the_key(release: Release, key: Pat
 
     fine = verified()
     assert fine.returncode == 0, fine.stderr
-    assert fine.stdout.startswith("Approved: ")
+    assert "\nApproved: " in fine.stdout
     (alone / "release" / "first.csv").write_bytes(b"")
     changed = verified()
     assert (changed.returncode, changed.stdout) == (1, "")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.tables.additions import (
+    A_LEVEL,
     FAR_OUTSIDE,
     FINER_NUMBERS,
     FINER_TIMES,
@@ -48,8 +49,9 @@ def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datet
     [
         (CATEGORY, ["a", "b"], ["b"], []),
         (CATEGORY, ["a", "b"], ["b", None], []),
-        (CATEGORY, ["a", "b"], ["A"], [UNKNOWN_LEVEL]),
-        (CATEGORY, ["ab"], ["4711"], [UNKNOWN_LEVEL, LONGER_TEXT]),
+        (CATEGORY, ["a", "b"], ["A"], [UNKNOWN_LEVEL.format(A_LEVEL)]),
+        (CATEGORY, ["ab"], ["4711"], [UNKNOWN_LEVEL.format(A_LEVEL), LONGER_TEXT]),
+        (CATEGORY, ["north"], ["nroth", "sout"], [UNKNOWN_LEVEL.format("'nroth', 'sout', which")]),
         (KEPT, ["abcd"], ["4711"], []),
         (KEPT, ["abc"], ["4711"], [LONGER_TEXT]),
         (KEPT, ["abcde"], ["=4711"], [FORMULA]),
@@ -111,6 +113,18 @@ def test_columns_that_name_people(column: Column, records: list[int], is_refused
     found = find_naming_columns({"x": column}, ["x"], lambda _: np.array(records, dtype=np.int64), "GT")
     assert [violation.rule for violation in found] == [NAMES_PEOPLE] * is_refused
     assert not find_naming_columns({"x": column}, [], lambda _: np.array(records), "GT")
+
+
+@pytest.mark.parametrize(
+    "level",
+    ["Kowalska", " kowalska", "Jan Kowalska", "4711", "1,5", "\u202ex", "x" * 50],
+)
+def test_a_level_that_may_be_a_value_of_the_ground_truth_is_not_shown(level: str) -> None:
+    """Of whatever column: the columns of a synthetic table may be in the wrong order."""
+    in_GT = {"x": pa.array(["a" * 60, "b"]), "name": pa.array(["Kowalska"]), "income": pa.array([4711.0])}
+    columns = dict.fromkeys(in_GT, CATEGORY)
+    additions = find_additions(in_GT, {"SD": {"x": pa.array([level])}}, columns, refuse_formulas=False)
+    assert [violation.rule for violation in additions] == [UNKNOWN_LEVEL.format(A_LEVEL)]
 
 
 def test_formulas_that_are_quoted_are_no_violation() -> None:
