@@ -246,7 +246,7 @@ def build_ground_truth_schedule(
 
     @dg.schedule(
         name=f"{gate.name}_ground_truth_changed",
-        cron_schedule="*/15 * * * *",
+        cron_schedule=gate.schedule,
         target=gate_job,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Evaluates the {NEWEST} newest candidates again when the ground truth changed",

@@ -59,6 +59,7 @@ _NOT_DECIDING: dict[str, Any] = {
             "releases",
             "trusted_keys",
             "engine",
+            "schedule",
             "power_seconds",
             "remedies",
             *("unit", "weight", "sampling_fraction", "people", "events"),  # see `policy_digest`
@@ -226,6 +227,15 @@ class Gate(FrozenModel):
             pattern=rf"^({'|'.join(['auto', *list_engines()])}|[a-z][a-z0-9+]*://.*)$",
         ),
     ] = "auto"
+    schedule: Annotated[
+        str,
+        Field(
+            description="When the newest candidates are evaluated again, if a changed ground truth was "
+            "recorded since or their last run crashed: minute, hour, day, month and weekday as in cron, in "
+            "UTC. 0 6 * * 1 is Mondays at six. New candidates are found by a sensor, at any time",
+            pattern=r"^[0-9A-Za-z*/,-]+( [0-9A-Za-z*/,-]+){4}$",
+        ),
+    ] = "*/15 * * * *"
     power_seconds: Annotated[
         float,
         Field(

@@ -20,6 +20,7 @@ from support.sampling import only_in_ci
 import disclosure_pipeline as dp
 from disclosure_pipeline.definitions import defs as load_definitions
 from disclosure_pipeline.demo.run import HONEST, make_data
+from disclosure_pipeline.orchestration.component import build_definitions
 from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
 from disclosure_pipeline.policy.reviewed_files import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
@@ -368,3 +369,11 @@ def test_definitions_are_loaded_once_a_process() -> None:
     """Dagster asks for them six times to launch one run."""
     with gates.quiet():
         assert load_definitions() is load_definitions()
+
+
+def test_the_schedule_is_a_setting() -> None:
+    definitions = build_definitions(gates.gate(schedule="0 6 * * 1"))
+    schedule: Any = definitions.resolve_schedule_def(f"{gates.GATE}_ground_truth_changed")
+    assert schedule.cron_schedule == "0 6 * * 1"
+    with pytest.raises(ValidationError, match="schedule"):
+        gates.gate(schedule="every Monday")

@@ -502,6 +502,7 @@ def with_column(name: str, **changes: Any) -> dict[str, Any]:
         {"notify": {"webhook": "${HOOK}"}},
         {"synthetic_asset": ["models/survey"]},
         {"store_url": "https://example.org/store/"},
+        {"schedule": "0 6 * * 1"},
     ],
 )
 def test_the_digest_ignores_fields_that_affect_no_decision(changes: Mapping[str, Any]) -> None:
