@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
@@ -92,16 +92,16 @@ _LARGEST_PART = 2  # times the usual records of a part
 
 @dataclass(frozen=True)
 class PartCounts:
-    """The counts of a part, to be added up: of the keys, and of each target. Empty if it has no records.
+    """The counts of a part, to be added up: of the keys, and of each target.
 
     rare: the cells of each target by the number of records of their q, as `count_by_pattern` returns them.
     large: the records of its DiSCO cells to list, of these q.
     """
 
-    keys: list[KeyCounts] = field(default_factory=list)
-    targets: list[list[TargetCounts]] = field(default_factory=list)
-    rare: list[dict[int, list[Grouped]]] = field(default_factory=list)
-    large: list[list[tuple[Grouped, ...]]] = field(default_factory=list)
+    keys: list[KeyCounts]
+    targets: list[list[TargetCounts]]
+    rare: list[dict[int, list[Grouped]]]
+    large: list[list[tuple[Grouped, ...]]]
 
     @classmethod
     def empty(cls, targets: int) -> PartCounts:
