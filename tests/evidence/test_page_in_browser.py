@@ -143,6 +143,18 @@ def test_nothing_is_wider_than_the_window(page: str, paths: Mapping[str, Path], 
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_row_of_the_four_answers_is_a_block_on_a_telephone(paths: Mapping[str, Path], tab: Page) -> None:
+    """Nothing has to be scrolled, and each figure says what it is."""
+    resize(tab, 390, 900)
+    show(tab, paths["refused-internal"].as_uri())
+    room = "document.querySelector('.answers').parentElement"
+    assert tab.evaluate(f"{room}.scrollWidth <= {room}.clientWidth")
+    widths = "[...document.querySelectorAll('.answers tbody > tr > *')].map(cell => cell.clientWidth)"
+    assert min(width for width in tab.evaluate(widths) if width) > 300
+    label = "getComputedStyle(document.querySelector('.answers td.outcome'), '::before').content"
+    assert "Answer" in tab.evaluate(label)
+
+
 WORDS_CUT = """
 [...document.querySelectorAll('th, td, dd')].filter(cell => {
   const words = document.createRange();
