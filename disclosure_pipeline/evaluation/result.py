@@ -13,7 +13,7 @@ from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
 from disclosure_pipeline.tables.encoding import Change
-from disclosure_pipeline.tables.messages import escape_unseen_in_lines
+from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
 if TYPE_CHECKING:
     import altair as alt
@@ -239,6 +239,25 @@ class Disclosure:
             Source: Raab, Nowok & Dibben 2024, arXiv:2406.16826.
         """
         return explain(measure)
+
+    @property
+    def headline(self) -> str:
+        """What was found of copied people, and the target that is disclosed most beyond other people's."""
+        copies = self.copies
+        found = list(copies.sentences[:1])
+        if not found:  # without guards, nobody looked for them
+            none_found = [] if self.guards.empty else ["No copied people were found."]
+            found = [*none_found, *copies.not_examined[:1]]
+        summary = self.summary().dropna(subset=["DiSCO", "DiSCO_others", "DiSCO_beyond"])
+        if summary.empty:
+            told = "What it discloses beyond other people's records could not be measured."
+        else:
+            target, row = max(summary.iterrows(), key=lambda target_row: target_row[1]["DiSCO_beyond"])
+            told = (
+                f"{target} is disclosed of {row['DiSCO']:.1f} % of the people; other people's records would "
+                f"disclose it of {row['DiSCO_others']:.1f} %."
+            )
+        return escape_unseen(" ".join([*found, told]))
 
     @property
     def is_larger(self) -> bool:

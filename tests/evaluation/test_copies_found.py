@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -415,3 +416,16 @@ def test_a_column_without_a_name_is_called_so() -> None:
     tables = (table.rename(columns={"Unnamed: 0": ""}) for table in map(numbered, (PEOPLE, shuffled(PEOPLE))))
     [sentence] = found(*tables).sentences
     assert "(compared: all but the column without a name)" in sentence
+
+
+def test_the_headline_is_about_copies_and_about_what_is_told() -> None:
+    """None were found is only said if they were looked for."""
+    table = pd.DataFrame({"age": range(40), "job": [f"job {number % 7}" for number in range(40)]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        copied = dp.disclosure(table, table, ["age"], "job")
+    assert copied.headline.startswith(copied.copies.sentences[0])
+    assert copied.headline.endswith(" of the people; other people's records would disclose it of 0.0 %.")
+    unexamined = replace(copied, guards=pd.DataFrame())
+    assert "were found" not in unexamined.headline
+    assert unexamined.headline.startswith(unexamined.copies.not_examined[0])
