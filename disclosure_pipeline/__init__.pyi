@@ -8,6 +8,7 @@ from .evaluation.arguments import Exclusions, Pair
 from .evaluation.compared_remedies import compare_remedies
 from .evaluation.copies import ReplicatedUniques, copies, replicated_uniques
 from .evaluation.disclosure import disclosure
+from .evaluation.found import found
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
 from .evaluation.prediction import PredictionRisk, prediction_risk
@@ -43,6 +44,7 @@ __all__ = [
     "disclosure",
     "disclosure_of_key_sets",
     "disclosure_protection",
+    "found",
     "individual_attribution",
     "nearest",
     "power",

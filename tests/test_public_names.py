@@ -23,6 +23,7 @@ RESULTS = {name: value for name, value in VALUES.items() if is_dataclass(value)}
 # Functions of tables -> what stands third and fourth where it is not keys and targets.
 BEGINNINGS = {
     "copies": ["targets"],
+    "found": ["keys"],
     "disclosure_of_key_sets": ["key_sets", "targets"],
     "nearest": [],
     "replicated_uniques": ["keys"],
@@ -137,6 +138,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "individual_attribution": lambda gt, sd: dp.individual_attribution(
         gt, sd, KEYS, TARGETS, groups={"income": 3}
     ),
+    "found": lambda gt, sd: dp.found(gt, sd, KEYS),
     "nearest": dp.nearest,
     "prediction_risk": lambda gt, sd: dp.prediction_risk(gt, sd, KEYS, TARGETS),
     "replicated_uniques": lambda gt, sd: dp.replicated_uniques(gt, sd, KEYS),

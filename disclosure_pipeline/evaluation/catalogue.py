@@ -34,6 +34,7 @@ from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
+from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
@@ -369,6 +370,7 @@ CATALOGUE = drop_repeats(
     ),
     *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
     *list_columns("nearest", _NEARNESS),
+    *list_columns("found", words_of_fields(Found) | frame_words.FOUND_WHERE),
     *list_columns("disclosure_protection", PROTECTION_FRAME),
     *list_columns("resemblance", words_of_fields(Resemblance) | select_words(_RENAMED, "TVD_relabelled")),
     *list_columns("key_sets", _IDENTITY | select_words(_ATTRIBUTE, "Dorig", "DiSCO")),

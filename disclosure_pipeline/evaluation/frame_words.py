@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
@@ -63,12 +64,21 @@ SUMMARY: dict[str, Words] = {
 }
 
 
+FOUND_WHERE: dict[str, Words] = {
+    "tolerance": Words.neutral(
+        "tolerance", "How far numbers may be apart, as a share of the number; 0: they are equal.", SHARE
+    ),
+}
+
+
 def reword_beyond_chance(words: Words) -> Words:
     """Return the words of the part of a difference that is beyond chance."""
     title = f"{words.title}: where beyond chance"
     sentence = f"{words.sentence} Only differences beyond chance in tables of this size count."
     return replace(words, title=title, sentence=sentence, beside="")
 
+
+FOUND_WHERE["found_beyond_chance"] = reword_beyond_chance(words_of_fields(Found)["found"])
 
 BEYOND_BOTH = Words(
     "DiSCO beyond other people's records and beyond chance",

@@ -219,20 +219,20 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
         return 0
     of_both = level / 2 / (1 - math.log(level / 2)) / 2  # of two bounds, the smaller one is used
     per_pair = 2 * sizes.N_s / (sizes.N_d * counts.alone)
-    by_GT = _most_found_given_pairs(
+    by_GT = most_found_given_pairs(
         counts.pairs, lambda pairs: -counts.alone * math.expm1(-per_pair * pairs), counts.alone, of_both
     )
-    by_SD = _most_found_given_pairs(
+    by_SD = most_found_given_pairs(
         (sizes.N_s - counts.alone_in_SD) // 2,
         lambda pairs: counts.alone * min(2 * pairs / sizes.N_s, 1.0),
         counts.alone,
         of_both,
     )
-    by_columns = _highest_count(independent * sizes.N_d / 100, level)
+    by_columns = highest_count(independent * sizes.N_d / 100, level)
     return min(max(min(by_GT, by_SD), by_columns), counts.alone)
 
 
-def _most_found_given_pairs(
+def most_found_given_pairs(
     pairs: float, mean_found: Callable[[float], float], alone: int, level: float
 ) -> int:
     """Return the largest number found that, with at most `pairs` pairs, has a joint probability of `level`.
@@ -241,7 +241,7 @@ def _most_found_given_pairs(
     """
     from scipy.special import gammainc, gammaincc  # chances of a Poisson variable
 
-    highest = _highest_mean(pairs, level)
+    highest = highest_mean(pairs, level)
     means = [pairs + (highest - pairs) * step / _STEPS for step in range(_STEPS + 1)]
     most = 0
     for mean in means[::_COARSE] + means:  # coarse steps first: they nearly reach the maximum
@@ -319,9 +319,9 @@ def repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float = 1) -> 
     level = 1 / ONCE_IN
     expected = _repeated(counts.alone, counts.pairs, sizes)
     of_units, in_units = counts.divide(records_per_unit), sizes.divide(records_per_unit)
-    highest = _repeated(_lowest_mean(of_units.alone, level), _highest_mean(of_units.pairs, level), in_units)
+    highest = _repeated(_lowest_mean(of_units.alone, level), highest_mean(of_units.pairs, level), in_units)
     repeated = percent(sizes.N_s - counts.alone_in_SD, sizes.N_s)
-    most = 2 * _highest_count(highest * in_units.N_s / 200, level)  # repeated records come in pairs
+    most = 2 * highest_count(highest * in_units.N_s / 200, level)  # repeated records come in pairs
     by_chance = min(100 * most / in_units.N_s, 100.0) - expected if sizes.N_s else math.nan
     return Repeats(repeated, expected, repeated - expected, max(by_chance, 0.0))
 
@@ -344,7 +344,7 @@ def found_by_independent_columns(chances: npt.NDArray[np.float64], N_s: int, rec
     return 100 * sum_exactly(-np.expm1(-N_s * chances)) / records
 
 
-def _highest_mean(count: float, level: float) -> float:
+def highest_mean(count: float, level: float) -> float:
     """Return the upper limit of the mean of a Poisson variable, from its value (Garwood 1936)."""
     from scipy.special import gammainccinv  # slow to import, for a few figures
 
@@ -358,7 +358,7 @@ def _lowest_mean(count: float, level: float) -> float:
     return float(gammaincinv(count, level)) if count else 0.0
 
 
-def _highest_count(mean: float, level: float) -> int:
+def highest_count(mean: float, level: float) -> int:
     """Return the smallest number that a Poisson variable exceeds with at most the chance `level`."""
     from scipy.special import gammainc, pdtrik
 

@@ -66,6 +66,7 @@ def frames(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, Callable[[], dict[st
 
     single: dict[str, Callable[[], Any]] = {
         "copies": lambda: dp.copies(gt, sd, TARGETS),
+        "found": lambda: dp.found(gt, sd, KEYS),
         "nearest": lambda: dp.nearest(gt, sd),
         "power": lambda: dp.power(gt, {"repU": 5, "DiSCO": 5}, KEYS, seconds=0.001).to_frame(),
         "subgroups": lambda: dp.subgroups(*of_target, by="sex"),

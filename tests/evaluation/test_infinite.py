@@ -58,6 +58,7 @@ MEASURED: dict[str, Callable[[pd.DataFrame, pd.DataFrame], Any]] = {
     ),
     "disclosure_protection": lambda gt, sd: dp.disclosure_protection(gt[SHARED], sd, ["sex", "x"], ["t"]),
     "individual_attribution": lambda gt, sd: dp.individual_attribution(gt[SHARED], sd, ["sex", "x"], ["y"]),
+    "found": lambda gt, sd: dp.found(gt[SHARED], [sd, sd]),
     "nearest": lambda gt, sd: dp.nearest(gt[SHARED], [sd, sd]),
     "replicated_uniques": lambda gt, sd: dp.replicated_uniques(gt[SHARED], sd, ["sex", "x"]),
     "resemblance": lambda gt, sd: dp.resemblance(gt[SHARED], [sd, sd]),

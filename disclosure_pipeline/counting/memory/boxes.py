@@ -1,0 +1,299 @@
+"""The boxes of people: which records have the same categories, and numbers within a tolerance.
+
+A number is near another one within e * max(|number|, s), at least a unit if all of GT's numbers are whole,
+where s is a tenth of the width of GT's middle nine tenths. Dates have no zero: their size is that width, and
+their unit GT's finest. Numbers with few values are categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
+from disclosure_pipeline.measures.found import TOLERANCES
+from disclosure_pipeline.measures.frequency import aranges, combine_keys
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
+
+FEW_VALUES = 12
+"""A number with at most this many values in GT is a category."""
+
+FAR = len(TOLERANCES)
+"""The nearness of two values that are farther apart than the largest tolerance."""
+
+_MIDDLE = (0.05, 0.95)
+_ROUNDING = 1e-12
+_PAIRS_AT_A_TIME = 1 << 20
+_UNITS = ("D", "h", "m", "s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True)
+class BoxColumn:
+    """A column of several tables, GT first, with the codes of all records.
+
+    `values` are the numbers of its codes if it has numbers, without missing; `scale` and `unit` say how near
+    two of them are.
+    """
+
+    name: Any
+    codes: tuple[IntArray, ...]
+    size: int
+    values: Floats | None
+    scale: float
+    unit: float
+    relative: bool
+
+    @classmethod
+    def from_coded(cls, column: CodedColumn) -> BoxColumn:
+        """Return the column; it has codes for single records, and is not grouped."""
+        codes, in_GT = column.codes, column.counts[0][:-1]
+        category = cls(column.name, codes, column.size, None, 0.0, 0.0, True)
+        if column.kind not in ORDERED_KINDS or np.count_nonzero(in_GT) <= FEW_VALUES:
+            return category
+        is_time = column.levels.dtype.kind in "mM"
+        values = (column.levels.astype(np.int64) if is_time else column.levels).astype(np.float64)
+        finite = np.isfinite(values) & (in_GT > 0)
+        if not finite.any():
+            return category
+        unit = _find_unit(column.levels[finite])
+        up_to = np.cumsum(in_GT[finite])
+        low, high = (values[finite][np.searchsorted(up_to, share * up_to[-1])] for share in _MIDDLE)
+        scale = (high - low) / 10
+        relative = column.kind in {Kind.NUMBER, Kind.DURATION}
+        return cls(column.name, codes, column.size, values, scale if relative else high - low, unit, relative)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether different values can be near each other."""
+        return self.values is not None
+
+    @cached_property
+    def counts(self) -> tuple[IntArray, ...]:
+        """The records of each table with each code."""
+        return tuple(np.bincount(codes, minlength=self.size) for codes in self.codes)
+
+    def select(self, tables: Sequence[Sequence[int]], records: Sequence[Mask | IntArray | None]) -> BoxColumn:
+        """Return the column of other tables, each of several tables stacked, and of some of its records."""
+        stacked = [np.concatenate([self.codes[table] for table in several]) for several in tables]
+        chosen = [
+            codes if mask is None else codes[mask] for codes, mask in zip(stacked, records, strict=True)
+        ]
+        return BoxColumn(
+            self.name, tuple(chosen), self.size, self.values, self.scale, self.unit, self.relative
+        )
+
+    def find_windows(self, codes: IntArray, tolerance: float) -> tuple[IntArray, IntArray]:
+        """Return the lowest and the highest code near each of `codes`; missing is near missing alone."""
+        if self.values is None or not tolerance:
+            return codes, codes
+        distinct, position = np.unique(codes, return_inverse=True)
+        held = distinct < len(self.values)
+        values = self.values[distinct[held]]
+        size = np.maximum(np.abs(values), self.scale) if self.relative else np.full(len(values), self.scale)
+        width = np.maximum(tolerance * size, self.unit) * (1 + _ROUNDING)
+        low, high = distinct.astype(np.int64), distinct.astype(np.int64)
+        with np.errstate(invalid="ignore"):  # infinite numbers are near themselves
+            bottom, top = values - width, values + width
+        finite = np.isfinite(values)
+        near = np.flatnonzero(held)[finite]
+        low[near] = np.searchsorted(self.values, bottom[finite])
+        high[near] = np.searchsorted(self.values, top[finite], side="right") - 1
+        return low[position], high[position]
+
+    def count_near(self, table: int, codes: IntArray, tolerance: float) -> IntArray:
+        """Return the records of a table near each of `codes`."""
+        low, high = self.find_windows(codes, tolerance)
+        up_to = np.concatenate(([0], np.cumsum(self.counts[table])))
+        near: IntArray = up_to[high.astype(np.int64) + 1] - up_to[low]
+        return near
+
+
+def _find_unit(levels: Any) -> float:
+    """Return the unit of GT's values: 1 for whole numbers, 0 for others; of dates the finest."""
+    if levels.dtype.kind not in "mM":
+        return float((levels.astype(np.float64) % 1 == 0).all())
+    kind, own = levels.dtype.kind, np.datetime_data(levels.dtype)[0]
+    step = levels.dtype.type(1, own) - levels.dtype.type(0, own)
+    for unit in _UNITS[: _UNITS.index(own)] if own in _UNITS else ():
+        if (levels.astype(f"{kind}8[{unit}]").astype(levels.dtype) == levels).all():
+            one = np.array([1]).astype(f"m8[{unit}]")
+            return float((one / step)[0])
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """The boxes of some people, records of one table.
+
+    `windows[k][place]` are the lowest and highest codes of column k that are near each person's (shape of
+    each: people), for the tolerance at this place of `TOLERANCES`.
+    """
+
+    columns: Sequence[BoxColumn]
+    windows: Sequence[Sequence[tuple[IntArray, IntArray]]]
+    people: int
+
+    @classmethod
+    def around(cls, columns: Sequence[BoxColumn], records: IntArray, table: int = 0) -> Boxes:
+        """Return the boxes around these records of a table."""
+        windows = []
+        for column in columns:
+            codes = column.codes[table][records]
+            windows.append([column.find_windows(codes, tolerance) for tolerance in TOLERANCES])
+        return cls(columns, windows, len(records))
+
+    def select(self, people: IntArray) -> Boxes:
+        """Return the boxes of some of the people, by position."""
+        windows = [[(low[people], high[people]) for low, high in of_column] for of_column in self.windows]
+        return Boxes(self.columns, windows, len(people))
+
+    def are_near(self, k: int, table: int, pairs: _Pairs, place: int) -> Mask:
+        """Return whether each pair of a person and a record of a table is near in column k."""
+        (person, record), (low, high) = pairs, self.windows[k][place]
+        codes = self.columns[k].codes[table][record]
+        if not self.columns[k].is_number:
+            same: Mask = codes == low[person]
+            return same
+        near: Mask = (codes >= low[person]) & (codes <= high[person])
+        return near
+
+
+_Pairs = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Pairs of a person and a record that are near each other in all columns, or in all but one.
+
+    `nearness`: for each pair and column the position among `TOLERANCES` of the smallest that holds, or `FAR`
+    (shape: pairs, columns).
+    """
+
+    person: IntArray
+    record: IntArray
+    nearness: IntArray
+
+    def select(self, pairs: Mask) -> Matches:
+        """Return some of the matches."""
+        return Matches(self.person[pairs], self.record[pairs], self.nearness[pairs])
+
+
+def find_matches(boxes: Boxes, table: int, most_missed: int) -> Matches:
+    """Find the records of a table that are near people in all columns, or in all but `most_missed` = 1.
+
+    Whoever is near in all columns but one is so in all columns of one of two blocks, in which the records are
+    sorted.
+    """
+    blocks = split_columns(boxes.columns, 1 + most_missed)
+    parts = [
+        _compare(boxes, table, pairs, blocks, number, most_missed)
+        for number, block in enumerate(blocks)
+        for pairs in _find_candidates(boxes, block, table)
+    ]
+    if not parts:
+        nobody = np.empty(0, dtype=np.int64)
+        return Matches(nobody, nobody, np.empty((0, len(boxes.columns)), dtype=np.uint8))
+    return Matches(
+        np.concatenate([part.person for part in parts]),
+        np.concatenate([part.record for part in parts]),
+        np.concatenate([part.nearness for part in parts]),
+    )
+
+
+def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[list[int]]:
+    """Deal the positions of the columns to blocks, the most selective first."""
+    in_order = sorted(range(len(columns)), key=lambda k: share_near(columns[k]))
+    dealt = [in_order[block::blocks] for block in range(blocks)]
+    return [block for block in dealt if block]
+
+
+def share_near(column: BoxColumn) -> float:
+    """Return the share of pairs of GT records that are near each other by the largest tolerance."""
+    occurring = np.flatnonzero(column.counts[0])
+    records = column.counts[0][occurring]
+    near = column.count_near(0, occurring, TOLERANCES[-1])
+    return float((records * near).sum() / max(int(records.sum()), 1) ** 2)
+
+
+def count_candidates(boxes: Boxes, table: int, most_missed: int) -> int:
+    """Return the number of pairs that `find_matches` compares."""
+    candidates = 0
+    for block in split_columns(boxes.columns, 1 + most_missed):
+        _, low, high = _sort_records(boxes, block, table)
+        candidates += int((high - low).sum())
+    return candidates
+
+
+def _sort_records(boxes: Boxes, block: Sequence[int], table: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Sort a table by a block's categories and its first number; also return each person's window."""
+    columns = boxes.columns
+    categories = [k for k in block if not columns[k].is_number]
+    number = next((k for k in block if columns[k].is_number), None)
+    of_people = np.zeros(boxes.people, dtype=np.int64)
+    of_records = np.zeros(len(columns[0].codes[table]), dtype=np.int64)
+    if categories:
+        codes = [[boxes.windows[k][0][0], columns[k].codes[table]] for k in categories]
+        joined = combine_keys(codes, [columns[k].size for k in categories])
+        of_people, of_records = (q.astype(np.int64) for q in joined.q)
+    lowest, highest = of_people, of_people
+    if number is not None:
+        size, (low, high) = columns[number].size, boxes.windows[number][-1]
+        of_records = of_records * size + columns[number].codes[table]
+        lowest, highest = of_people * size + low, of_people * size + high
+    order = np.argsort(of_records, kind="stable")
+    in_order = of_records[order]
+    return order, np.searchsorted(in_order, lowest), np.searchsorted(in_order, highest, side="right")
+
+
+def _find_candidates(boxes: Boxes, block: Sequence[int], table: int) -> Iterator[_Pairs]:
+    """Yield pairs of a person and a record that agree in the block's categories and its first number."""
+    order, low, high = _sort_records(boxes, block, table)
+    records = high - low
+    ends = np.cumsum(records)
+    first = 0
+    while first < boxes.people:
+        before = ends[first - 1] if first else 0
+        last = max(int(np.searchsorted(ends, before + _PAIRS_AT_A_TIME, side="right")), first + 1)
+        some = np.arange(first, min(last, boxes.people))
+        person = np.repeat(some, records[some])
+        yield person, order[np.repeat(low[some], records[some]) + aranges(records[some])]
+        first = last
+
+
+def _compare(
+    boxes: Boxes,
+    table: int,
+    pairs: _Pairs,
+    blocks: Sequence[Sequence[int]],
+    number: int,
+    most_missed: int,
+) -> Matches:
+    """Compare the candidates of a block column by column, the most selective first.
+
+    Candidates that are near in all of an earlier block were found there.
+    """
+    person, record = pairs
+    missed = np.zeros(len(person), dtype=np.int8)
+    in_earlier = np.ones((number, len(person)), dtype=bool)
+    for block in (*blocks[:number], *blocks[number + 1 :], blocks[number]):
+        for k in block:
+            is_far = ~boxes.are_near(k, table, (person, record), FAR - 1)
+            missed += is_far * np.int8(most_missed + 1 if block is blocks[number] else 1)
+            for earlier in range(number):
+                if block is blocks[earlier]:
+                    in_earlier[earlier] &= ~is_far
+            kept = missed <= most_missed
+            if not kept.all():
+                person, record, missed = person[kept], record[kept], missed[kept]
+                in_earlier = in_earlier[:, kept]
+    is_new = ~in_earlier.any(axis=0)
+    person, record = person[is_new], record[is_new]
+    nearness = np.full((len(person), len(boxes.columns)), FAR, dtype=np.uint8)
+    for k, column in enumerate(boxes.columns):
+        for place in range(FAR - 1, -1, -1) if column.is_number else [0]:
+            nearness[boxes.are_near(k, table, (person, record), place), k] = place
+    return Matches(person, record, nearness)

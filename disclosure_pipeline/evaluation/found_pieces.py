@@ -1,0 +1,168 @@
+"""Found in pieces: the columns by which SD shows most people, chosen on one half and read on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from disclosure_pipeline.counting.memory.box_sets import BoxCounter
+from disclosure_pipeline.counting.memory.boxes import Boxes
+from disclosure_pipeline.evaluation.boxed_people import SD, BoxedPeople, BoxedTables
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.found import BoxCounts, Found, OwnCoverage, find_beyond_fresh, found
+
+Set = tuple[int, ...]
+
+_CHOOSING, _READING = 500, 1_000  # people
+_COVERED = 300  # SD records looked at for its own coverage
+_MOST_TRIPLES = 400
+_EXTENDED = 5  # sets to extend at a time
+_LARGEST = 7  # columns
+_FEWEST_ALONE = 0.05  # a set that tells fewer people apart shows nobody to speak of
+_MOST_CELLS = 2e10  # sets times people times records, up to which all sets are tried
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The figures of the set of columns that was chosen, at the tolerance of a place."""
+
+    columns: Set
+    place: int
+    figures: Found
+
+
+def find_in_pieces(
+    tables: BoxedTables,
+    people: IntArray,
+    first: Iterable[Set],
+    places: Sequence[int],
+    rng: np.random.Generator,
+) -> Piece | None:
+    """Return the figures of the set that shows most people; None if no set tells people apart.
+
+    `people` are split at random. `first`: sets to try beside pairs and triples.
+    """
+    mixed = rng.permutation(people)
+    half = len(mixed) // 2
+    choosing, reading = np.sort(mixed[:half][:_CHOOSING]), np.sort(mixed[half:][:_READING])
+    if not len(choosing):
+        return None
+    search = _Search(BoxedPeople(tables, choosing), rng)
+    best: tuple[float, Set, int] | None = None
+    sets = _list_sets(len(tables.columns), first, tables, len(choosing), rng)
+    for place in places:
+        for figure, columns in search.search(sets, place):
+            if best is None or figure > best[0]:
+                best = (figure, columns, place)
+    if best is None:
+        return None
+    _, columns, place = best
+    reader = _Search(BoxedPeople(tables, reading), rng)
+    [(_, counts, coverage)] = reader.count([columns], place, fewest_alone=0.0)
+    counts = reader.add_values(columns, place, counts)
+    return Piece(
+        columns, place, found(counts, tables.sizes, coverage, records_per_unit=tables.records_per_unit)
+    )
+
+
+def _list_sets(
+    columns: int, first: Iterable[Set], tables: BoxedTables, people: int, rng: np.random.Generator
+) -> list[Set]:
+    """Return the sets to begin with: fewer of them in large tables."""
+    triples = list(combinations(range(columns), 3))
+    records = tables.sizes.N_d + tables.sizes.N_s
+    most = max(int(_MOST_CELLS / (people * records)), 100)
+    sets = {one for one in first if one} | set(combinations(range(columns), 2))
+    drawn = rng.permutation(len(triples))[: min(_MOST_TRIPLES, max(most - len(sets), 0))]
+    return sorted(sets | {triples[i] for i in drawn.tolist()})
+
+
+class _Search:
+    """Looks for the sets of columns that show most of some people."""
+
+    def __init__(self, boxed: BoxedPeople, rng: np.random.Generator) -> None:
+        self.boxed, self.rng = boxed, rng
+
+    def search(self, sets: Sequence[Set], place: int) -> list[tuple[float, Set]]:
+        """Return the best of the sets, and of sets with more columns, with their figures."""
+        columns = self.boxed.tables.columns
+        if place:  # without a number, a tolerance changes nothing
+            sets = [one for one in sets if any(columns[k].is_number for k in one)]
+        best = self._rank(sets, place)
+        front = best
+        for _ in range(3, _LARGEST):
+            extended = {
+                tuple(sorted((*one, k)))
+                for _, one in front
+                for k in range(len(columns))
+                if k not in one and len(one) < _LARGEST
+            }
+            front = self._rank(sorted(extended), place)
+            if not front:
+                break
+            best = [*best, *front]
+        return best
+
+    def _rank(self, sets: Sequence[Set], place: int) -> list[tuple[float, Set]]:
+        """Return the best sets with their figures, the largest first.
+
+        The numbers that SD kept are looked at where nothing else explains the figure.
+        """
+        sizes = self.boxed.tables.sizes
+        counted = self.count(sets, place, _FEWEST_ALONE)
+        figures = [find_beyond_fresh(counts, sizes, coverage) for _, counts, coverage in counted]
+        ranked: list[tuple[float, Set]] = []
+        for number in sorted(range(len(counted)), key=lambda number: -figures[number]):
+            if figures[number] <= (ranked[-1][0] if len(ranked) == _EXTENDED else 0.0):
+                break
+            one, counts, coverage = counted[number]
+            exact = find_beyond_fresh(self.add_values(one, place, counts), sizes, coverage)
+            ranked = sorted([*ranked, (exact, one)], key=lambda entry: (-entry[0], entry[1]))[:_EXTENDED]
+        return ranked
+
+    def count(
+        self, sets: Sequence[Set], place: int, fewest_alone: float
+    ) -> list[tuple[Set, BoxCounts, OwnCoverage | None]]:
+        """Count boxes on each set that tells enough people apart, but for `by_values`."""
+        boxed, people = self.boxed, len(self.boxed.people)
+        others = boxed.count_sets(sets, place)
+        told_apart = [n for n, Y in enumerate(others) if np.count_nonzero(Y == 0) >= fewest_alone * people]
+        chosen = [sets[n] for n in told_apart]
+        shown = boxed.counters[SD].count(_at(chosen, place))
+        coverage = self._find_coverage(chosen, place)
+        counted = []
+        for n, records, covered in zip(told_apart, shown, coverage, strict=True):
+            by_columns = boxed.find_by_columns(sets[n], place, others[n] == 0)
+            counts = BoxCounts(others[n], records > 0, by_columns, np.zeros(people))
+            counted.append((sets[n], counts, covered))
+        return counted
+
+    def add_values(self, one: Set, place: int, counts: BoxCounts) -> BoxCounts:
+        """Return the counts with those of SD that keeps its most identifying number."""
+        number = self.boxed.find_number(one, place)
+        if number is None:
+            return counts
+        matching = self.boxed.count_matching(one, number, place)
+        by_values = self.boxed.find_by_values(number, matching, place, counts.others == 0)
+        return replace(counts, by_values=by_values)
+
+    def _find_coverage(self, sets: Sequence[Set], place: int) -> list[OwnCoverage | None]:
+        if not self.boxed.tables.is_diluted:
+            return [None] * len(sets)
+        counts = self._of_drawn.count(_at(sets, place))
+        return [OwnCoverage(int(np.count_nonzero(near > 1)), len(near)) for near in counts]
+
+    @cached_property
+    def _of_drawn(self) -> BoxCounter:
+        """Counts the SD records in the boxes around some of them."""
+        tables = self.boxed.tables
+        drawn = np.sort(self.rng.permutation(tables.sizes.N_s)[:_COVERED])
+        return BoxCounter(Boxes.around(tables.columns, drawn, SD), SD)
+
+
+def _at(sets: Sequence[Set], place: int) -> list[list[tuple[int, int]]]:
+    return [[(k, place) for k in one] for one in sets]

@@ -1,0 +1,357 @@
+"""Found: the people whom nobody else stands near, and whom a synthetic record shows.
+
+This project's own. The box of a person, for a set of columns and a tolerance, holds the records with the same
+categories, and with numbers within the tolerance. A person is alone if no other person is in the box, and
+shown if a synthetic record is. A fresh table shows some people, too: how many follows from how other people
+stand to each other. So do a model's own columns: SD with its columns permuted shows some, and so does SD with
+its most identifying number kept and the other columns drawn from people with nearly the same number. The
+largest of the three is expected.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_exactly
+from disclosure_pipeline.measures.people import (
+    ONCE_IN,
+    highest_count,
+    highest_mean,
+    most_found_given_pairs,
+)
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.words import (
+    BY_CHANCE,
+    BY_FRESH_SAMPLE,
+    BY_SYNTHETIC,
+    GOOD,
+    POINTS,
+    RECORDS,
+    figure,
+    neutral,
+    points,
+)
+
+TOLERANCES = (0.0, 0.01, 0.03, 0.1)
+"""How far two numbers that are near each other differ, as a share of the number; 0: not at all."""
+
+_TERMS = 12
+_EULER = [sum(math.comb(_TERMS, i) for i in range(k, _TERMS + 1)) / 2**_TERMS for k in range(1, _TERMS + 1)]
+"""The chance that a fair coin falls heads at least k times in `_TERMS`: the weight of the k-th term."""
+
+
+@dataclass(frozen=True)
+class BoxCounts:
+    """The records in the boxes of some people (shape: people).
+
+    others: GT records of other units. shown: whether an SD record is in the box. by_columns, by_values: the
+    chance that SD with its columns permuted, or with its most identifying number kept, would show the person
+    (of those who are alone; otherwise 0).
+    """
+
+    others: IntArray
+    shown: Mask
+    by_columns: Floats
+    by_values: Floats
+
+    def select(self, people: Mask | IntArray) -> BoxCounts:
+        """Return the counts of some of the people."""
+        return BoxCounts(
+            self.others[people], self.shown[people], self.by_columns[people], self.by_values[people]
+        )
+
+
+@dataclass(frozen=True)
+class OwnCoverage:
+    """SD records looked at, and those of them in whose box another SD record is."""
+
+    repeated: int
+    records: int
+
+    def share(self) -> float:
+        """Return the share of the records that have another one in their box."""
+        return self.repeated / self.records
+
+    def highest(self, level: float) -> float:
+        """Return the upper limit of the share."""
+        return min(highest_mean(self.repeated, level) / self.records, 1.0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """`alone`, `shown` and `expected` in percent of people; `found` and `found_by_chance` in points.
+
+    found_by_chance: the `found` that chance alone exceeds once in `ONCE_IN` safe tables.
+    """
+
+    alone: float = neutral(
+        "people whom nobody stands near",
+        "People whose values in these columns no other person has, or comes near.",
+        source=GOOD,
+    )
+    shown: float = figure(
+        "people shown",
+        "People whom nobody else stands near, and whom a synthetic record shows.",
+        source=GOOD,
+        finding="{value} of the people are in the synthetic table, where nobody else stands near them",
+        beside=BY_SYNTHETIC,
+    )
+    expected: float = neutral(
+        "people shown by a fresh sample",
+        "People who would be shown by as many other people's records, or by the synthetic table's own "
+        "columns, put together anew.",
+        source=GOOD,
+        beside=BY_FRESH_SAMPLE,
+    )
+    found: float = points(
+        "people found",
+        "How many more people are shown than as many other people's records would show.",
+        source=GOOD,
+        finding="the share of people whom a synthetic record shows is {value} higher than by a fresh sample",
+        subject="people whom a synthetic record shows",
+    )
+    found_by_chance: float = neutral(
+        "people found: by chance",
+        "How far chance alone takes the figure once in 10,000 honest tables of this size.",
+        POINTS,
+        source=GOOD,
+        beside=BY_CHANCE,
+    )
+    people: int = neutral("people looked at", "Confidential records that were looked at.", RECORDS)
+
+
+def found(
+    counts: BoxCounts,
+    sizes: Sizes,
+    coverage: OwnCoverage | None = None,
+    comparisons: int = 1,
+    records_per_unit: float = 1,
+) -> Found:
+    """Compare the people whom SD shows with those whom a fresh table of N_s records would show.
+
+    Args:
+        counts: The boxes of all GT records, or of some that were drawn.
+        sizes: All GT and SD records; within a group, those of the group.
+        coverage: SD's own coverage, where SD is larger than GT.
+        comparisons: Number of groups or sets of columns of which the worst counts.
+        records_per_unit: Records per person, which reduces the number of independent people.
+
+    With t = N_s/N_d, a table of t times as many other people is expected to show the share
+
+        sum of  (-1)^(k+1) t^k h_k  over k >= 1
+
+    of the people, where h_k is the share with k others in their box: a new record is one of N_d + 1 people
+    who could each have been the new one. The terms have Euler's weights for t <= 1; a larger table shows each
+    lone person as often, independently, t times. By Jensen's inequality it is at most
+    f1 (1 - exp(-t h_1 / f1)), with f1 the share of lone people, and at most f1 times SD's own coverage.
+
+    `found` is in percent of the people or of SD's records, whichever are fewer.
+
+    >>> nothing = np.zeros(4)
+    >>> found(BoxCounts(np.zeros(4, int), np.arange(4) < 3, nothing, nothing), Sizes(4, 4)).found
+    75.0
+
+    Source: this project's own, by Good & Toulmin 1956, "The number of new species, and the increase in
+    population coverage, when a sample is increased", and Efron & Thisted 1976, "Estimating the number of
+    unseen species".
+    """
+    people, scale = len(counts.others), _scale(counts, sizes)
+    if not people or not sizes.N_s:
+        return Found(math.nan, math.nan, math.nan, math.nan, math.nan, people)
+    alone = int(np.count_nonzero(counts.others == 0))
+    shown, expected = _compare(counts, sizes, coverage)
+    by_model = _shown_by_model(counts)
+    fresh = _Fresh.count(counts.others, sizes).divide(records_per_unit)
+    level = 1 / (ONCE_IN * max(comparisons, 1))
+    most = _most_shown(fresh, by_model / records_per_unit, coverage, level) * records_per_unit
+    return Found(
+        100 * alone / people,
+        100 * shown / people,
+        100 * expected / people,
+        scale * (shown - expected),
+        scale * max(min(most, alone) - expected, 0.0),
+        people,
+    )
+
+
+def find_beyond_fresh(counts: BoxCounts, sizes: Sizes, coverage: OwnCoverage | None = None) -> float:
+    """Return the figure `found` alone."""
+    shown, expected = _compare(counts, sizes, coverage)
+    return _scale(counts, sizes) * (shown - expected)
+
+
+def _scale(counts: BoxCounts, sizes: Sizes) -> float:
+    return 100 * sizes.N_d / max(len(counts.others) * min(sizes.N_d, sizes.N_s), 1)
+
+
+def _compare(counts: BoxCounts, sizes: Sizes, coverage: OwnCoverage | None) -> tuple[int, float]:
+    """Return the number of people shown, and of those expected to be."""
+    fresh = _Fresh.count(counts.others, sizes)
+    covered = 1.0 if coverage is None else coverage.share()
+    by_others = fresh.people * fresh.expect(fresh.pairs, covered)
+    shown = int(np.count_nonzero((counts.others == 0) & counts.shown))
+    return shown, max(by_others, _shown_by_model(counts))
+
+
+def _shown_by_model(counts: BoxCounts) -> float:
+    return max(sum_exactly(counts.by_columns), sum_exactly(counts.by_values))
+
+
+@dataclass(frozen=True)
+class _Fresh:
+    """What a fresh table shows, as a function of the number of `pairs`: people with one other in their box.
+
+    at_once: people shown by as many other people (at most N_d), from the observed `pairs`; per_pair: what a
+    further pair adds to it. looked_at: the part of all people that were looked at.
+    """
+
+    people: float
+    alone: float
+    pairs: float
+    at_once: float
+    per_pair: float
+    t: float
+    looked_at: float
+
+    @classmethod
+    def count(cls, others: IntArray, sizes: Sizes) -> _Fresh:
+        people = len(others)
+        t = sizes.N_s / sizes.N_d
+        with_k = np.bincount(np.minimum(others, _TERMS + 1), minlength=_TERMS + 2)[1 : _TERMS + 1]
+        terms = [-((-min(t, 1.0)) ** k) * weight for k, weight in enumerate(_EULER, start=1)]
+        at_once = math.fsum(term * int(number) for term, number in zip(terms, with_k, strict=True))
+        variance = math.fsum(term**2 * int(number) for term, number in zip(terms, with_k, strict=True))
+        pairs = int(with_k[0])
+        # Other terms vary, too: the pairs stand for all of them.
+        per_pair = math.sqrt(variance / pairs) if pairs else max(terms[0], math.sqrt(variance))
+        looked_at = min(people / sizes.N_d, 1.0)
+        return cls(people, int(np.count_nonzero(others == 0)), pairs, at_once, per_pair, t, looked_at)
+
+    def divide(self, records_per_unit: float) -> _Fresh:
+        """Return the numbers in people: records divided by `records_per_unit`."""
+        people, alone = self.people / records_per_unit, self.alone / records_per_unit
+        pairs, at_once = self.pairs / records_per_unit, self.at_once / records_per_unit
+        return replace(self, people=people, alone=alone, pairs=pairs, at_once=at_once)
+
+    def expect(self, pairs: float, covered: float = 1.0) -> float:
+        """Return the share of the people whom a fresh table shows if there were so many pairs on average."""
+        if not self.alone:
+            return 0.0
+        alone = self.alone / self.people
+        smoothed = max(self.at_once + self.per_pair * (pairs - self.pairs), 0.0) / self.people
+        if self.t > 1:
+            smoothed = alone * (1.0 - max(1 - smoothed / alone, 0.0) ** self.t)
+        highest = -alone * math.expm1(-self.t * pairs / self.alone)
+        return min(smoothed, highest, alone * covered)
+
+
+def _most_shown(fresh: _Fresh, by_model: float, coverage: OwnCoverage | None, level: float) -> float:
+    """Return the number of people whom a safe table shows with the chance `level`: see `people_copied`.
+
+    If all people are looked at, two of a pair count each other: half of them are independent.
+    """
+    if not fresh.alone:
+        return 0.0
+    of_both = level / (1 - math.log(level))
+    covered = 1.0 if coverage is None else coverage.highest(level)
+    shared = 1 + fresh.looked_at
+    most = most_found_given_pairs(
+        fresh.pairs / shared,
+        lambda pairs: fresh.people * fresh.expect(pairs * shared, covered),
+        math.ceil(fresh.alone),
+        of_both,
+    )
+    return max(most, highest_count(by_model, level))
+
+
+def chance_of_columns(in_columns: Floats, N_s: int) -> Floats:
+    """Return the chance that SD, with its columns permuted, has a record in the box of each person.
+
+    `in_columns`: SD records in the box on each column alone (shape: columns, people).
+
+    >>> chance_of_columns(np.array([[5.0], [1.0]]), 10).tolist()
+    [0.5]
+    """
+    shares = in_columns / N_s
+    rarest = shares.argmin(axis=0)
+    people = np.arange(shares.shape[1])
+    few = in_columns[rarest, people]
+    others = shares.copy()
+    others[rarest, people] = 1.0
+    return _at_least_once(others.prod(axis=0), few)
+
+
+def chance_of_values(near: IntArray, matching: IntArray, records: IntArray) -> Floats:
+    """Return the chance that SD shows each person if it kept the person's most identifying number.
+
+    near: other people within the largest tolerance of that number; matching: those of them whose other
+    columns match; records: SD records with that number.
+    """
+    return _at_least_once(matching / np.maximum(near, 1), records)
+
+
+def _at_least_once(chance: Floats, tries: Floats | IntArray) -> Floats:
+    with np.errstate(divide="ignore"):  # certain if the chance is 1
+        missed = np.where(tries > 0, tries, 1) * np.log1p(-np.minimum(chance, 1.0))
+    result: Floats = np.where(tries > 0, -np.expm1(missed), 0.0)
+    return result
+
+
+ONE_OF_TWENTY = NormalDist().inv_cdf(0.95)
+
+
+def detection_limit(
+    figures: Found, counts: BoxCounts, sizes: Sizes, bound: float, records_per_unit: float = 1
+) -> float:
+    """Return the percent of people whom a table may show, beyond a fresh one, and pass once in 20 tables.
+
+    Args:
+        figures: The figures that are held against the bound, of a table without copies.
+        counts: The boxes of GT records by the same columns and tolerance.
+        sizes: All GT and SD records.
+        bound: The largest `found` that is allowed.
+        records_per_unit: Records per person, which reduces the number of independent people.
+
+    Let b be how far the figures' expectation lies above G, that of a fresh table, and s(L) the error of the
+    difference of shown and expected people if L percent are shown beyond G. Once in 20 times a table passes
+    at
+
+        L = b + max(bound, found_by_chance) + 1.645 s(L).
+
+    Only lone people can be shown: L is at most the share of them that a fresh table leaves.
+
+    Source: this project's own.
+    """
+    people, looked_at = len(counts.others), min(figures.people / max(sizes.N_d, 1), 1.0)
+    if not people or not sizes.N_s:
+        return math.nan
+    fresh = _Fresh.count(counts.others, sizes)
+    if not fresh.alone:
+        return 0.0
+    G = fresh.expect(fresh.pairs)
+    scale = min(sizes.N_d, sizes.N_s) / sizes.N_d
+    hidden = max(figures.expected / 100 - G, 0.0)
+    threshold = hidden + scale * max(bound, figures.found_by_chance) / 100
+    most = fresh.alone / people - G
+    independent = figures.people / records_per_unit
+    of_expected = _variance_of_expected(fresh) * records_per_unit
+    limit = threshold
+    for _ in range(_ITERATIONS):
+        # Whoever is copied is no matter of chance where everybody is looked at.
+        of_shown = (G * (1 - G) + (1 - looked_at) * limit * (1 - min(limit, 1.0))) / independent
+        limit = min(threshold + ONE_OF_TWENTY * math.sqrt(max(of_shown, 0.0) + of_expected), most)
+    return 100 * max(limit, 0.0)
+
+
+_ITERATIONS = 20
+
+
+def _variance_of_expected(fresh: _Fresh) -> float:
+    """Return the variance of the share that a fresh table is expected to show: the number of pairs varies."""
+    shared = 1 + fresh.looked_at
+    spread = math.sqrt(max(fresh.pairs, 1) * shared)
+    return (fresh.expect(fresh.pairs + spread) - fresh.expect(fresh.pairs)) ** 2

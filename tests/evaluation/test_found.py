@@ -1,0 +1,275 @@
+"""People found: against records compared one by one, properties, and the leaks that it is for."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import found as reference
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.opening import read_shared_columns
+from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.demo.syntheses import synthesise
+from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.boxed_people import (
+    BoxedPeople,
+    BoxedTables,
+    MatchCounter,
+    count_nearly_whole,
+)
+from disclosure_pipeline.evaluation.found import prepare_tables
+from disclosure_pipeline.measures.found import (
+    TOLERANCES,
+    BoxCounts,
+    chance_of_columns,
+    detection_limit,
+    find_beyond_fresh,
+    found,
+)
+from disclosure_pipeline.measures.samples import Sizes
+
+find: Any = dp.found  # pandas' types of a row are too wide
+
+
+def table(seed: int, records: int) -> pd.DataFrame:
+    """A category, a number with few values, and numbers with many, of which some are missing."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "town": random.choice(["a", "b", "c"], records),
+            "rooms": random.integers(1, 5, records),
+            "age": random.integers(0, 60, records),
+            "wage": random.choice([np.nan, *np.round(np.exp(np.arange(40) / 9), 2)], records),
+        }
+    )
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
+    return [
+        tuple(None if pd.isna(value) else value for value in row) for row in frame.itertuples(index=False)
+    ]
+
+
+def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTables:
+    tables = read_shared_columns(gt, sd)
+    return prepare_tables(tables.code(tables.keys), [1], unit)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), units=st.booleans(), more=st.integers(-20, 40))
+def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
+    seed: int, units: bool, more: int
+) -> None:
+    gt, sd = table(seed, 60), table(seed + 1, 60 + more)
+    sd.iloc[:20] = gt.iloc[:20]
+    unit = np.random.default_rng(seed).integers(0, 40, len(gt)) if units else np.arange(len(gt))
+    # The records are sorted by value: so that each keeps its unit, the rows are compared in that order.
+    tables = box_tables(gt, sd, unit)
+    order = np.lexsort([column.codes[0] for column in box_columns(gt, sd)])
+    records, owners = rows(gt.iloc[order]), unit[order].tolist()
+    people = BoxedPeople(tables, np.arange(len(gt)))
+    counters = [MatchCounter(people.find_matches(number, 1), len(gt)) for number in (0, 1)]
+    for place, tolerance in enumerate(TOLERANCES):
+        for left_out, counts in count_nearly_whole(people, place, counters).items():
+            columns = [k for k in range(4) if k != left_out]
+            expected = reference.boxes(records, rows(sd), columns, tolerance, owners)
+            others, shown, by_columns, by_values = zip(*expected, strict=True)
+            assert counts.others.tolist() == list(others)
+            assert counts.shown[counts.others == 0].tolist() == [
+                is_shown for number, is_shown in zip(others, shown, strict=True) if not number
+            ]
+            assert counts.by_columns == pytest.approx(by_columns)
+            assert counts.by_values == pytest.approx(by_values)
+            figures = found(counts, tables.sizes)
+            assert (figures.shown, figures.expected, figures.found) == pytest.approx(
+                reference.found(expected, len(sd))
+            )
+            assert find_beyond_fresh(counts, tables.sizes) == figures.found
+            [by_bits] = people.count_sets([columns], place)
+            assert by_bits.tolist() == list(others)
+
+
+def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:
+    tables = read_shared_columns(gt, sd)
+    return tables.code(tables.keys)
+
+
+def test_a_copy_shows_everybody_who_is_alone() -> None:
+    gt = table(1, 200)
+    figures = find(gt, gt).loc["1"]
+    assert figures["shown"].tolist() == figures["alone"].tolist()
+    assert figures.loc["nearly", "found_beyond_chance"] > 80
+
+
+def test_the_order_of_records_and_columns_changes_nothing() -> None:
+    gt, sd = population(300), synthesise(population(300), 1)
+    shuffled = (frame.sample(frac=1, random_state=number) for number, frame in enumerate((gt, sd)))
+    pd.testing.assert_frame_equal(find(*shuffled), find(gt, sd))
+
+
+def test_renamed_levels_change_nothing_where_everybody_is_looked_at() -> None:
+    gt, sd = table(1, 200), table(2, 200)
+    sd.iloc[:60] = gt.iloc[:60]
+    names = {"a": "z", "b": "y", "c": "x"}
+    renamed = (frame.assign(town=frame["town"].map(names)) for frame in (gt, sd))
+    ways = ["whole", "all but one", "nearly"]
+    actual = find(*renamed).loc["1"].loc[ways]
+    pd.testing.assert_frame_equal(actual, find(gt, sd).loc["1"].loc[ways])
+
+
+def test_a_doubled_table_shows_the_same_people() -> None:
+    gt, sd = population(300), synthesise(population(300), 1)
+    shown = []
+    for synthetic in (sd, pd.concat([sd, sd])):
+        people = BoxedPeople(box_tables(gt, synthetic), np.arange(300))
+        counters = [MatchCounter(people.find_matches(number, 1), 300) for number in (0, 1)]
+        shown.append([counts.shown for counts in count_nearly_whole(people, 2, counters).values()])
+    assert all((once == twice).all() for once, twice in zip(*shown, strict=True))
+
+
+@pytest.mark.parametrize("times", [0.3, 1, 3])
+def test_fresh_people_show_about_as_many_as_expected(times: float) -> None:
+    differences = []
+    for seed in range(12):
+        tables = box_tables(population(500, seed), population(round(500 * times), seed + 50))
+        people = BoxedPeople(tables, np.arange(500))
+        counters = [MatchCounter(people.find_matches(number, 1), 500) for number in (0, 1)]
+        for place in (1, 3):
+            counts = count_nearly_whole(people, place, counters)[None]
+            nothing = np.zeros(500)
+            by_others = BoxCounts(counts.others, counts.shown, nothing, nothing)
+            differences.append(found(by_others, tables.sizes).found)
+    assert abs(np.mean(differences)) < 4 * np.std(differences) / np.sqrt(len(differences)) + 0.2
+
+
+LEAKS: dict[str, tuple[str, Any]] = {
+    "everybody moved": ("nearly", lambda gt, sd: gt.assign(income=gt["income"] + 1, age=gt["age"] + 1)),
+    "a fifth moved": (
+        "nearly",
+        lambda gt, sd: pd.concat([gt.assign(age=gt["age"] + 1).head(len(gt) // 5), sd[len(gt) // 5 :]]),
+    ),
+    "two blocks": (
+        "in pieces",
+        lambda gt, sd: pd.concat(
+            [
+                gt[["age", "region", "education", "income"]],
+                gt.drop(columns=["age", "region", "education", "income"])
+                .sample(frac=1, random_state=1)
+                .reset_index(drop=True),
+            ],
+            axis=1,
+        )[list(gt)],
+    ),
+    "the richest": (
+        "in part of a number",
+        lambda gt, sd: pd.concat([gt.nlargest(len(gt) // 20, "income"), sd[len(gt) // 20 :]]),
+    ),
+    "one region": (
+        "in a group",
+        lambda gt, sd: pd.concat(
+            [gt[gt["region"] == gt["region"].mode()[0]], sd[sd["region"] != gt["region"].mode()[0]]]
+        ),
+    ),
+}
+BOUNDS = {"nearly": 10, "in pieces": 30, "nearly in pieces": 15, "in a group": 10, "in part of a number": 30}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_leaks_are_found(leak: str) -> None:
+    gt = population(1000)
+    way, make = LEAKS[leak]
+    assert find(gt, make(gt, synthesise(gt, 1))).loc[("1", way), "found_beyond_chance"] > BOUNDS[way]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_honest_tables_are_within_the_bounds(seed: int) -> None:
+    gt = population(1000, seed)
+    honest = [synthesise(gt, seed), population(1000, seed + 100)]
+    beyond = find(gt, honest)["found_beyond_chance"].xs("1", level="table")
+    assert all(beyond[way] <= bound for way, bound in BOUNDS.items() if way in beyond)
+
+
+def test_records_of_ones_own_unit_are_no_other_people() -> None:
+    gt = population(100)
+    twice = pd.concat([gt.assign(person=range(100))] * 2)
+    by_units = find(twice, gt, unit="person")
+    assert by_units.loc[("1", "nearly"), "alone"] > 90
+    assert find(twice.drop(columns="person"), gt).loc[("1", "nearly"), "alone"] == 0
+
+
+def test_wrong_arguments_are_refused() -> None:
+    gt = population(50)
+    with pytest.raises(InputError, match="must be a list"):
+        find(gt, gt, "age")
+    with pytest.raises(InputError, match="'agee' is not in all tables"):
+        find(gt, gt, ["agee"])
+    with pytest.raises(InputError, match="smallest_count"):
+        find(gt, gt, smallest_count=0)
+    with pytest.raises(InputError, match="seed"):
+        find(gt, gt, seed=-1)
+
+
+def test_dates_are_near_in_their_own_unit() -> None:
+    days = np.random.default_rng(1).integers(0, 4000, (200, 2))
+    gt = pd.DataFrame(
+        {name: pd.Timestamp("2000-01-01") + pd.to_timedelta(days[:, k], "D") for k, name in enumerate("ab")}
+    )
+    moved = gt + pd.Timedelta(1, "D")
+    assert find(gt, moved).loc[("1", "nearly"), "found_beyond_chance"] > 60
+    assert find(gt, gt + pd.Timedelta(1, "h")).loc[("1", "whole"), "shown"] == 0
+
+
+def test_the_chance_of_permuted_columns_is_that_of_permutations() -> None:
+    random = np.random.default_rng(1)
+    columns = random.integers(0, 3, (4, 50))
+    hits = [
+        (np.array([random.permutation(column) for column in columns]) == 0).all(axis=0).any()
+        for _ in range(4000)
+    ]
+    [chance] = chance_of_columns((columns == 0).sum(axis=1, keepdims=True).astype(float), 50)
+    assert chance == pytest.approx(np.mean(hits), abs=0.05)
+
+
+@pytest.mark.parametrize(("records", "columns"), [(200, None), (800, 6)])
+def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | None) -> None:
+    """At the limit 19 of 20 tables are refused, at three fifths of it few."""
+
+    def measure(gt: pd.DataFrame, sd: pd.DataFrame) -> tuple[BoxCounts, Any, Sizes]:
+        tables = box_tables(gt, sd)
+        people = BoxedPeople(tables, np.arange(records))
+        counters = [MatchCounter(people.find_matches(number, 1), records) for number in (0, 1)]
+        counts = count_nearly_whole(people, 1, counters)[None]
+        return counts, found(counts, tables.sizes), tables.sizes
+
+    def draw(seed: int) -> pd.DataFrame:
+        return population(records, seed).iloc[:, :columns]
+
+    limits = [detection_limit(*ordered(measure(draw(seed), draw(seed + 1))), 10) for seed in (1, 3, 5)]
+    figures = measure(draw(1), draw(2))[1]
+    limit = float(np.mean(limits))
+    refused = {}
+    for times in (0.6, 1.2):
+        share = times * limit / (figures.alone - figures.expected)
+        copied = min(round(share * records), records)
+        refused[times] = 0
+        for seed in range(30):
+            gt, fresh = draw(seed), draw(seed + 500)
+            mixed = pd.concat([gt.sample(copied, random_state=seed), fresh[copied:]])
+            of_table = measure(gt, mixed)[1]
+            refused[times] += of_table.found > max(10, of_table.found_by_chance)
+    assert refused[1.2] >= 28
+    assert refused[0.6] <= 15
+
+
+def ordered(measured: tuple[BoxCounts, Any, Sizes]) -> tuple[Any, BoxCounts, Sizes]:
+    counts, figures, sizes = measured
+    return figures, counts, sizes
+
+
+def test_nobody_can_be_shown_where_nobody_is_alone() -> None:
+    nothing = np.zeros(10)
+    counts = BoxCounts(np.full(10, 9), np.ones(10, dtype=bool), nothing, nothing)
+    assert detection_limit(found(counts, Sizes(10, 10)), counts, Sizes(10, 10), 10) == 0

@@ -1,0 +1,81 @@
+"""The people whom synthetic records show, record by record."""
+
+import math
+from collections.abc import Sequence
+
+Row = tuple[object, ...]
+TOLERANCES = (0.0, 0.01, 0.03, 0.1)
+
+
+def scale_of(column: Sequence[object]) -> tuple[float, float] | None:
+    """Return the tenth of the middle nine tenths, and the unit; None for a category."""
+    values = sorted(float(value) for value in column if isinstance(value, (int, float)))
+    if len(set(values)) <= 12:
+        return None
+    low, high = (
+        next(value for place, value in enumerate(values, start=1) if place >= len(values) * share)
+        for share in (0.05, 0.95)
+    )
+    return (high - low) / 10, 1.0 if all(value == int(value) for value in values) else 0.0
+
+
+def near(mine: object, theirs: object, scale: tuple[float, float] | None, tolerance: float) -> bool:
+    """Return whether two values of a column are near each other."""
+    if scale is None or not tolerance or mine is None or theirs is None:
+        return mine == theirs
+    assert isinstance(mine, (int, float)) and isinstance(theirs, (int, float))
+    width = max(tolerance * max(abs(mine), scale[0]), scale[1])
+    return abs(mine - theirs) <= width * (1 + 1e-12)
+
+
+def boxes(
+    gt: Sequence[Row], sd: Sequence[Row], columns: Sequence[int], tolerance: float, unit: Sequence[object]
+) -> list[tuple[int, bool, float, float]]:
+    """Return for each person the other records, whether shown, and the chances by columns and by values."""
+    scales = [scale_of([row[k] for row in gt]) for k in range(len(gt[0]))]
+
+    def box(person: Row, table: Sequence[Row], at: dict[int, float]) -> list[int]:
+        return [
+            i
+            for i, row in enumerate(table)
+            if all(near(person[k], row[k], scales[k], wide) for k, wide in at.items())
+        ]
+
+    at = dict.fromkeys(columns, tolerance)
+    numbers = [k for k in columns if scales[k] is not None]
+    number = None
+    if numbers and len(columns) > 1:
+        number = min(numbers, key=lambda k: (sum(len(box(p, gt, {k: tolerance})) for p in gt), k))
+    result = []
+    for i, person in enumerate(gt):
+        others = [j for j in box(person, gt, at) if unit[j] != unit[i]]
+        shown = bool(box(person, sd, at))
+        by_columns = by_values = 0.0
+        if not others:
+            counts = sorted(len(box(person, sd, {k: tolerance})) for k in columns)
+            by_columns = 1 - (1 - math.prod(c / len(sd) for c in counts[1:])) ** counts[0]
+            if number is not None:
+                wide = [j for j in box(person, gt, {number: 0.1}) if unit[j] != unit[i]]
+                both = [j for j in box(person, gt, at | {number: 0.1}) if unit[j] != unit[i]]
+                kept = len(box(person, sd, {number: tolerance}))
+                by_values = 1 - (1 - len(both) / max(len(wide), 1)) ** kept
+        result.append((len(others), shown, by_columns, by_values))
+    return result
+
+
+def found(people: Sequence[tuple[int, bool, float, float]], N_s: int) -> tuple[float, float, float]:
+    """Return the percent of people shown and expected, and the difference in percent of the fewer records."""
+    N, t = len(people), N_s / len(people)
+    alone = sum(others == 0 for others, *_ in people) / N
+    share = [sum(others == k for others, *_ in people) / N for k in range(13)]
+    euler = [sum(math.comb(12, i) for i in range(k, 13)) / 2**12 for k in range(13)]
+    fresh = sum((-1) ** (k + 1) * min(t, 1) ** k * share[k] * euler[k] for k in range(1, 13))
+    fresh = max(fresh, 0.0)
+    if t > 1 and alone:
+        fresh = alone * (1 - max(1 - fresh / alone, 0) ** t)
+    jensen = alone * (1 - math.exp(-t * share[1] / alone)) if alone else 0.0
+    expected = max(
+        min(fresh, jensen), sum(person[2] for person in people) / N, sum(person[3] for person in people) / N
+    )
+    shown = sum(others == 0 and is_shown for others, is_shown, *_ in people) / N
+    return 100 * shown, 100 * expected, 100 * (shown - expected) * N / min(N, N_s)
