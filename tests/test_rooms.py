@@ -45,6 +45,8 @@ IMPORTERS = {
     "dagster": ("orchestration/", "definitions.py", "demo/"),
     "dagster_slack": ("orchestration/failures.py",),
     "pandera": ("tables/contract.py",),
+    "pyreadstat": ("tables/statistics_files.py",),
+    "python_calamine": ("tables/workbooks.py",),
     "great_expectations": ("evidence/",),
     "altair": (
         "analyses/individual.py",
@@ -89,6 +91,8 @@ LAZY = (
     "ibis",
     "pyspark",
     "psycopg",
+    "pyreadstat",
+    "python_calamine",
     "rich",
     "scipy",
 )
@@ -361,5 +365,5 @@ def test_a_stranger_can_follow_a_disclosure_to_its_integer() -> None:
 def test_a_stranger_can_follow_a_candidate_to_its_end() -> None:
     """Through as many modules as docs/architecture.md says, to a release and to a refusal."""
     released, refused = house.walk_a_gate()
-    assert len(released.modules) <= 99, sorted(released.modules)
-    assert len(refused.modules) <= 92, sorted(refused.modules)
+    assert len(released.modules) <= 101, sorted(released.modules)
+    assert len(refused.modules) <= 94, sorted(refused.modules)

@@ -25,7 +25,7 @@ from disclosure_pipeline.runtime.files import (
     sync_folder,
     write_json,
 )
-from disclosure_pipeline.tables.files import FORMATS, find_suffix
+from disclosure_pipeline.tables.files import KNOWN_FORMATS, find_suffix
 from disclosure_pipeline.tables.sources import LinkedSource, Source
 
 CLAIMS = "claims.yaml"
@@ -259,7 +259,7 @@ def take_snapshot(folder: Path, candidate: str, store: Store, *, needs_marker: b
             if not is_file or find_suffix(name) is None:
                 raise StoreError(
                     f"Candidate {candidate!r} has {name!r}, which is not a regular file of a known format "
-                    f"({', '.join(FORMATS)}): remove it from the candidate's folder."
+                    f"({KNOWN_FORMATS}): remove it from the candidate's folder."
                 )
         files = tuple(_copy(name, folder_handle, store) for name in sorted(is_plain))
         snapshot = Snapshot(candidate, files, claims)

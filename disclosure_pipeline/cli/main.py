@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from disclosure_pipeline.cli.gates import check, policy, status
-from disclosure_pipeline.cli.measure import as_source, measure, parse_codes, parse_whole_number, text_options
+from disclosure_pipeline.cli.measure import as_source, form_options, measure, parse_codes, parse_whole_number
 from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
 from disclosure_pipeline.cli.verdicts import evaluate, prune, report, revoke, run, verify
 
@@ -33,14 +33,13 @@ def dictionary() -> None:
     type=click.IntRange(min=1),
     help="Leave out levels with fewer records.",
 )
-@text_options
+@form_options
 @report_errors()
 def draft_dictionary(
     table: Path,
     synthetic: bool | None,
     smallest_count: int,
-    delimiter: str | None,
-    decimal: Literal[".", ","] | None,
+    form: dict[str, Any],
 ) -> None:
     """Print a draft of the data dictionary of TABLE, to be completed by hand.
 
@@ -59,7 +58,7 @@ def draft_dictionary(
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    raw = read_raw(as_source(table, delimiter, decimal), "the table")
+    raw = read_raw(as_source(table, form), "the table")
     click.echo(draft(raw, smallest_count).to_yaml(), nl=False)  # exact bytes
 
 
@@ -104,6 +103,7 @@ def keygen(folder: Path) -> None:
 @click.option(
     "--special", multiple=True, metavar="COLUMN=CODE", help="A numeric code that is a level of its own."
 )
+@form_options
 @report_errors()
 def init(
     folder: Path,
@@ -114,6 +114,7 @@ def init(
     targets: tuple[str, ...],
     groups: tuple[str, ...],
     special: tuple[str, ...],
+    form: dict[str, Any],
 ) -> None:
     """Set up a gate in FOLDER: a commented defs.yaml, keys that sign releases, and folders.
 
@@ -123,13 +124,13 @@ def init(
     """
     from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
-    from disclosure_pipeline.tables.sources import read_raw
+    from disclosure_pipeline.tables.sources import FileSource, read_raw
 
     name = require_gate_name(
         name or _ask("Name of the gate (lower-case letters, digits, _)", "--name", "survey")
     )
     table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
-    raw = read_raw(table, "the table")
+    raw = read_raw(as_source(table, form), "the table")
     if not keys:
         echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
         keys = _ask_columns("Columns that an intruder may know (comma-separated)", "--key")
@@ -141,9 +142,10 @@ def init(
     schema = describe_table(raw, keys, targets, dict(map(parse_whole_number, groups)), parse_codes(special))
     if "://" not in ground_truth and "$" not in ground_truth:
         ground_truth = str(Path(ground_truth).resolve())
+    source = FileSource(path=ground_truth, **form) if form else ground_truth
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    setup = set_up_gate(name, set_up_project(folder) / name, folder, ground_truth, schema)
+    setup = set_up_gate(name, set_up_project(folder) / name, folder, source, schema)
     _print_next_steps(setup, folder, name)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -123,38 +125,70 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
                 }
 
 
+_TAB = "\t"
+
+
 def _read_delimiter(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    delimiter = "\t" if text in {"tab", "\\t"} else text
+    delimiter = _TAB if text in {"tab", "\\t"} else text
     if delimiter is not None and len(delimiter) != 1:
         raise click.BadParameter("expected one character, such as ';', or tab")
     return delimiter
 
 
-def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options `delimiter` and `decimal`, which say how CSV files are written."""
-    delimiter = click.option(
+_FORM_OPTIONS = {
+    "delimiter": click.option(
         "--delimiter", callback=_read_delimiter, help="The separator of fields in CSV files, such as ';'."
-    )
-    decimal = click.option(
+    ),
+    "decimal": click.option(
         "--decimal", type=click.Choice([".", ","]), help="The decimal mark of numbers in CSV files."
-    )
-    return delimiter(decimal(command))
+    ),
+    "thousands": click.option(
+        "--thousands", help="What separates thousands in numbers of CSV files, such as '.'."
+    ),
+    "encoding": click.option("--encoding", help="The encoding of text, such as cp1252; by default UTF-8."),
+    "quote": click.option("--quote", help="What quotes fields in CSV files; '' if nothing does."),
+    "sheet": click.option("--sheet", help="The sheet of a workbook; by default its only one."),
+}
 
 
-def as_source(path: Path, delimiter: str | None, decimal: Literal[".", ","] | None) -> Path | FileSource:
-    """Return the path, or a source that declares how the file is written."""
-    if delimiter is None and decimal is None:
-        return path
+def form_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add options that say how files are written; the command gets them as one argument, `form`."""
+
+    @wraps(command)
+    def with_form(**options: Any) -> Any:
+        form = {name: options.pop(name) for name in _FORM_OPTIONS}
+        return command(**options, form={name: value for name, value in form.items() if value is not None})
+
+    for add_option in reversed(_FORM_OPTIONS.values()):
+        with_form = add_option(with_form)
+    return with_form
+
+
+def as_source(path: Path, form: Mapping[str, Any]) -> FileSource:
+    """Return the source of a file. Print what is not declared, but shown by its first lines."""
+    from pydantic import ValidationError
+
     from disclosure_pipeline.tables.sources import FileSource
 
-    return FileSource(path=str(path), delimiter=delimiter, decimal=decimal)
+    try:
+        declared = FileSource(path=str(path), **form)
+    except ValidationError as error:
+        problems = "; ".join(str(problem["msg"]) for problem in error.errors(include_input=False))
+        raise click.UsageError(f"{path}: {problems}.") from None
+    source = declared.guess_undeclared()
+    guessed = [
+        f"--{name} {'tab' if value == _TAB else shlex.quote(value)}"
+        for name in _FORM_OPTIONS
+        if (value := getattr(source, name)) != getattr(declared, name)
+    ]
+    if guessed:
+        echo(f"{path.name} is read with {' '.join(guessed)}, as its first lines show.", err=True)
+    return source
 
 
 @click.command(epilog=EXIT_CODES, short_help="Measure what synthetic tables disclose of the ground truth.")
-@click.argument("ground_truth", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument(
-    "synthetic", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, required=True
-)
+@click.argument("ground_truth", type=click.Path(exists=True, path_type=Path))
+@click.argument("synthetic", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option(
     "--key", "keys", multiple=True, required=True, help="A column an intruder knows; repeat for more."
 )
@@ -175,7 +209,7 @@ def as_source(path: Path, delimiter: str | None, decimal: Literal[".", ","] | No
     metavar="[COLUMN=]CODE",
     help="A text or number that means missing, such as NA, in every column or in one; repeat for more.",
 )
-@text_options
+@form_options
 @click.option("--unit", help="The column that identifies whose record it is, if people have several.")
 @click.option(
     "--engine",
@@ -202,15 +236,16 @@ def measure(
     within: tuple[str, ...],
     special: tuple[str, ...],
     missing: tuple[str, ...],
-    delimiter: str | None,
-    decimal: Literal[".", ","] | None,
     unit: str | None,
     engine: str,
     accept_doubts: bool,
     shown_as: Format | None,
     progress: bool | None,
+    form: dict[str, Any],
 ) -> None:
-    """Print what one or more SYNTHETIC tables (CSV, Parquet, Arrow) disclose of the GROUND_TRUTH.
+    """Print what one or more SYNTHETIC tables disclose of the GROUND_TRUTH.
+
+    Tables are files (CSV, Parquet, Arrow, SPSS, Stata, SAS, Excel) or folders of Parquet files.
 
     json and csv have every figure with all digits, its unit and its meaning; html is a page with charts and
     explanations, including nearness and the groups of people with the highest risk in tables of any size. The
@@ -224,8 +259,8 @@ def measure(
     bands = dict(map(_parse_number, within))
     grouping = grouping_of(dict(map(parse_whole_number, groups)), parse_codes(special), within=bands)
     codes = parse_missing(missing)
-    sources = [as_source(path, delimiter, decimal) for path in synthetic]
-    ground_truth_source = as_source(ground_truth, delimiter, decimal)
+    sources = [as_source(path, form) for path in synthetic]
+    ground_truth_source = as_source(ground_truth, form)
     show = sys.stderr.isatty() if progress is None else progress
     chosen = choose_format(shown_as)
     if chosen == "html":
@@ -268,8 +303,8 @@ def measure(
 
 
 def _measure_for_page(
-    ground_truth: Path | FileSource,
-    synthetic: Sequence[Path | FileSource],
+    ground_truth: FileSource,
+    synthetic: Sequence[FileSource],
     keys: Sequence[str],
     targets: Sequence[str],
     grouping: Grouping,

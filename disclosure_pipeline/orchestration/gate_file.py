@@ -256,7 +256,7 @@ def require_other_table(table: Path, ground_truth: str) -> None:
 
 
 def set_up_gate(
-    name: str, definition_folder: Path, project: Path, ground_truth: str, schema: Schema
+    name: str, definition_folder: Path, project: Path, ground_truth: str | FileSource, schema: Schema
 ) -> GateSetup:
     """Write the file of a gate, and make missing folders and keys in DAGSTER_HOME.
 
@@ -281,7 +281,7 @@ def set_up_gate(
     return GateSetup(file, home, home / name / "incoming", environment, environment_file)
 
 
-def write_gate(name: str, definition_folder: Path, ground_truth: str, schema: Schema) -> Path:
+def write_gate(name: str, definition_folder: Path, ground_truth: str | FileSource, schema: Schema) -> Path:
     """Write the file of a gate. Raise an error, and write nothing, if it exists or could not be loaded."""
     require_gate_name(name)
     file = definition_folder / "defs.yaml"

@@ -22,6 +22,7 @@ from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document,
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column, describe_problem
 from disclosure_pipeline.tables.inference import draft, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names
+from disclosure_pipeline.tables.sources import FileSource
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -190,8 +191,11 @@ def require_gate_name(name: str) -> str:
     return name
 
 
-def write_definition(name: str, ground_truth: str, schema: Schema) -> str:
+def write_definition(name: str, ground_truth: str | FileSource, schema: Schema) -> str:
     """Return the text of a gate's file, with comments."""
+    source: Any = ground_truth
+    if isinstance(ground_truth, FileSource):
+        source = ground_truth.model_dump(mode="json", exclude_none=True)
     columns = "\n".join(_write_column(column, schema) for column in schema.columns)
     return f"""\
 # A gate: the conditions under which a synthetic version of one confidential table may be published.
@@ -203,7 +207,7 @@ attributes:
   description: {_quote(f"Decides which synthetic versions of {name} may be published")}
 
   # Relative paths start at DAGSTER_HOME.
-  ground_truth: {_quote(ground_truth)} # the confidential table: read in place, never copied
+  ground_truth: {_write(source)} # the confidential table: read in place, never copied
   incoming: {name}/incoming # one folder per candidate, complete once it has a file _SUCCESS
   store: {name}/store # snapshots of candidates, their figures and dossiers
   releases: {name}/releases # approved candidates
@@ -250,6 +254,8 @@ def _write_column(name: str, schema: Schema) -> str:
 def _write(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_write, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_write(entry)}' for name, entry in value.items())}}}"
     return _quote(value) if isinstance(value, str) else json.dumps(value)
 
 

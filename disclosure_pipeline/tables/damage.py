@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.tables.files import FileFormat, StoragePath
+from disclosure_pipeline.tables.statistics_files import FORMATS as STATISTICS
 
 _CHUNK = 1 << 20
 _START = 512
@@ -29,6 +31,15 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "a ZIP archive, or a workbook of a spreadsheet",
 }
+# The bytes with which files of other formats begin, and the program whose files these are.
+_STARTS: Mapping[str, tuple[tuple[bytes, ...], str]] = {
+    "sav": ((b"$FL2", b"$FL3"), "SPSS"),
+    "por": ((b"",), "SPSS"),
+    "dta": ((b"<stata_dta>", *(bytes([version]) for version in range(104, 116))), "Stata"),
+    "sas7bdat": ((bytes(12) + b"\xc2\xea\x81\x60",), "SAS"),
+    "xpt": ((b"HEADER RECORD*******LIB",), "SAS"),
+    "workbook": ((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "Excel or OpenDocument"),
+}
 _CODECS = {"gzip": "gzip", "bz2": "bzip2", "zstd": "zstd"}
 # UTF-32 first: its little-endian mark begins like that of UTF-16.
 _MARKS = {
@@ -38,7 +49,7 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "UTF-16",
 }
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-_SAVE_AS_UTF8 = "save it as UTF-8"
+_SAVE_AS_UTF8 = "save it as UTF-8, or give the source's encoding (--encoding on the command line)"
 _WITHOUT_ROW_NAMES = "write the table without them, as write.csv(..., row.names = FALSE) does"
 _DIGITS = 18  # of a record's number
 
@@ -69,24 +80,29 @@ def describe_separator(separator: str) -> str:
 
 
 def describe_unreadable_file(
-    table: str, location: str, find_file: Callable[[], tuple[StoragePath, FileFormat | None]], reason: str
+    table: str,
+    location: str,
+    find_file: Callable[[ExitStack], tuple[StoragePath, FileFormat | None]],
+    reason: str,
 ) -> str:
     """Say why a file cannot be read, and what to do; `location` has no secrets.
 
-    `find_file` returns its path and its format. If the file cannot be examined, the sentence lists likely
-    problems and the `reason`. If a store named the file by its hash, `table` is the delivered name.
+    `find_file` returns its path and its format, which are there until a stack closes. If the file cannot be
+    examined, the sentence lists likely problems and the `reason`. If a store named the file by its hash,
+    `table` is the delivered name.
     """
     name = location.rstrip("/").rpartition("/")[2]
     file = table if _HASH.match(name) else f"{table}: {name!r}"
     problem = None
     try:
-        path, file_format = find_file()
-        if file_format is not None:  # of a folder, the first damaged file
-            problems = (_find_problem(path, file.path, file.size, file_format) for file in path.files())
-            problem = next(
-                (problem for problem in problems if problem is not None),
-                "damaged: its content does not have the format that its name says; write it again",
-            )
+        with ExitStack() as stack:
+            path, file_format = find_file(stack)
+            if file_format is not None:  # of a folder, the first damaged file
+                problems = (_find_problem(path, file.path, file.size, file_format) for file in path.files())
+                problem = next(
+                    (problem for problem in problems if problem is not None),
+                    "damaged: its content does not have the format that its name says; write it again",
+                )
     except Exception:  # of any file system
         pass
     if problem is None:
@@ -109,7 +125,9 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
             return _examine_ends(head, tail, b"PAR1", "Parquet")
         if file_format.format == "arrow":
             return _examine_ends(head, tail, b"ARROW1", "Arrow")
-        return _examine_text(opened, head, file_format.codec, file_format.delimiter)
+        if file_format.format in _STARTS:
+            return _examine_start(head, file_format)
+        return _examine_text(opened, head, file_format)
 
 
 def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
@@ -125,7 +143,20 @@ def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | No
     return f"of another format: its name says {name}, its content is {kind}; give it the right name"
 
 
-def _examine_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -> str | None:
+def _examine_start(head: bytes, file_format: FileFormat) -> str:
+    """Compare the start, and say what may be wrong behind it: errors of the readers may quote a value."""
+    starts, name = _STARTS[file_format.format]
+    if head.startswith(starts):
+        other = ", or its text has another encoding: declare it" if file_format.format in STATISTICS else ""
+        return f"damaged or cut off{other}"
+    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
+    if kind is None:
+        return f"damaged, or of another format: it does not begin as a file of {name} does"
+    return f"of another format: its name says {name}, its content is {kind}; give it the right name"
+
+
+def _examine_text(opened: Any, head: bytes, file_format: FileFormat) -> str | None:
+    codec = file_format.codec
     kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
     if codec is None and kind is not None:
         return f"of another format: its name says text, its content is {kind}; give it the right name"
@@ -133,31 +164,31 @@ def _examine_text(opened: Any, head: bytes, codec: str | None, delimiter: str) -
         return f"of another format: its name says {_CODECS[codec]}, but it is not compressed that way"
     stream = opened if codec is None else pa.CompressedInputStream(pa.PythonFile(opened), codec)
     try:
-        return _examine_lines(_decode(stream), delimiter)
+        return _examine_lines(_decode(stream, file_format.encoding), file_format)
     except UnicodeError as error:
         return str(error.args[-1])
     except (OSError, pa.ArrowException):
         return f"damaged or cut off: it cannot be decompressed ({_CODECS.get(codec or '', 'compressed')})"
 
 
-def _decode(stream: Any) -> Iterator[str]:
-    """Yield the lines of a stream. Raise UnicodeError, with a sentence, if it is not UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+def _decode(stream: Any, encoding: str | None) -> Iterator[str]:
+    """Yield the lines of a stream. Raise UnicodeError, with a sentence, if it has another encoding."""
+    decoder = codecs.getincrementaldecoder(encoding or "utf-8-sig")()
     rest, line, is_first = "", 1, True
     while True:
         chunk = stream.read(_CHUNK)
         mark = next((name for start, name in _MARKS.items() if is_first and chunk.startswith(start)), None)
-        if mark or b"\x00" in chunk:
-            encoding = f"{mark}" if mark else "UTF-16, or not text, as it holds zero bytes"
-            raise UnicodeError(f"of another encoding: it is {encoding}; {_SAVE_AS_UTF8}")
+        if encoding is None and (mark or b"\x00" in chunk):
+            found = f"{mark}" if mark else "UTF-16, or not text, as it holds zero bytes"
+            raise UnicodeError(f"of another encoding: it is {found}; {_SAVE_AS_UTF8}")
         is_first = False
         try:
             text = decoder.decode(chunk, final=not chunk)
         except UnicodeDecodeError as error:
             line += error.object[: error.start].count(b"\n")
+            expected = encoding or "UTF-8 (it may be Latin-1, Windows-1252 or damaged)"
             raise UnicodeError(
-                f"of another encoding: line {line} is not UTF-8 (it may be Latin-1, Windows-1252 or "
-                f"damaged); {_SAVE_AS_UTF8}"
+                f"of another encoding: line {line} is not {expected}; {_SAVE_AS_UTF8}"
             ) from None
         line += text.count("\n")
         *lines, rest = (rest + text).splitlines(keepends=True) or [""]
@@ -198,8 +229,14 @@ class _RowNames:
         )
 
 
-def _examine_lines(lines: Iterator[str], delimiter: str) -> str | None:
-    records = csv.reader(lines, delimiter=delimiter)
+def _examine_lines(lines: Iterator[str], file_format: FileFormat) -> str | None:
+    quote = '"' if file_format.quote is None else file_format.quote
+    records = csv.reader(
+        lines,
+        delimiter=file_format.separator,
+        quotechar=quote or None,
+        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
+    )
     row_names = _RowNames()
     problem: str | None = None
     fields: int | None = None

@@ -5,8 +5,9 @@ Errors of readers, drivers and file systems are replaced: their messages may quo
 
 from __future__ import annotations
 
+import codecs
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,31 +19,53 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables import damage
+from disclosure_pipeline.tables.archives import enter_archive
+from disclosure_pipeline.tables.columnar_files import open_arrow, open_parquet
+from disclosure_pipeline.tables.databases import open_duckdb, open_sql
 from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.encoding import collect
 from disclosure_pipeline.tables.files import (
+    DELIMITERS,
     FileFormat,
     Format,
     OpenTable,
     StoragePath,
-    TextForm,
     describe_unknown_format,
     fill_in_variables,
     find_format,
     find_suffix,
     locate,
-    open_duckdb,
-    open_files,
-    open_sql,
     redact_location,
     refuse_password,
     refuse_unusable_path,
     require_usable_path,
 )
+from disclosure_pipeline.tables.statistics_files import FORMATS as STATISTICS
+from disclosure_pipeline.tables.statistics_files import open_statistics
+from disclosure_pipeline.tables.text_files import guess_form, open_text
+from disclosure_pipeline.tables.workbooks import open_workbook
 
 T = TypeVar("T")
 
+_OPENERS: Mapping[str, Callable[[StoragePath, FileFormat, str, ExitStack], OpenTable]] = {
+    **dict.fromkeys(DELIMITERS, open_text),
+    "parquet": open_parquet,
+    "arrow": open_arrow,
+    **dict.fromkeys(STATISTICS, open_statistics),
+    "workbook": open_workbook,
+}
+
+_DECLARED = ("delimiter", "decimal", "thousands", "encoding", "quote", "sheet")
+
 ENVIRONMENT = "${NAME} is replaced by the environment variable"
+
+
+def _require_encoding(name: str | None) -> str | None:
+    try:
+        codecs.lookup(name or "utf-8")
+    except LookupError:
+        raise ValueError(f"{name!r} is no encoding: expected one such as utf-8, cp1252 or latin-1") from None
+    return name
 
 
 class FileSource(FrozenModel):
@@ -67,10 +90,43 @@ class FileSource(FrozenModel):
             "value that is a number with a comma is read as that number"
         ),
     ] = None
+    thousands: Annotated[
+        Literal[".", ",", " ", "'", "\u00a0", "\u202f"] | None,
+        Field(
+            description="What separates thousands in a CSV file's numbers, by default nothing. Every value "
+            "that is a number with such separators is read as that number"
+        ),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        AfterValidator(_require_encoding),
+        Field(
+            description="The encoding of a text file, such as cp1252 or latin-1, by default UTF-8; of a file "
+            "of SPSS, Stata or SAS, if it does not say it itself"
+        ),
+    ] = None
+    quote: Annotated[
+        str | None,
+        Field(
+            description='What quotes fields of a CSV file, by default "; empty if nothing does', max_length=1
+        ),
+    ] = None
+    sheet: Annotated[
+        str | None, Field(description="The sheet of a workbook, by default its only one", min_length=1)
+    ] = None
 
     @model_validator(mode="after")
     def _has_no_secret(self) -> FileSource:
         refuse_password(self.path)
+        return self
+
+    @model_validator(mode="after")
+    def _has_distinct_marks(self) -> FileSource:
+        delimiter, quote = self.delimiter or ",", '"' if self.quote is None else self.quote
+        if self.thousands is not None and self.thousands == (self.decimal or "."):
+            raise ValueError("decimal and thousands are the same mark: set both")
+        if delimiter == quote or not (delimiter + quote).isascii():
+            raise ValueError("delimiter and quote must be two different characters of ASCII")
         return self
 
     @property
@@ -82,12 +138,26 @@ class FileSource(FrozenModel):
         """Open the table. Raise InputError if there is no such file, or its format is unknown."""
         return _open_path(locate(self.path, table), self, table, stack)
 
+    def guess_undeclared(self) -> FileSource:
+        """Return the source of a text file with the form that its first lines show: see `guess_form`."""
+
+        def guess(path: StoragePath) -> FileSource:
+            with ExitStack() as stack:
+                path = enter_archive(path, self.redacted_location, stack)
+                file_format = self.file_format(path.name, path.is_folder())
+                if file_format is None or file_format.format not in DELIMITERS or not path.is_file():
+                    return self
+                guessed = guess_form(path, file_format)
+            return self.model_copy(update={name: getattr(guessed, name) for name in _DECLARED})
+
+        return self._inspect(guess)
+
     def file_format(self, name: str, folder: bool) -> FileFormat | None:
         """Return the declared format, else the one that the name shows, or None."""
         by_name = find_format(name) or (FileFormat("parquet") if folder else None)
         if self.format is not None:
             by_name = FileFormat(self.format, by_name.codec if by_name else None)
-        return by_name and replace(by_name, text=TextForm(self.delimiter, self.decimal))
+        return by_name and replace(by_name, **{name: getattr(self, name) for name in _DECLARED})
 
     def exists(self) -> bool:
         """Return whether the file or folder exists."""
@@ -299,12 +369,19 @@ def read_batches(location: Location | Any, table: str, columns: Sequence[str]) -
     raise InputError(message)
 
 
+_EXTRAS = {"pyreadstat": "stats", "python_calamine": "stats", "duckdb": "duckdb", "sqlalchemy": "sql"}
+
+
 def _error_message(error: Exception, location: Any, table: str) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        extras = "install disclosure-pipeline[sql], [duckdb], [s3], [gs] or [az]"
-        return f"{table} cannot be read: the package {error.name} is missing: {extras}."
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        install = f"[{extra}]" if extra else "[sql], [duckdb], [stats], [s3], [gs] or [az]"
+        return (
+            f"{table} cannot be read: the package {error.name} is missing: install "
+            f"disclosure-pipeline{install}."
+        )
     return describe_unreadable(location, table, type(error).__name__)
 
 
@@ -316,12 +393,26 @@ def _open(location: Any, table: str, stack: ExitStack) -> OpenTable:
 
 
 def _open_path(path: StoragePath, source: FileSource, table: str, stack: ExitStack) -> OpenTable:
+    path = enter_archive(path, table, stack)
     file_format = source.file_format(path.name, path.is_folder())
     if file_format is None:
         raise InputError(f"{table}: {describe_unknown_format(path.name)}.")
     if not path.is_file() and not (file_format.format == "parquet" and path.is_folder()):
         raise InputError(f"{table}: there is no file {path.redacted_location!r}.")
-    return open_files(path, file_format, table, stack)
+    _refuse_declared(file_format, table)
+    return _OPENERS[file_format.format](path, file_format, table, stack)
+
+
+def _refuse_declared(file_format: FileFormat, table: str) -> None:
+    """Raise InputError if the source declares what a file of this format does not have."""
+    kind = file_format.format
+    has = {
+        "encoding": kind in DELIMITERS or kind in STATISTICS,
+        "sheet": kind == "workbook",
+    }
+    for name in _DECLARED:
+        if getattr(file_format, name) is not None and not has.get(name, kind in DELIMITERS):
+            raise InputError(f"{table}: {name} is declared, which a file of format {kind!r} does not have.")
 
 
 def _check_names(opened: OpenTable, columns: Collection[str] | None, table: str) -> None:
@@ -345,8 +436,8 @@ def describe_unreadable(location: Any, table: str, reason: str) -> str:
         )
     path_or_location = location.path if isinstance(location, FileSource) else location
 
-    def find_file() -> tuple[StoragePath, FileFormat | None]:
-        path = locate(path_or_location, table)
+    def find_file(stack: ExitStack) -> tuple[StoragePath, FileFormat | None]:
+        path = enter_archive(locate(path_or_location, table), table, stack)
         source = location if isinstance(location, FileSource) else FileSource(path=path.redacted_location)
         return path, source.file_format(path.name, path.is_folder())
 
@@ -356,7 +447,7 @@ def describe_unreadable(location: Any, table: str, reason: str) -> str:
 COUNTING = 40
 """The bytes that a record needs while it is counted in memory."""
 
-_OF_TEXT, _PACKED = 2, 10  # bytes in memory for a byte of a text file, and of a compressed one
+_OF_TEXT, _PACKED = 2, 10  # bytes in memory for a byte of a text file, and of a compressed or packed one
 
 
 def estimate_bytes(location: Location | Any, table: str) -> int:
@@ -368,7 +459,8 @@ def estimate_bytes(location: Location | Any, table: str) -> int:
         if files and all(find_suffix(file.path) == ".parquet" for file in files):
             return sum(_bytes_of_parquet(path, file.path) for file in files)
         file_format = find_format(path.name)
-        factor = _PACKED if file_format is not None and file_format.codec else _OF_TEXT
+        is_text = file_format is not None and file_format.format in DELIMITERS and not file_format.codec
+        factor = _OF_TEXT if is_text else _PACKED
         return sum(factor * file.size for file in files)
     except InputError as error:
         message = str(error)

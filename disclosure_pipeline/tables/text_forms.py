@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _LONG_MONTHS = (
@@ -80,13 +81,61 @@ DECIMAL_COMMA = r"^(\s*[+-]?[0-9]*),([0-9]+(?:[eE][+-]?[0-9]+)?\s*)$"
 """A number with a decimal comma: its parts before and after the comma."""
 
 DECIMAL_POINT = r"^\s*[+-]?[0-9]*\.[0-9]+([eE][+-]?[0-9]+)?\s*$"
-GROUPED_BY_POINTS = r"^\s*[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]+|(\.[0-9]{3}){2,})\s*$"
+_GROUPED_BY_POINTS = r"^\s*[+-]?[0-9]{1,3}((\.[0-9]{3})+,[0-9]+|(\.[0-9]{3}){2,})\s*$"
+_NOTHING = r"[^\s\S]"
+
+
+@dataclass(frozen=True)
+class NumberForm:
+    """How numbers are written as text: their decimal mark, and perhaps a separator of thousands."""
+
+    decimal: str
+    thousands: str | None = None
+
+    @property
+    def pattern(self) -> str:
+        """Matches the numbers that have one of the marks, apart from those with a decimal point alone."""
+        if self.thousands is None:
+            return DECIMAL_COMMA
+        decimal, mark = re.escape(self.decimal), re.escape(self.thousands)
+        grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{decimal}[0-9]+)?"
+        with_comma = r"|[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?" if self.decimal == "," else ""
+        return rf"^\s*[+-]?(?:{grouped}{with_comma})\s*$"
+
+    @property
+    def other(self) -> str:
+        """Matches numbers, of which those in another form may not be in the same column."""
+        if self.thousands is None:
+            return DECIMAL_POINT
+        decimal, mark = re.escape(self.decimal), re.escape(self.thousands)
+        with_point = r"|[0-9]*\.[0-9]+" if "." not in self.decimal + self.thousands else ""
+        return rf"^\s*[+-]?(?:[0-9]+(?:{mark}[0-9]+)+(?:{decimal}[0-9]+)?{with_point})\s*$"
+
+    @property
+    def mixed(self) -> str:
+        """Matches numbers with both marks, if only the decimal one was declared."""
+        return _GROUPED_BY_POINTS if self.thousands is None else _NOTHING
+
+    @property
+    def problem(self) -> str:
+        """Say that a column has numbers of several forms, and what to do."""
+        if self.thousands is None:
+            return (
+                "numbers with a decimal comma, and numbers with a point: write all of them alike or, if "
+                "points separate thousands, declare the source's thousands: '.'."
+            )
+        return (
+            f"numbers in which {self.thousands!r} separates thousands, and others in which it does not: "
+            "write all of them alike."
+        )
+
 
 _COMMA = re.compile(DECIMAL_COMMA)
 _GROUPED_BY_COMMAS = re.compile(r"\s*[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\s*")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 DECLARE_DECIMAL = "write them with a point, or declare the source's decimal: ','"
+DECLARE_THOUSANDS = "write them without, or declare the source's thousands: ','"
 
 
 def describe_number_form(texts: Iterable[str]) -> str:
@@ -97,7 +146,7 @@ def describe_number_form(texts: Iterable[str]) -> str:
     >>> describe_number_form(["1", "2,5"])
     "its numbers have a decimal comma: write them with a point, or declare the source's decimal: ','"
     >>> describe_number_form(["900", "1,250"])
-    'its numbers have commas between thousands: write them without'
+    "its numbers have commas between thousands: write them without, or declare the source's thousands: ','"
     >>> describe_number_form(["1", "2"]), describe_number_form(["1,5", "a"])
     ('', '')
     """
@@ -106,7 +155,15 @@ def describe_number_form(texts: Iterable[str]) -> str:
     if not with_comma:
         return ""
     if all(map(_GROUPED_BY_COMMAS.fullmatch, with_comma)):
-        return "its numbers have commas between thousands: write them without"
-    if all(map(_COMMA.match, with_comma)):
-        return f"its numbers have a decimal comma: {DECLARE_DECIMAL}"
-    return ""
+        return f"its numbers have commas between thousands: {DECLARE_THOUSANDS}"
+    return f"its numbers have a decimal comma: {DECLARE_DECIMAL}" if has_decimal_commas(written) else ""
+
+
+def has_decimal_commas(texts: Iterable[str]) -> bool:
+    """Return whether texts are numbers, of which some have a comma that cannot separate thousands.
+
+    >>> has_decimal_commas(["1", "2,5"]), has_decimal_commas(["1,250"]), has_decimal_commas(["1,5", "a"])
+    (True, False, False)
+    """
+    with_comma = [text for text in texts if not _WHOLE.fullmatch(text)]
+    return all(map(_COMMA.match, with_comma)) and not all(map(_GROUPED_BY_COMMAS.fullmatch, with_comma))

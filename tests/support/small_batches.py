@@ -7,7 +7,7 @@ import pytest
 
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine as partitioned
-from disclosure_pipeline.tables import files
+from disclosure_pipeline.tables import columnar_files, text_files
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def small_batches(limits: Limits, rows: int = 700) -> Iterator[None]:
     """Batches of so many records, and parts as small as the limits say."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partitioned, "Limits", lambda: limits)
-        patch.setattr(files, "_ROWS", rows)
+        patch.setattr(columnar_files, "_ROWS", rows)
         yield
 
 
@@ -26,5 +26,5 @@ def tiny_batches(rows: int = 64, spill_part: int = 100, block: int = 1 << 10) ->
         small_batches(Limits(table=0, spill_part=spill_part, threads=2), rows),
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(files, "_BLOCK", block)
+        patch.setattr(text_files, "_BLOCK", block)
         yield

@@ -79,7 +79,7 @@ def test_only_numbers_are_changed(tmp_path: Path) -> None:
 def test_separators_of_thousands_are_not_read_as_decimals(
     tmp_path: Path, values: list[str], far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("disclosure_pipeline.tables.files._BLOCK", 1 << 12)
+    monkeypatch.setattr("disclosure_pipeline.tables.text_files._BLOCK", 1 << 12)
     first, *rest = values
     between = ["7"] * (5_000 if far else 1)  # far apart: in different batches
     (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{text};x\n" for text in [first, *between, *rest]))
@@ -122,9 +122,9 @@ def test_a_dictionary_says_it_of_the_type(sources: Sources) -> None:
 def test_the_command_line(sources: Sources) -> None:
     paths = [source.path for source in sources]
     options = ("--key", "sex", "--key", "age", "--target", "pay", "--groups", "pay=10")
-    refused = run_command("measure", *paths, *options)
+    refused = run_command("measure", *paths, *options, "--delimiter", ",")
     assert refused.exit_code == 1 and "--delimiter" in refused.stderr
-    refused = run_command("measure", *paths, *options, "--delimiter", ";")
+    refused = run_command("measure", *paths, *options, "--delimiter", ";", "--decimal", ".")
     assert refused.exit_code == 1 and "decimal comma" in refused.stderr
     shown = run_command("measure", *paths, *options, "--delimiter", ";", "--decimal", ",")
     frames = read_frames(sources)
@@ -132,7 +132,7 @@ def test_the_command_line(sources: Sources) -> None:
     assert shown.exit_code == 0 and f"{expected:.2f}" in shown.stdout
     page = run_command("measure", *paths, *options, "--delimiter", ";", "--decimal", ",", "--format", "html")
     assert "<html" in page.stdout
-    draft = run_command("dictionary", "draft", paths[0], "--confidential", "--delimiter", ";")
+    draft = run_command("dictionary", "draft", paths[0], "--confidential", "--decimal", ".")
     assert (
         "# its numbers have a decimal comma" in draft.stdout and str(people(1)["pay"][0]) not in draft.stdout
     )

@@ -32,10 +32,11 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues, find_real_values_in
 from disclosure_pipeline.tables.alignment import code_distinct_columns, label_values, stack_frames
 from disclosure_pipeline.tables.coding import Distinct, stack_distinct
+from disclosure_pipeline.tables.columnar_files import find_partitions
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change, widen_arrow
-from disclosure_pipeline.tables.files import fill_in_variables, find_partitions, locate
+from disclosure_pipeline.tables.files import fill_in_variables, locate
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.inference import canonical_distinct
 from disclosure_pipeline.tables.levels import CodedColumn

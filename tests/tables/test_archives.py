@@ -1,0 +1,152 @@
+"""Tables in ZIP archives and compressed files: one table each, and no bombs."""
+
+import bz2
+import gzip
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+from support import gates
+from support.refusals import refusal
+
+from disclosure_pipeline.candidates import arrival
+from disclosure_pipeline.candidates.store import MARKER
+from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.tables import archives
+from disclosure_pipeline.tables.sources import FileSource, estimate_bytes, read_raw
+
+SECRET = "Quetzalcoatl"
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "t.csv": lambda frame, path: frame.to_csv(path, index=False),
+    "T.TSV": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "t.csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    "t.parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    "t.arrow": lambda frame, path: frame.to_feather(path),
+    "t.sav": pyreadstat.write_sav,
+    "t.dta": lambda frame, path: frame.to_stata(path, write_index=False),
+    "t.xlsx": lambda frame, path: frame.to_excel(path, index=False),
+}
+
+
+def people() -> pd.DataFrame:
+    return pd.DataFrame({"town": [SECRET, "Rome"] * 400, "age": [*range(20, 100)] * 10})
+
+
+def pack(path: Path, *files: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, file.name)
+    return path
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_packed_table_is_the_table(name: str, tmp_path: Path) -> None:
+    WRITERS[name](people(), tmp_path / name)
+    path = pack(tmp_path / "t.zip", tmp_path / name)
+    for location in (path, path.as_uri()):
+        raw = read_raw(location, "T")
+        assert raw["town"].tolist() == people()["town"].tolist()
+        assert raw["age"].astype(int).tolist() == people()["age"].tolist()
+    assert estimate_bytes(path, "T") == 10 * path.stat().st_size
+
+
+def test_folders_and_hidden_files_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("deep/", "")
+        archive.writestr("deep/t.csv", "a;b\n1,5;2\n")
+        archive.writestr("__MACOSX/deep/._t.csv", "x")
+        archive.writestr(".DS_Store", "x")
+    raw = read_raw(FileSource(path=str(path), delimiter=";", decimal=","), "T")
+    assert raw.values.tolist() == [["1.5", "2"]]
+
+
+@pytest.mark.parametrize("names", [(), ("a.csv", "b.csv")])
+def test_an_archive_holds_one_table(names: tuple[str, ...], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).write_text("a\n1\n")
+    path = pack(tmp_path / "t.zip", *(tmp_path / name for name in names))
+    message = str(refusal(lambda: read_raw(path, "T")))
+    assert message == f"T: the archive 't.zip' holds {len(names)} files: expected one, a table."
+
+
+def test_what_is_inside_must_be_a_table(tmp_path: Path) -> None:
+    (tmp_path / "t.rds").write_text(SECRET)
+    message = str(refusal(lambda: read_raw(pack(tmp_path / "t.zip", tmp_path / "t.rds"), "T"), SECRET))
+    assert message.startswith("T: 't.rds' has an unknown format") and "pyreadr.read_r" in message
+
+
+def test_damage_inside_is_named(tmp_path: Path) -> None:
+    people().to_csv(tmp_path / "t.csv", index=False)
+    path = pack(tmp_path / "t.zip", tmp_path / "t.csv")
+    content = path.read_bytes()
+    for damaged, problem in (
+        (content[:-30], "is damaged, or no ZIP archive"),
+        (SECRET.encode(), "is damaged, or no ZIP archive"),
+        (content[:60] + bytes(60) + content[120:], "cannot be read: it is damaged"),
+    ):
+        path.write_bytes(damaged)
+        assert problem in str(refusal(lambda: read_raw(path, "T"), SECRET))
+    (tmp_path / "t.csv").write_text(f"a,b\n1,2\n{SECRET}\n")
+    message = str(refusal(lambda: read_raw(pack(path, tmp_path / "t.csv"), "T"), SECRET))
+    assert "the record that ends in line 3 has 1 field" in message
+
+
+def test_a_password_is_named(tmp_path: Path) -> None:
+    path = pack(tmp_path / "t.zip", (people().to_csv(tmp_path / "t.csv"), tmp_path / "t.csv")[1])
+    content = bytearray(path.read_bytes())
+    for signature, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):  # the flags of the member
+        content[content.index(signature) + place] |= 1
+    path.write_bytes(content)
+    assert (
+        str(refusal(lambda: read_raw(path, "T"))) == "T: it is protected by a password: save it without one."
+    )
+
+
+def zipped(content: bytes) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as writer:
+        writer.writestr("t.csv", content)
+    return archive.getvalue()
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": lambda content: bytes(pa.compress(content, "zstd", asbytes=True)),
+    "zip": zipped,
+}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_bomb_is_not_unpacked(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is a thousand times as large when it is unpacked; the limit is lower here than it is."""
+    path = tmp_path / f"t.csv.{suffix}"
+    path.write_bytes(PACKERS[suffix](b"a\n" + b"0\n" * (1 << 22)))
+    assert len(read_raw(path, "T")) == 1 << 22
+    monkeypatch.setattr(archives, "_ALWAYS_ALLOWED", 1 << 16)
+    message = str(refusal(lambda: read_raw(path, "T")))
+    assert message.startswith("T: unpacked, the file has more than ") and "deliver it unpacked" in message
+
+
+@pytest.mark.parametrize("name", ["t.zip", "t.sav", "t.xlsx", "t.dta"])
+def test_candidates_come_in_these_formats(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    folder = tmp_path / "incoming" / "new"
+    folder.mkdir(parents=True)
+    table = gates.honest()
+    if name == "t.zip":
+        table.to_parquet(tmp_path / "t.parquet", index=False)
+        pack(folder / name, tmp_path / "t.parquet")
+    else:
+        WRITERS[name](table, folder / name)
+    (folder / MARKER).touch()
+    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
+    received = arrival.receive(folders_of(gates.resolve(gates.definition()).gate), "new")
+    assert received.violations == () and received.records == (len(table),)

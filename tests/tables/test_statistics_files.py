@@ -1,0 +1,273 @@
+"""Files of SPSS, Stata and SAS, written here and read back against the frame."""
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+from support.refusals import refusal
+from support.sampling import some_of
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.tables import statistics_files
+from disclosure_pipeline.tables.sources import FileSource, read_raw
+
+SECRET = "Quetzalcoatl"
+Write = Callable[[pd.DataFrame, Path], Any]
+
+WRITERS: dict[str, Write] = {
+    "t.sav": pyreadstat.write_sav,
+    "compressed.sav": lambda frame, path: pyreadstat.write_sav(frame, path, row_compress=True),
+    "t.zsav": lambda frame, path: pyreadstat.write_sav(frame, path, compress=True),
+    "t.por": pyreadstat.write_por,
+    "t.dta": pyreadstat.write_dta,
+    "T.DTA": lambda frame, path: frame.to_stata(path, write_index=False),
+    "t.xpt": pyreadstat.write_xport,
+}
+
+
+def people(seed: int = 1, records: int = 300) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "SEX": random.choice([1, 2], records),
+            "AGE": random.integers(18, 40, records),
+            "PAY": np.round(random.lognormal(8, 0.5, records), 2),
+            "TOWN": random.choice(["Rome", "Oslo", SECRET], records),
+            "KIDS": random.choice([0, 1, 2, -8], records),
+        }
+    )
+    frame.loc[:20, "PAY"] = np.nan
+    return frame
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    plain = frame.astype(object).where(frame.notna(), None)
+    return list(plain.itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("cells", [1 << 24, 100])
+def test_a_file_is_its_frame(name: str, cells: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics_files, "_CELLS", cells)  # many batches, or one
+    WRITERS[name](people(), tmp_path / name)
+    raw = read_raw(tmp_path / name, "T")
+    assert list(raw.columns) == list(people().columns)
+    if name == "t.por":  # written in base 30
+        assert np.allclose(raw.pop("PAY").astype(float), people()["PAY"], equal_nan=True)
+        assert rows(raw) == rows(people().drop(columns="PAY"))
+    else:
+        assert rows(raw) == rows(people())
+    assert list(read_raw(tmp_path / name, "T", ["AGE", "SEX", "absent"]).columns) == ["SEX", "AGE"]
+    assert read_raw((tmp_path / name).as_uri(), "T", ["TOWN"])["TOWN"].tolist() == people()["TOWN"].tolist()
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+@pytest.mark.parametrize("name", some_of(["t.sav", "T.DTA", "t.xpt"]))
+def test_figures_are_those_of_the_frame(name: str, engine: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{seed}{name}" for seed in (1, 2)]
+    for seed, path in enumerate(paths, start=1):
+        WRITERS[name](people(seed), path)
+    how: Any = {"groups": {"PAY": 5}}
+    expected = dp.disclosure(people(1), people(2), ["SEX", "AGE"], ["KIDS", "PAY"], **how)
+    actual = dp.disclosure(paths[0], paths[1], ["SEX", "AGE"], ["KIDS", "PAY"], engine=engine, **how)
+    assert_frame_equal(actual.attribute, expected.attribute)
+    assert_frame_equal(actual.identity, expected.identity)
+
+
+def test_codes_stay_codes_whatever_their_labels(tmp_path: Path) -> None:
+    """Those that SPSS calls missing, too: the data dictionary says what they are."""
+    frame = pd.DataFrame({"sex": [1.0, 2, 9, np.nan], "kids": [0.0, -8, 3, 1], "word": ["a", "", "z", "b"]})
+    pyreadstat.write_sav(
+        frame,
+        tmp_path / "t.sav",
+        variable_value_labels={"sex": {1: "male", 2: "female", 9: "refused"}, "kids": {-8: "not asked"}},
+        missing_ranges={"sex": [9], "kids": [{"lo": -9, "hi": -1}]},
+    )
+    raw = read_raw(tmp_path / "t.sav", "T")
+    assert rows(raw) == [(1, 0, "a"), (2, -8, None), (9, 3, "z"), (None, 1, "b")]
+
+
+def test_letters_for_missing_values_are_missing(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, "a", 3, "b"], "b": [1.5, "a", 2.0, 1.0]})
+    pyreadstat.write_dta(frame, tmp_path / "t.dta", missing_user_values={"a": ["a", "b"], "b": ["a"]})
+    assert rows(read_raw(tmp_path / "t.dta", "T")) == [(1, 1.5), (None, None), (3, 2.0), (None, 1.0)]
+
+
+def test_a_number_of_32_bits_is_the_decimal_that_it_stands_for(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"a": np.array([172.3, 0.1], dtype=np.float32), "b": np.array([7, 8], dtype=np.int8)}
+    )
+    frame.to_stata(tmp_path / "t.dta", write_index=False)
+    assert rows(read_raw(tmp_path / "t.dta", "T")) == [(172.3, 7), (0.1, 8)]
+
+
+DAYS = [dt.date(1600, 2, 29), dt.date(2024, 12, 31), None, dt.date(9999, 12, 31), dt.date(1970, 1, 1)]
+TIMES = [
+    dt.datetime(1600, 2, 29, 23, 59, 59),
+    dt.datetime(2024, 12, 31, 0, 0, 0, 250_000),
+    None,
+    dt.datetime(1969, 7, 20, 20, 17, 40),
+    dt.datetime(1970, 1, 1),
+]
+
+
+@pytest.mark.parametrize("name", ["t.sav", "t.zsav", "t.dta", "t.xpt"])
+def test_dates_of_every_century(name: str, tmp_path: Path) -> None:
+    """Also those that pandas cannot hold in nanoseconds."""
+    WRITERS[name](pd.DataFrame({"DAY": DAYS, "TIME": TIMES}), tmp_path / name)
+    raw = read_raw(tmp_path / name, "T")
+    assert raw["DAY"].array.__arrow_array__().cast(pa.date32()).to_pylist() == DAYS
+    times = raw["TIME"].array.__arrow_array__().cast(pa.timestamp("us")).to_pylist()
+    assert times == TIMES
+
+
+@pytest.mark.parametrize("name", ["t.sav", "t.dta"])
+def test_figures_of_old_dates(name: str, tmp_path: Path) -> None:
+    born = [dt.date(1650 + i % 7, 1, 1) for i in range(60)]
+    frame = pd.DataFrame({"SEX": [1, 2] * 30, "BORN": born})
+    WRITERS[name](frame, tmp_path / name)
+    actual = dp.disclosure(tmp_path / name, tmp_path / name, ["SEX"], ["BORN"])
+    expected = dp.disclosure(frame, frame, ["SEX"], ["BORN"])
+    assert_frame_equal(actual.attribute, expected.attribute)
+
+
+def test_durations_of_more_than_a_day_are_not_cut(tmp_path: Path) -> None:
+    """25 hours are not one hour: they stay seconds."""
+    frame = pd.DataFrame({"t": [90_000.0, 3_600.0]})
+    pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_format={"t": "TIME8"})
+    assert read_raw(tmp_path / "t.sav", "T")["t"].tolist() == [90_000, 3_600]
+
+
+@pytest.mark.parametrize(
+    ("written", "number", "expected"),
+    [
+        ("DATE9", 0.0, dt.date(1960, 1, 1)),
+        ("DDMMYYP10", 366.0, dt.date(1961, 1, 1)),
+        ("MONYY7", 31.0, dt.date(1960, 2, 1)),
+        ("E8601DA", -1.0, dt.date(1959, 12, 31)),
+        ("DATETIME20", 90_000.5, dt.datetime(1960, 1, 2, 1, 0, 0, 500_000)),
+        ("TIME8", 90_000.0, 90_000),
+        ("BEST12", 7.0, 7),
+        ("DOLLAR8", 7.0, 7),
+    ],
+)
+def test_formats_of_sas(written: str, number: float, expected: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"A": [number]})
+    pyreadstat.write_xport(frame, tmp_path / "t.xpt", variable_format={"A": written})
+    [value] = read_raw(tmp_path / "t.xpt", "T")["A"].array.__arrow_array__().to_pylist()
+    assert value == expected and isinstance(value, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("written", "number", "expected"),
+    [
+        ("%td", 0, dt.date(1960, 1, 1)),
+        ("%tdCCYY-NN-DD", 366, dt.date(1961, 1, 1)),
+        ("%tm", 722, dt.date(2020, 3, 1)),
+        ("%tq", -1, dt.date(1959, 10, 1)),
+        ("%th", 1, dt.date(1960, 7, 1)),
+        ("%tc", 86_400_001, dt.datetime(1960, 1, 2, 0, 0, 0, 1000)),
+        ("%ty", 2020, 2020),
+        ("%9.0g", 7, 7),
+    ],
+)
+def test_formats_of_stata(written: str, number: float, expected: Any, tmp_path: Path) -> None:
+    """Months, quarters and half-years are their first days, as pandas reads them."""
+    frame = pd.DataFrame({"a": [float(number)]})
+    pyreadstat.write_dta(frame, tmp_path / "t.dta", variable_format={"a": written})
+    [value] = read_raw(tmp_path / "t.dta", "T")["a"].array.__arrow_array__().to_pylist()
+    assert value == expected and isinstance(value, type(expected))
+    if isinstance(expected, dt.date):
+        assert pd.Timestamp(expected) == pd.read_stata(tmp_path / "t.dta")["a"].iloc[0]
+
+
+def test_dates_that_no_calendar_has(tmp_path: Path) -> None:
+    pyreadstat.write_sav(
+        pd.DataFrame({"day": [4.1e14]}), tmp_path / "t.sav", variable_format={"day": "DATE11"}
+    )
+    message = str(refusal(lambda: read_raw(tmp_path / "t.sav", "T"), "4.1e14"))
+    assert message.startswith("T: column 'day' has dates before the year 1 or after 9999")
+
+
+def test_an_empty_table_has_its_columns(tmp_path: Path) -> None:
+    pyreadstat.write_sav(people().iloc[:0], tmp_path / "t.sav")
+    raw = read_raw(tmp_path / "t.sav", "T")
+    assert len(raw) == 0 and list(raw.columns) == list(people().columns)
+
+
+@given(
+    numbers=st.lists(st.none() | st.floats(-1e12, 1e12) | st.integers(-100, 100), min_size=1, max_size=30),
+    cells=st.integers(1, 40),
+)
+def test_any_numbers_in_batches_of_any_size(
+    numbers: list[float | None], cells: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("numbers") / "t.sav"
+    frame = pd.DataFrame({"a": pd.array(numbers, dtype="Float64").to_numpy(float, na_value=np.nan)})
+    pyreadstat.write_sav(frame, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics_files, "_CELLS", cells)
+        raw = read_raw(path, "T")
+    assert rows(raw) == [(None if number is None else number + 0.0,) for number in numbers]
+
+
+def latin(tmp_path: Path) -> Path:
+    """Return a file of Stata from before Unicode, whose text is in code page 1250."""
+    frame = pd.DataFrame({"town": ["XXXX", "Rome"]})
+    frame.to_stata(tmp_path / "t.dta", write_index=False, version=114)
+    content = (tmp_path / "t.dta").read_bytes()
+    (tmp_path / "t.dta").write_bytes(content.replace(b"XXXX", "Łódź".encode("cp1250")))
+    return tmp_path / "t.dta"
+
+
+def test_an_encoding_may_be_declared(tmp_path: Path) -> None:
+    source = FileSource(path=str(latin(tmp_path)), encoding="cp1250")
+    assert read_raw(source, "T")["town"].tolist() == ["Łódź", "Rome"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("t.sav", lambda sav: sav[:-100], "it is damaged or cut off, or its text has another encoding"),
+        ("t.sav", lambda sav: sav[:80], "it is damaged or cut off"),
+        ("t.sav", lambda _: b"", "it is empty"),
+        ("t.sav", lambda _: b"PAR1" + bytes(50), "its name says SPSS, its content is Parquet"),
+        ("t.dta", lambda sav: sav, "it does not begin as a file of Stata does"),
+        ("t.sas7bdat", lambda sav: sav, "it does not begin as a file of SAS does"),
+        ("t.xpt", lambda sav: sav, "it does not begin as a file of SAS does"),
+        ("t.por", lambda sav: sav, "it is damaged or cut off"),
+        ("t.sav", lambda _: b"\x1c\0\0\0\0\0\0\0ENCRYPTEDSAV" + bytes(50), "protected by a password"),
+    ],
+)
+def test_damaged_files(name: str, content: Callable[[bytes], bytes], problem: str, tmp_path: Path) -> None:
+    pyreadstat.write_sav(people(), tmp_path / "whole.sav")
+    (tmp_path / name).write_bytes(content((tmp_path / "whole.sav").read_bytes()))
+    assert problem in str(refusal(lambda: read_raw(tmp_path / name, "T"), SECRET))
+
+
+def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyreadstat.write_sav(people(), tmp_path / "t.sav")
+    monkeypatch.setitem(__import__("sys").modules, "pyreadstat", None)
+    message = str(refusal(lambda: read_raw(tmp_path / "t.sav", "T"), SECRET))
+    assert message.endswith("the package pyreadstat is missing: install disclosure-pipeline[stats].")
+
+
+def test_frames_of_pyreadstat_as_they_come(tmp_path: Path) -> None:
+    """With labels for values, and only some of them, they are as good as the codes."""
+    labels: Any = {"SEX": {1: "male", 2: "female"}, "KIDS": {-8: "not asked"}}
+    frames: list[Any] = []
+    for seed in (1, 2):
+        pyreadstat.write_sav(people(seed), tmp_path / "t.sav", variable_value_labels=labels)
+        frames.append(pyreadstat.read_sav(tmp_path / "t.sav", apply_value_formats=True)[0])
+    actual = dp.disclosure(frames[0], frames[1], ["SEX", "AGE"], ["KIDS"])
+    expected = dp.disclosure(people(1), people(2), ["SEX", "AGE"], ["KIDS"])
+    assert_frame_equal(actual.attribute, expected.attribute)

@@ -1,0 +1,239 @@
+"""Text files that are not written as most are: declared, or guessed by the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from support.gates import run_command
+from support.refusals import refusal
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.policy.gate_template import read_gate
+from disclosure_pipeline.tables import text_files
+from disclosure_pipeline.tables.sources import FileSource, read_raw
+
+SECRET = "Quetzalcoatl"
+
+
+def read(path: Path, text: str | bytes, **form: Any) -> list[Any]:
+    """Return the values of the column `a` of a file."""
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return list(read_raw(FileSource(path=str(path), **form), "T")["a"].tolist())
+
+
+@pytest.mark.parametrize(
+    ("decimal", "thousands", "written", "expected"),
+    [
+        (",", ".", ["1.234,5", "-12.345.678", "7", "0,5", "999"], ["1234.5", "-12345678", "7", "0.5", "999"]),
+        (".", ",", ["1,234.5", "+12,345,678", "7", "0.5", "999"], ["1234.5", "+12345678", "7", "0.5", "999"]),
+        (",", " ", ["1 234,5", "12 345", "2,5e3", "7"], ["1234.5", "12345", "2.5e3", "7"]),
+        (",", "\u202f", ["1\u202f234,5", "7"], ["1234.5", "7"]),
+        (None, "'", ["1'234.5", "7"], ["1234.5", "7"]),
+        (",", ".", ["05.04.2020", "31.12.2020"], ["05.04.2020", "31.12.2020"]),
+        (",", ".", ["a 1.234", "b", "1.2.3"], ["a 1.234", "b", "1.2.3"]),
+    ],
+)
+def test_thousands(
+    decimal: Any, thousands: Any, written: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    form = {"delimiter": ";", "decimal": decimal, "thousands": thousands}
+    text = "a;b\n" + "".join(f"{value};x\n" for value in written)
+    assert read(tmp_path / "t.csv", text, **form) == expected
+
+
+@pytest.mark.parametrize(
+    ("thousands", "written"),
+    [(".", ["1.234", "12.5"]), (",", ["1,234", "12,5"]), (".", ["1.234", "0.123"]), (" ", ["1 234", "1 23"])],
+)
+@pytest.mark.parametrize("far", [False, True])
+def test_misplaced_thousands_are_refused(
+    thousands: Any, written: list[str], far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "_BLOCK", 1 << 12)
+    first, second = written
+    between = "7;x\n" * (5_000 if far else 1)
+    decimal: Any = "," if thousands == "." else "."
+    message = str(
+        refusal(
+            lambda: read(
+                tmp_path / "t.csv",
+                f"a;b\n{first};x\n{between}{second};x\n",
+                delimiter=";",
+                decimal=decimal,
+                thousands=thousands,
+            ),
+            *written,
+        )
+    )
+    assert message.startswith(f"T: column 'a' has numbers in which {thousands!r} separates thousands, and")
+
+
+@given(
+    numbers=st.lists(st.integers(-(10**12), 10**12) | st.decimals(-(10**9), 10**9, places=2), min_size=1),
+    marks=st.sampled_from([(",", "."), (".", ","), (",", " "), (".", "'"), (",", "\u00a0")]),
+)
+def test_any_numbers(
+    numbers: list[Any], marks: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    decimal, thousands = marks
+    swapped = [f"{number:,}".translate(str.maketrans({",": thousands, ".": decimal})) for number in numbers]
+    text = "a;b\n" + "".join(f"{value};x\n" for value in swapped)
+    values = read(
+        tmp_path_factory.mktemp("t") / "t.csv", text, delimiter=";", decimal=decimal, thousands=thousands
+    )
+    assert [float(value) for value in values] == [float(number) for number in numbers]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1250", "utf-16", "utf-16-le", "utf-8"])
+def test_an_encoding_is_declared(encoding: str, tmp_path: Path) -> None:
+    towns = ["Łódź", "Köln"] if encoding != "latin-1" else ["Málaga", "Köln"]
+    content = ("a,b\n" + "".join(f"{town},{i}\n" for i, town in enumerate(towns))).encode(encoding)
+    assert read(tmp_path / "t.csv", content, encoding=encoding) == towns
+
+
+def test_another_encoding_than_declared(tmp_path: Path) -> None:
+    content = f"a,b\n{SECRET},1\n".encode("utf-16")
+    assert "it is UTF-16; save it as UTF-8, or give the source's encoding" in str(
+        refusal(lambda: read(tmp_path / "t.csv", content), SECRET)
+    )
+    content = f"a,b\n{SECRET},1\n\x81,2\n".encode("latin-1")
+    message = str(refusal(lambda: read(tmp_path / "t.csv", content, encoding="cp1252"), SECRET))
+    assert "of another encoding: line 3 is not cp1252" in message
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "expected"),
+    [
+        ("'", "a,b\n'x,y',1\n", ["x,y"]),
+        ("", 'a,b\n5" pipe,1\n"x,2\n', ['5" pipe', '"x']),
+        (None, 'a,b\n"x,y",1\n', ["x,y"]),
+    ],
+)
+def test_quotes(quote: Any, text: str, expected: list[str], tmp_path: Path) -> None:
+    assert read(tmp_path / "t.csv", text, quote=quote) == expected
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"decimal": ",", "thousands": ","},
+        {"thousands": "."},
+        {"thousands": "_"},
+        {"encoding": "klingon"},
+        {"delimiter": '"'},
+        {"delimiter": "§"},
+        {"quote": ","},
+        {"quote": "''"},
+        {"sheet": ""},
+    ],
+)
+def test_what_no_file_has(form: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        FileSource(path="t.csv", **form)
+
+
+def people(seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": random.choice(["f", "m"], 300),
+            "age": random.integers(18, 60, 300),
+            "pay": np.round(random.lognormal(8, 0.5, 300), 2),
+        }
+    )
+
+
+MEASURE = ("--key", "sex", "--key", "age", "--target", "pay", "--groups", "pay=5", "--format", "csv")
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"sep": ";", "decimal": ","}, "--delimiter ';' --decimal ,"),
+        ({"sep": ";"}, "--delimiter ';'"),
+        ({"sep": "\t"}, "--delimiter tab"),
+        ({"sep": "|", "decimal": ","}, "--delimiter '|' --decimal ,"),
+        ({"encoding": "utf-16"}, "--encoding utf-16"),
+        ({"sep": ";", "decimal": ",", "encoding": "utf-16"}, "--delimiter ';' --decimal , --encoding utf-16"),
+        ({}, ""),
+    ],
+)
+def test_what_the_first_lines_show_is_read_and_said(
+    written: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "gt.csv", tmp_path / "sd.csv"]
+    for seed, path in enumerate(paths):
+        people(seed).to_csv(path, index=False, **written)  # type: ignore[call-overload]
+    shown = run_command("measure", *map(str, paths), *MEASURE)
+    for seed, path in enumerate(paths):
+        people(seed).to_csv(path, index=False)
+    assert shown.stdout == run_command("measure", *map(str, paths), *MEASURE).stdout
+    sentence = f"gt.csv is read with {said}, as its first lines show."
+    assert (sentence in shown.stderr) == bool(said) == ("is read with" in shown.stderr)
+    drafted = run_command("dictionary", "draft", str(paths[0]), "--synthetic").stdout
+    assert "type: number" in drafted and "type: integer" in drafted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a;b|c\n1;2|3\n",  # two marks fit
+        "a;b\n1;2\n3;4;5\n",  # not every line
+        "a;b,c\n1;2,3\n",  # as well with commas
+        "a;b\n",  # one line alone
+        "a\n1\n",
+    ],
+)
+def test_what_is_not_clear_is_not_guessed(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    source = FileSource(path=str(tmp_path / "t.csv"))
+    assert source.guess_undeclared() == source
+
+
+@pytest.mark.parametrize(
+    ("values", "decimal"),
+    [
+        (["1,5", "2"], ","),
+        (["1,5", "2.5"], None),
+        (["1,250", "2,500"], None),  # thousands, or three decimals
+        (["1,5", "a"], None),
+        (["1", "2"], None),
+    ],
+)
+def test_when_a_decimal_comma_is_clear(values: list[str], decimal: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{value};x\n" for value in values))
+    assert FileSource(path=str(tmp_path / "t.csv")).guess_undeclared().decimal == decimal
+    declared = FileSource(path=str(tmp_path / "t.csv"), delimiter=";", decimal=".")
+    assert declared.guess_undeclared() == declared
+
+
+def test_the_library_does_not_guess(tmp_path: Path) -> None:
+    people(1).to_csv(tmp_path / "t.csv", index=False, sep=";")
+    refusal(lambda: dp.disclosure(tmp_path / "t.csv", tmp_path / "t.csv", ["sex"], ["pay"]))
+
+
+def test_options_that_contradict_each_other(tmp_path: Path) -> None:
+    people(1).to_csv(tmp_path / "t.csv", index=False)
+    shown = run_command("dictionary", "draft", str(tmp_path / "t.csv"), "--synthetic", "--thousands", ".")
+    assert shown.exit_code == 2
+    assert "decimal and thousands are the same mark: set both" in shown.stderr
+
+
+def test_a_new_gate_reads_what_was_declared(tmp_path: Path) -> None:
+    people(1).to_csv(tmp_path / "invented.csv", index=False, sep=";", decimal=",")
+    options = ("--delimiter", ";", "--decimal", ",", "--encoding", "cp1252")
+    run_command(
+        "init",
+        *(str(tmp_path / "project"), "--name", "pay", "--table", str(tmp_path / "invented.csv")),
+        *("--ground-truth", "/confidential/gt.csv", "--key", "sex", *options),
+    )
+    gate = read_gate(tmp_path / "project" / "gates" / "defs" / "pay")
+    assert gate.columns["pay"].type == "number"
+    assert gate.ground_truth == FileSource(
+        path="/confidential/gt.csv", delimiter=";", decimal=",", encoding="cp1252"
+    )

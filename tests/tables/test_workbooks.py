@@ -1,0 +1,210 @@
+"""Workbooks of Excel and OpenDocument: one sheet is a table, whatever its cells hold."""
+
+import datetime as dt
+import struct
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from support.refusals import refusal
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.tables import archives
+from disclosure_pipeline.tables.sources import FileSource, read_raw
+
+SECRET = "Quetzalcoatl"
+Rows = list[list[Any]]
+
+
+def write(path: Path, **sheets: Rows) -> Path:
+    workbook = openpyxl.Workbook()
+    workbook.remove(workbook.worksheets[0])
+    for name, cells in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in cells:
+            sheet.append(row)
+    workbook.save(path)
+    return path
+
+
+def values(path: Path, name: str, **declared: Any) -> list[Any]:
+    [column] = [read_raw(FileSource(path=str(path), **declared), "T")[name]]
+    return list(column.array.__arrow_array__().to_pylist())
+
+
+DAYS = [dt.date(2020, 2, 29), None, dt.date(1999, 1, 1)]
+CASES: dict[str, tuple[list[Any], list[Any]]] = {
+    "whole numbers": ([1, 2.0, None], [1, 2, None]),
+    "numbers": ([1, 2.5, None], [1.0, 2.5, None]),
+    "large numbers": ([1e300, 2, 2.0**60], [1e300, 2.0, 2.0**60]),
+    "text": (["01", "NA", None], ["01", "NA", None]),
+    "text and numbers": (["A", 1, 2.5], ["A", "1", "2.5"]),
+    "true and false": ([True, False, None], [True, False, None]),
+    "true and numbers": ([True, 1, None], ["True", "1", None]),
+    "days": (
+        [dt.date(2020, 2, 29), None, dt.date(1999, 1, 1)],
+        [dt.date(2020, 2, 29), None, dt.date(1999, 1, 1)],
+    ),
+    "times": (
+        [dt.datetime(2020, 2, 29, 3, 4), dt.date(2020, 3, 1), None],
+        [dt.datetime(2020, 2, 29, 3, 4), dt.datetime(2020, 3, 1), None],
+    ),
+    "times of day": ([dt.time(3, 4), None, dt.time(23)], ["03:04:00", None, "23:00:00"]),
+    "a formula that nobody calculated": (["=1+1", 1, 2], [None, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cells_of_every_kind(case: str, tmp_path: Path) -> None:
+    cells, expected = CASES[case]
+    path = write(tmp_path / "t.xlsx", Data=[["n", "x"], *([i, cell] for i, cell in enumerate(cells))])
+    assert values(path, "x") == expected
+    assert values(path, "n") == [0, 1, 2]
+
+
+def test_a_sheet_of_several_is_named(tmp_path: Path) -> None:
+    sheets: dict[str, Rows] = {"Notes": [[SECRET]], "Data": [["x"], [7]], SECRET: [["x"], [8]]}
+    path = write(tmp_path / "T.XLSX", **sheets)
+    assert values(path, "x", sheet="Data") == [7]
+    message = str(refusal(lambda: read_raw(path, "T"), SECRET))
+    assert message.startswith("T: the workbook has 3 sheets: name the one to read")
+    message = str(refusal(lambda: values(path, "x", sheet="Dada"), SECRET))
+    assert message == "T: the workbook has 3 sheets, none of which is named 'Dada'."
+
+
+def test_empty_rows_are_no_records(tmp_path: Path) -> None:
+    """Around the table, where a sheet is merely formatted; within it a record may lack every value."""
+    rows: Rows = [[None, None], ["a", "b"], [1, "x"], [None, None], [2, None], [None, None], ["", None]]
+    raw = read_raw(write(tmp_path / "t.xlsx", Data=rows), "T")
+    assert raw.astype(object).where(raw.notna(), None).values.tolist() == [[1, "x"], [None, None], [2, None]]
+
+
+@pytest.mark.parametrize("rows", [[["a", None, "c"], [1, 2, 3]], [["A title", None], ["a", "b"], [1, 2]]])
+def test_every_column_has_a_name(rows: Rows, tmp_path: Path) -> None:
+    message = str(refusal(lambda: read_raw(write(tmp_path / "t.xlsx", Data=rows), "T")))
+    assert "column 2 of the sheet has no name: expected the names of the columns" in message
+
+
+def test_an_empty_sheet(tmp_path: Path) -> None:
+    message = str(refusal(lambda: read_raw(write(tmp_path / "t.xlsx", Data=[]), "T")))
+    assert message == "T: the sheet is empty."
+
+
+OPEN_DOCUMENT = """<?xml version="1.0" encoding="UTF-8"?>
+<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+ xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+ xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0" office:version="1.2">
+<office:body><office:spreadsheet><table:table table:name="Data">{rows}</table:table></office:spreadsheet>
+</office:body></office:document-content>"""
+
+
+MANIFEST = """<manifest:manifest xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"/>"""
+
+
+def to_open_document(cell: Any) -> str:
+    if cell is None:
+        return "<table:table-cell/>"
+    kind = "float" if isinstance(cell, float) else "string"
+    value = f' office:value="{cell}"' if kind == "float" else ""
+    return f'<table:table-cell office:value-type="{kind}"{value}><text:p>{cell}</text:p></table:table-cell>'
+
+
+def test_open_document(tmp_path: Path) -> None:
+    cells: Rows = [["sex", "age", "pay"], ["f", 30.0, 1.5], ["m", 41.0, None]]
+    rows = [f"<table:table-row>{''.join(map(to_open_document, row))}</table:table-row>" for row in cells]
+    with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", MANIFEST)
+        archive.writestr("content.xml", OPEN_DOCUMENT.format(rows="".join(rows)))
+    raw = read_raw(tmp_path / "t.ods", "T")
+    assert list(raw.columns) == cells[0]
+    assert raw.astype(object).where(raw.notna(), None).values.tolist() == [["f", 30, 1.5], ["m", 41, None]]
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_figures_are_those_of_the_frame(engine: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"sex": ["f", "m"] * 50, "age": [*range(20, 45)] * 4, "ill": ["y", "n", "n", "u"] * 25}
+    )
+    other = frame.sample(frac=1, random_state=1).reset_index(drop=True).assign(sex=frame["sex"])
+    paths = [tmp_path / "gt.xlsx", tmp_path / "sd.xlsx"]
+    for path, table in zip(paths, (frame, other), strict=True):
+        table.to_excel(path, index=False)
+    actual = dp.disclosure(paths[0], paths[1], ["sex", "age"], ["ill"], engine=engine)
+    assert_frame_equal(actual.attribute, dp.disclosure(frame, other, ["sex", "age"], ["ill"]).attribute)
+
+
+def overwrite_sheet(content: bytes) -> bytes:
+    start = content.index(b"xl/worksheets/sheet1.xml") + 50
+    return content[:start] + bytes(100) + content[start + 100 :]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (lambda content: content[:-300], "it is damaged or cut off"),
+        (overwrite_sheet, "it is damaged or cut off"),
+        (lambda _: b"", "it is empty"),
+        (lambda _: SECRET.encode(), "it does not begin as a file of Excel or OpenDocument does"),
+        (lambda _: b"PAR1" + bytes(40), "its content is Parquet"),
+    ],
+)
+def test_damaged_workbooks(content: Any, problem: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.xlsx", Data=[["a"], *([SECRET] for _ in range(100))])
+    path.write_bytes(content(path.read_bytes()))
+    assert problem in str(refusal(lambda: read_raw(path, "T"), SECRET))
+
+
+def compound_file(stream: str) -> bytes:
+    """Return a file of the kind that holds encrypted workbooks, with an empty stream of this name."""
+    end, free, none = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFF
+    header = struct.pack(
+        "<8s16s5H6x9L",
+        *(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", bytes(16), 62, 3, 0xFFFE, 9, 6),
+        *(0, 1, 1, 0, 4096, end, 0, end, 0),
+    )
+    header += struct.pack("<109L", 0, *[free] * 108)
+    table = struct.pack("<128L", 0xFFFFFFFD, end, *[free] * 126)
+
+    def entry(name: str, kind: int, child: int) -> bytes:
+        text = name.encode("utf-16-le")
+        return struct.pack(
+            "<64sH2B3L36xLQ", text, len(text) + 2 if name else 0, kind, 1, none, none, child, end, 0
+        )
+
+    entries = entry("Root Entry", 5, 1) + entry(stream, 2, none) + 2 * entry("", 0, none)
+    return header + table + entries
+
+
+def test_a_password_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.xlsx").write_bytes(compound_file("EncryptedPackage"))
+    message = str(refusal(lambda: read_raw(tmp_path / "t.xlsx", "T")))
+    assert message == "T: it is protected by a password: save it without one."
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_ALWAYS_ALLOWED", 1 << 16)
+    path = write(tmp_path / "t.xlsx", Data=[["a"], [1]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/media/image.bin", bytes(1 << 24))
+    assert "unpacked, the file has more than" in str(refusal(lambda: read_raw(path, "T")))
+
+
+def test_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "t.xlsx", Data=[["a"], [1]])
+    monkeypatch.setitem(__import__("sys").modules, "python_calamine", None)
+    message = str(refusal(lambda: read_raw(path, "T")))
+    assert message.endswith("the package python_calamine is missing: install disclosure-pipeline[stats].")
+
+
+def test_a_sheet_is_of_workbooks_alone(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    message = str(refusal(lambda: read_raw(FileSource(path=str(tmp_path / "t.csv"), sheet="Data"), "T")))
+    assert message == "T: sheet is declared, which a file of format 'csv' does not have."
+    path = write(tmp_path / "t.xlsx", Data=[["a"], [1]])
+    message = str(refusal(lambda: read_raw(FileSource(path=str(path), delimiter=";"), "T")))
+    assert message == "T: delimiter is declared, which a file of format 'workbook' does not have."
