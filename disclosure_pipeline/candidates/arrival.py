@@ -33,7 +33,8 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
+from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
+from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
 from disclosure_pipeline.policy.verdict import Judgement, judge_key_overlap, round_judgements
 from disclosure_pipeline.runtime.files import make_private, read_json, read_json_if_whole, write_json
 from disclosure_pipeline.tables.additions import find_naming_columns
@@ -150,11 +151,8 @@ def _receive(folders: GateFolders, candidate: str, folder: Path | None, *, needs
             overlap = _measure_overlap(folders, replace(tables, read=syntheses))
         except ContractError as broken:
             return Arrival(snapshot, records, broken.violations, pd.DataFrame(), ())
-    overlaps = tuple(
-        judge_key_overlap(clause, overlap, len(syntheses))
-        for clause in folders.gate.clauses()
-        if clause.measure == "key_overlap"
-    )
+    clauses = [clause for clause in folders.gate.clauses() if clause.figure in KEY_OVERLAPS]
+    overlaps = judge_key_overlap(clauses, overlap, len(syntheses))
     in_GT: int = read_json(folders.store.ground_truth, "ground_truth")["records"]
     public = round_judgements(overlaps, [in_GT, *records], folders.gate.policy.smallest_count)
     return Arrival(snapshot, records, (), overlap, overlaps, public)

@@ -39,6 +39,7 @@ from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
+from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
 from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
@@ -51,7 +52,6 @@ from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.alignment import check_tables, number_owners

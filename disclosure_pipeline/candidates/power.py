@@ -41,7 +41,6 @@ from disclosure_pipeline.evaluation.power import (
 )
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, list_problems, read_gate
-from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.files import make_private, read_json, to_json, write_json
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
@@ -106,7 +105,7 @@ def power(
     Example:
         >>> import disclosure_pipeline as dp
         >>> from disclosure_pipeline.demo.population import population
-        >>> policy = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
+        >>> policy = {"unique_hits": {"beyond": 3}, "DiSCO": {"beyond": 3}}
         >>> power = dp.power(population(1000), policy, ["sex", "age"], ["work", "health"], seconds=0.1)
         >>> power.records
         500
@@ -225,7 +224,9 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
     clauses = [
         clause
         for clause in gate.clauses()
-        if not clause.control and JUDGED[clause.measure].family not in {"population", "membership"}
+        if clause.entry is not None
+        and not clause.control
+        and clause.entry.family not in {"population", "membership"}
     ]
     # A refusal without guards is final: guards cannot turn it into an approval.
     if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":

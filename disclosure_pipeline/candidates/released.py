@@ -39,9 +39,9 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
 from disclosure_pipeline.evaluation.people import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.policy.registry import CONFIDENTIAL
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.messages import GROUND_TRUTH

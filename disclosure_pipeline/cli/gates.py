@@ -109,7 +109,7 @@ def draft_policy(
         "beyond_by_chance": "beyond, by chance",
     }
     bounds = [
-        {"clause": bound.measure, "target": bound.column, "bound": bound.bound, "reason": bound.reason}
+        {"clause": bound.figure, "target": bound.column, "bound": bound.bound, "reason": bound.reason}
         for bound in draft.bounds
     ]
     tables = (

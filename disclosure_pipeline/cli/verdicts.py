@@ -178,7 +178,7 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
     """Return the clauses as one table for programs, or as two that fit a terminal."""
     rows = [
         {
-            "clause": judgement.clause.name,
+            "clause": judgement.subject,
             "value": judgement.value,
             "bound": judgement.limit_text or "",
             "outcome": judgement.outcome,
@@ -189,8 +189,8 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
     ]
     if shown_as != "table":
         return (Table("clauses", "Clauses of the policy", (*_CLAUSE_COLUMNS, *_WORDS), rows),)
-    broken = {judgement.clause.measure: judgement for judgement in clauses if judgement.outcome != "kept"}
-    meanings = [{"not kept": measure, **_find_words(judgement)} for measure, judgement in broken.items()]
+    broken = {judgement.clause.figure: judgement for judgement in clauses if judgement.outcome != "kept"}
+    meanings = [{"not kept": figure, **_find_words(judgement)} for figure, judgement in broken.items()]
     for row, judgement in zip(rows, clauses, strict=True):
         row |= {"bound": judgement.short_limit or "", "outcome": judgement.outcome_text}
     return (
@@ -200,10 +200,8 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
 
 
 def _find_words(judgement: Judgement) -> dict[str, str]:
-    """Return the name, unit and meaning of a clause's measure; a note replaces the meaning."""
-    from disclosure_pipeline.policy.clauses import find_measure_words
-
-    words = find_measure_words(judgement.clause.measure)
+    """Return the name, unit and meaning of what a clause bounds; a note replaces the meaning."""
+    words = judgement.clause.words
     meaning = judgement.note or words.sentence
     return dict(zip(_WORDS, (words.title, words.unit_and_denominator, meaning), strict=True))
 
@@ -213,7 +211,7 @@ def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[s
     for judgement in clauses:
         value = "" if judgement.value is None else f" {judgement.value:.4g}"
         bound = judgement.limit_text or "no bound"
-        lines.append(f"  {judgement.clause.name}:{value} ({bound}), {judgement.outcome}")
+        lines.append(f"  {judgement.subject}:{value} ({bound}), {judgement.outcome}")
     return [*lines, *(f"- {reason}" for reason in reasons)]
 
 

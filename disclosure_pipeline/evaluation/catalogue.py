@@ -1,393 +1,708 @@
-"""The catalogue: one entry for every figure, in reading order, from which all lists of figures are derived.
+"""The figures that a policy may bound: one entry each, in the order of the page's questions.
 
-A figure is a column of a frame. Figures that no entry marks as public are withheld from everything that
-leaves a gate. The words for a formula's figures are defined beside the formula.
+An entry says where the figure stands in the frames of a result, what may be bounded, the default of a figure
+that every gate bounds, and what a broken bound means. Everything else of the frames is read, not bounded.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
-from disclosure_pipeline.evaluation import frame_words, power
-from disclosure_pipeline.evaluation.catalogue_entry import (
-    STRICT_SUFFIX,
-    Measure,
-    Rounding,
-    bound_strictly,
-    describe_beyond_chance,
-    drop_repeats,
-    find_columns,
-    leave_unbounded,
-    list_columns,
-    select_words,
-)
-from disclosure_pipeline.evaluation.catalogue_guards import (
-    BANDS,
-    GUARD_OF_GUESSES,
-    GUARDS_OF_COMPARABILITY,
-    GUARDS_OF_COPIES,
-    RELEASES,
-)
-from disclosure_pipeline.measures.attribute import CAP, Attribute, Identity, Individual
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.certainty import Certainty
-from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.checks import OneWay, TwoWay
-from disclosure_pipeline.measures.copies import Copies, UniqueHits
-from disclosure_pipeline.measures.found import Found
-from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
-from disclosure_pipeline.measures.nearest import Nearness
-from disclosure_pipeline.measures.people import PeopleCopied, Repeats
-from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME
-from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
-from disclosure_pipeline.measures.subgroups import Subgroup
-from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
-from disclosure_pipeline.measures.together import Together, TogetherIdentity
-from disclosure_pipeline.measures.weighted import (
-    COPY_FIGURES,
-    GROUP_FIGURES,
-    GUESS_FIGURES,
-    KEY_FIGURES,
-    OTHERS_FIGURES,
-    TARGET_FIGURES,
-    WEIGHTED,
-    weigh_words,
-)
-from disclosure_pipeline.measures.words import words_of_fields
+from disclosure_pipeline.evaluation import frame_words
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
+from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.words import Words
 
-_IDENTITY = words_of_fields(Identity)
-_HITS = words_of_fields(UniqueHits)
-_BASELINES = words_of_fields(Baselines)
-_OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
-_CAP = words_of_fields(CAP)
-_ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
-_ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in _OF_CAP}
-_COPIES = words_of_fields(Copies)
-_PEOPLE = words_of_fields(PeopleCopied)
-_RENAMED = words_of_fields(Relabelling)
-_NEARNESS = words_of_fields(Nearness)
-_CLASSIFICATION, _REGRESSION = words_of_fields(Classification), words_of_fields(Regression)
-_AFTER_EXCLUSIONS = {
-    name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
-}
-_INDIVIDUAL = words_of_fields(Individual)
-_KEY_SET = select_words(
-    _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
-    *("repU", "unique_hits_beyond", "unique_hits_beyond_se", "DiSCO", "DiSCO_others"),
-    *("DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
-)
-_REMEDIED = ("unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
-_COPIED = "copies copies_others copies_beyond copies_beyond_se "
-_COPIED += "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
-_COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
-_COPIED_WORDS = select_words(_COPIES | _PEOPLE, *_COPIED.split())
-_COPIES_BY_CHANCE = frame_words.add_chance_words(
-    select_words(_COPIES | _PEOPLE, "unique_copies_beyond", "people_copied_beyond")
-)
-_REPEATS, _REPEATED = words_of_fields(Repeats), "repeated repeats_expected"
-_BY_UNIT = " ".join
-_BEYOND_BOTH: tuple[tuple[str, str, str, Rounding], ...] = (
-    ("", "attribute", "attribute", "share"),
-    (WEIGHTED, "population_targets", "population", "unit"),
-)
-_MEMBERSHIP = words_of_fields(Membership)
-_ATTACKS = ("advantage_keys", "advantage_records", "TPR_at_1", "TPR_at_0_1", "AUC")
-_ADVANTAGES = {f"{name}_chance": name for name in ("advantage_keys", "advantage_records")}
-_GROUPS = weigh_words(words_of_fields(Subgroup), GROUP_FIGURES)
-_GROUPS |= words_of_fields(PopulationRisk, ["people"])
-_WEIGHED_PEOPLE = weigh_words(_PEOPLE, COPY_FIGURES)
-_OF_KEYS = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, KEY_FIGURES) | _WEIGHED_PEOPLE
-_OF_TARGETS = words_of_fields(PopulationDisclosure)
-_OF_TARGETS |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, TARGET_FIGURES + OTHERS_FIGURES + GUESS_FIGURES)
-_COPIED_BEYOND = f"people_copied_beyond{WEIGHTED}"
-_DIFFERENCES = [name for name in _OF_TARGETS if name.endswith(f"_beyond{WEIGHTED}")]
-_POPULATION = (
-    *list_columns(
-        "population",
-        _OF_KEYS,
-        role="bound",
-        question="found",
-        per_target=False,
-        unit=" ".join(_OF_KEYS),
-        overrides={name: {"question": "copied"} for name in _WEIGHED_PEOPLE}
-        | {_COPIED_BEYOND: bound_strictly(_COPIED_BEYOND) | {"question": "copied"}}
-        | leave_unbounded(
-            _OF_KEYS,
-            *("people", "right_identifications", "repU_population", f"people_copied_expected{WEIGHTED}"),
+Question = Literal["copied", "found", "learned", "trusted"]
+Statistic = Literal["at_most", "at_least", "at_most_share", "beyond"]
+"""What of a figure is bounded.
+
+The figure itself, from above or below; its share of GT's own risk; or what is beyond other people's records
+and beyond chance.
+"""
+
+About = Literal["", "target", "key"]
+"""What a figure is about: the whole table, a target, or a key."""
+
+
+@dataclass(frozen=True)
+class Default:
+    """The bound that every gate has of a figure.
+
+    A policy may set any from `lowest` up to, not including, `below`. `text`: what the bound is in percent of.
+    """
+
+    statistic: Statistic
+    bound: float
+    text: str
+    lowest: float = 0
+    below: float = 100
+
+
+@dataclass(frozen=True)
+class Place:
+    """The columns of a frame that have a figure: the figure itself, and what stands beside it.
+
+    value: a column, or several of which the smallest counts. beyond_chance: what a gate bounds, where chance
+    is allowed for. others: other people's records; of several columns, the largest counts. own: GT's own
+    risk. permuted: the figure if SD's targets are permuted. of_fresh_sample: the figure of a fresh sample,
+    where that is always the same.
+    """
+
+    frame: str
+    value: str | tuple[str, ...] = ""
+    at_n: str = ""
+    others: str | tuple[str, ...] = ""
+    beyond: str = ""
+    se: str = ""
+    by_chance: str = ""
+    beyond_chance: str = ""
+    own: str = ""
+    permuted: str = ""
+    of_fresh_sample: float = math.nan
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a policy may bound.
+
+    words, beyond: of the figure, and of what is beyond other people's records.
+    weighed: its place by weight, each record counting as the people it represents.
+    statistics: what a policy may bound. default: what every gate bounds.
+    family: the section of `measures` that it needs. own: the name of GT's own risk.
+    is_doubt: beyond its bound, nothing can be judged.
+    is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
+        files as one table.
+    meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
+    shown_with: the figure whose check also shows this one. rank: its order among the reasons of a refusal.
+    """
+
+    name: str
+    words: Words
+    place: Place
+    question: Question
+    about: About = ""
+    statistics: tuple[Statistic, ...] = ()
+    beyond: Words | None = None
+    weighed: Place | None = None
+    default: Default | None = None
+    family: str = ""
+    largest: float | None = 100
+    own: str = ""
+    is_doubt: bool = False
+    is_of_release: bool = False
+    is_per_confidential_table: bool = False
+    is_stacked: bool = True
+    meaning: str = ""
+    by_column: str = ""
+    rank: int = 99
+    shown_with: str = ""
+
+    @property
+    def high_is_safe(self) -> bool:
+        """True if it is bounded from below, as protection is."""
+        return self.words.high_is == "safe"
+
+    @property
+    def can_be_waived(self) -> bool:
+        """True if a waiver may lift its bound: not of a figure that every gate bounds."""
+        return self.default is None and not self.is_doubt
+
+    @property
+    def published(self) -> Rounding | None:
+        """How it is rounded for the public; None withholds it."""
+        place = self.place
+        column = place.value if isinstance(place.value, str) else place.value[0]
+        return PUBLISHED.get((place.frame, column or place.beyond))
+
+    def find_words(self, statistic: Statistic) -> Words:
+        """Return the words of what is bounded."""
+        return self.beyond if statistic == "beyond" and self.beyond is not None else self.words
+
+
+def _copies_place(name: str, others: str | tuple[str, ...] = "", value: str | None = None) -> Place:
+    return Place(
+        "guards",
+        value=name if value is None else value,
+        others=others,
+        beyond=f"{name}_beyond",
+        by_chance=f"{name}_by_chance",
+        beyond_chance=f"{name}_beyond_chance",
+    )
+
+
+def _words(frame: str, column: str) -> Words:
+    return COLUMNS[frame][column]
+
+
+_ENTRIES = (
+    Figure(
+        "people_copied",
+        _words("guards", "people_copied"),
+        _copies_place("people_copied", "people_copied_expected"),
+        "copied",
+        statistics=("beyond",),
+        beyond=_words("guards", "people_copied_beyond"),
+        weighed=Place(
+            "population",
+            value="people_copied_weighted",
+            others="people_copied_expected_weighted",
+            beyond="people_copied_beyond_weighted",
+            se="people_copied_beyond_weighted_se",
+            beyond_chance="people_copied_beyond_weighted_chance",
         ),
+        default=Default(
+            "beyond",
+            2.5,
+            "Percentage points of the GT records that are unique in GT and occur in SD, beyond those in a "
+            "fresh table of SD's size",
+        ),
+        is_per_confidential_table=True,
+        rank=7,
     ),
-    describe_beyond_chance(
-        _COPIED_BEYOND,
-        _WEIGHED_PEOPLE[_COPIED_BEYOND],
-        "population",
-        published="unit",
-        family="population",
-        question="copied",
-        per_target=False,
+    Figure(
+        "unique_copies",
+        _words("guards", "unique_copies"),
+        _copies_place("unique_copies", ("unique_copies_others", "unique_copies_apart")),
+        "copied",
+        statistics=("beyond",),
+        beyond=_words("guards", "unique_copies_beyond"),
+        default=Default(
+            "beyond",
+            2.5,
+            "Percentage points of the SD records that equal a GT record unique in GT, beyond those in a "
+            "fresh sample: notices copies in a table much smaller than GT",
+        ),
+        is_per_confidential_table=True,
+        rank=8,
+        shown_with="people_copied",
     ),
-    *list_columns(
-        "population_targets",
-        _OF_TARGETS,
-        role="bound",
-        family="population",
-        unit=" ".join(_OF_TARGETS),
-        overrides={name: bound_strictly(name) for name in _DIFFERENCES}
-        | leave_unbounded(_OF_TARGETS, "DiSCO_population", f"guessed_others{WEIGHTED}"),
+    Figure(
+        "partial_copies",
+        frame_words.PARTIAL_COPIES,
+        _copies_place("partial_copies", value=""),
+        "copied",
+        statistics=("beyond",),
+        beyond=frame_words.PARTIAL_COPIES,
+        default=Default(
+            "beyond",
+            7,
+            "The larger of people_copied and unique_copies beyond a fresh sample, with one copy per person "
+            "at most, in all columns but one, in the targets alone, in all but numbers, or in a text or date "
+            "that identifies people: the largest of these",
+        ),
+        is_per_confidential_table=True,
+        rank=9,
+    ),
+    Figure(
+        "group_copied",
+        frame_words.GROUP_COPIED,
+        _copies_place("group_copied", value=""),
+        "copied",
+        statistics=("beyond",),
+        beyond=frame_words.GROUP_COPIED,
+        default=Default(
+            "beyond",
+            10,
+            "people_copied beyond a fresh sample within a level of a category that at least smallest_count "
+            "people have: the largest of all levels",
+        ),
+        is_per_confidential_table=True,
+        rank=9,
+        shown_with="people_copied",
+    ),
+    Figure(
+        "nearer",
+        _words("guards", "nearer"),
+        Place(
+            "guards",
+            value="nearer",
+            by_chance="nearer_by_chance",
+            beyond_chance="nearer_beyond_chance",
+            of_fresh_sample=50.0,
+        ),
+        "copied",
+        statistics=("at_most",),
+        default=Default(
+            "at_most",
+            70,
+            "Percent of the GT records that are nearer to an SD record than to any other GT record; 50 for a "
+            "fresh sample",
+            lowest=50,
+        ),
+        is_per_confidential_table=True,
+        rank=10,
+    ),
+    Figure(
+        "much_nearer",
+        _words("guards", "much_nearer"),
+        Place(
+            "guards",
+            value="much_nearer",
+            by_chance="much_nearer_by_chance",
+            beyond_chance="much_nearer_beyond_chance",
+            of_fresh_sample=0.0,
+        ),
+        "copied",
+        statistics=("at_most",),
+        default=Default(
+            "at_most",
+            20,
+            "Percentage points of the GT records whose nearest SD record is at most half as far as the "
+            "nearest other GT record, minus those the other way round; 0 for a fresh sample",
+        ),
+        is_per_confidential_table=True,
+        rank=10,
+        shown_with="nearer",
     ),
     *(
-        describe_beyond_chance(
-            name, _OF_TARGETS[name], "population_targets", published="unit", family="population"
+        Figure(
+            name,
+            _words("over_releases", name),
+            Place(
+                "over_releases",
+                value=name,
+                others=f"{name}_expected",
+                beyond=f"{name}_beyond",
+                se=f"{name}_beyond_se",
+                by_chance=f"{name}_by_chance",
+                beyond_chance=f"{name}_beyond_chance",
+            ),
+            "copied",
+            statistics=("beyond",),
+            beyond=_words("over_releases", f"{name}_beyond"),
+            default=default,
+            is_of_release=True,
+            rank=8,
+            shown_with="people_copied",
         )
-        for name in _DIFFERENCES
+        for name, default in (
+            (
+                "people_in_releases",
+                Default(
+                    "beyond",
+                    2.5,
+                    "people_copied beyond a fresh sample of the candidate and all that the gate has "
+                    "published, as one table",
+                ),
+            ),
+            (
+                "shared_with_releases",
+                Default(
+                    "beyond",
+                    1,
+                    "Percentage points of the candidate's records that a published table also holds, beyond "
+                    "those that a fresh draw shares with it",
+                ),
+            ),
+        )
     ),
-)
-
-
-CATALOGUE = drop_repeats(
-    *list_columns(
-        "identity",
-        _IDENTITY | _HITS,
-        role="bound",
-        question="found",
-        per_target=False,
-        share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_apart unique_hits_beyond",
-        unit="unique_hits_beyond_se",
-        overrides={
-            "repU": {"original": "UiO", "rank": 5},
-            "unique_hits_beyond": bound_strictly("unique_hits_beyond", 6),
-        },
+    Figure(
+        "advantage_records",
+        _words("membership", "advantage_records"),
+        Place("membership", value="advantage_records", beyond_chance="advantage_records_chance"),
+        "copied",
+        statistics=("at_most",),
+        family="membership",
+        is_stacked=True,
     ),
-    describe_beyond_chance(
-        "unique_hits_beyond",
-        _HITS["unique_hits_beyond"],
-        "identity",
-        family="identity",
-        question="found",
-        per_target=False,
+    Figure(
+        "repU",
+        _words("identity", "repU"),
+        Place("identity", value="repU", own="UiO"),
+        "found",
+        statistics=("at_most", "at_most_share"),
+        weighed=Place("population", value="repU_weighted", se="repU_weighted_se", own="UiO_weighted"),
+        own="UiO",
+        rank=5,
+    ),
+    Figure(
+        "unique_hits",
+        _words("identity", "unique_hits"),
+        Place(
+            "identity",
+            value="unique_hits",
+            others=("unique_hits_others", "unique_hits_apart"),
+            beyond="unique_hits_beyond",
+            se="unique_hits_beyond_se",
+            beyond_chance="unique_hits_beyond_chance",
+        ),
+        "found",
+        statistics=("beyond",),
+        beyond=_words("identity", "unique_hits_beyond"),
         rank=6,
     ),
-    *list_columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
-    *_POPULATION,
-    *list_columns("individual", words_of_fields(RecordRisk)),
-    *list_columns(
-        "attribute",
-        _ATTRIBUTE,
-        role="bound",
-        share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_at_n iS_others iS_beyond "
-        "DiSCO_at_n DiSCO_others DiSCO_beyond",
-        records="max_denom",
-        unit="mean_denom iS_beyond_se DiSCO_beyond_se",
-        overrides={
-            "iS_beyond": bound_strictly("iS_beyond"),
-            "DiSCO": {"original": "Dorig", "rank": 0},
-            "DiSCO_beyond": bound_strictly("DiSCO_beyond", 2),
-            "DiSCO_chance": {"family": "chance"},
-            "DiSCO_excess": {"family": "chance", "rank": 3},
-            "max_denom": {"largest": None},
-            "mean_denom": {"largest": None},
-        },
+    Figure(
+        "DIS",
+        _words("population", "DIS"),
+        Place("population", value="DIS", se="DIS_se"),
+        "found",
+        statistics=("at_most",),
+        family="population",
     ),
-    describe_beyond_chance("iS_beyond", _ATTRIBUTE["iS_beyond"], "attribute", family="attribute"),
-    describe_beyond_chance(
-        "DiSCO_beyond", _ATTRIBUTE["DiSCO_beyond"], "attribute", family="attribute", rank=2
+    Figure(
+        "DiSCO",
+        _words("attribute", "DiSCO"),
+        Place(
+            "attribute",
+            value="DiSCO",
+            at_n="DiSCO_at_n",
+            others="DiSCO_others",
+            beyond="DiSCO_beyond",
+            se="DiSCO_beyond_se",
+            beyond_chance="DiSCO_beyond_chance",
+            own="Dorig",
+            permuted="DiSCO_chance",
+        ),
+        "learned",
+        about="target",
+        statistics=("at_most", "at_most_share", "beyond"),
+        beyond=frame_words.BEYOND_BOTH,
+        weighed=Place(
+            "population_targets",
+            value="DiSCO_weighted",
+            others="DiSCO_others_weighted",
+            beyond="DiSCO_beyond_weighted",
+            se="DiSCO_beyond_weighted_se",
+            beyond_chance="DiSCO_beyond_weighted_chance",
+            own="Dorig_weighted",
+            permuted="DiSCO_chance_weighted",
+        ),
+        own="Dorig",
+        rank=1,
     ),
-    *(
-        Measure(
-            f"DiSCO_beyond_both{weighted}{strictly}",
-            frame_words.BEYOND_BOTH,
-            frame,
-            "",
-            role="beyond",
-            family=family,
-            smaller_of=(f"DiSCO_beyond{weighted}{strictly}", f"DiSCO_excess{weighted}"),
-            published=published,
-            rank=1,
-        )
-        for weighted, frame, family, published in _BEYOND_BOTH
-        for strictly in ("", STRICT_SUFFIX)
+    Figure(
+        "DiSCO_within",
+        _words("bands", "DiSCO_within"),
+        Place(
+            "bands",
+            value="DiSCO_within",
+            others="DiSCO_within_others",
+            beyond="DiSCO_within_beyond",
+            se="DiSCO_within_beyond_se",
+            beyond_chance="DiSCO_within_beyond_chance",
+        ),
+        "learned",
+        about="target",
+        statistics=("at_most", "beyond"),
+        beyond=_words("bands", "DiSCO_within_beyond"),
+        weighed=Place(
+            "bands",
+            value="DiSCO_within_weighted",
+            others="DiSCO_within_others_weighted",
+            beyond="DiSCO_within_beyond_weighted",
+            se="DiSCO_within_beyond_weighted_se",
+            beyond_chance="DiSCO_within_beyond_weighted_chance",
+        ),
+        rank=2,
     ),
-    *list_columns(
-        "cap",
-        _CAP | _OF_CAP,
-        role="bound",
+    Figure(
+        "DiSCO_any",
+        _words("together", "any"),
+        Place(
+            "together",
+            value="any",
+            others="DiSCO_any_others",
+            beyond="DiSCO_any_beyond",
+            se="DiSCO_any_beyond_se",
+            by_chance="DiSCO_any_by_chance",
+            beyond_chance="DiSCO_any_beyond_chance",
+        ),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_words("together", "DiSCO_any_beyond"),
+        is_of_release=True,
+        rank=3,
+    ),
+    Figure(
+        "guessed",
+        _words("guessed", "guessed"),
+        Place(
+            "guessed",
+            value="guessed",
+            at_n="guessed_at_n",
+            others="guessed_others",
+            beyond="guessed_beyond",
+            se="guessed_beyond_se",
+            by_chance="guessed_by_chance",
+            beyond_chance="guessed_beyond_chance",
+        ),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_words("guessed", "guessed_beyond"),
+        weighed=Place(
+            "population_targets",
+            value="guessed_weighted",
+            others="guessed_others_weighted",
+            beyond="guessed_beyond_weighted",
+            se="guessed_beyond_weighted_se",
+            beyond_chance="guessed_beyond_weighted_chance",
+        ),
+        default=Default(
+            "beyond",
+            6,
+            "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
+            "those guessed from other people's records; of each target",
+        ),
+        rank=4,
+    ),
+    Figure(
+        "guessed_within",
+        _words("bands", "guessed_within"),
+        Place(
+            "bands",
+            value="guessed_within",
+            others="guessed_within_others",
+            beyond="guessed_within_beyond",
+            se="guessed_within_beyond_se",
+            by_chance="guessed_within_by_chance",
+            beyond_chance="guessed_within_beyond_chance",
+        ),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_words("bands", "guessed_within_beyond"),
+        weighed=Place(
+            "bands",
+            value="guessed_within_weighted",
+            others="guessed_within_others_weighted",
+            beyond="guessed_within_beyond_weighted",
+            se="guessed_within_beyond_weighted_se",
+            beyond_chance="guessed_within_beyond_weighted_chance",
+        ),
+        default=Default(
+            "beyond",
+            6,
+            "Percentage points of the GT records whose amount is guessed to within its band from their keys "
+            "in SD, beyond those guessed from other people's records; of each target with a band",
+        ),
+        rank=4,
+    ),
+    Figure(
+        "DCAP",
+        _words("cap", "DCAP"),
+        Place(
+            "cap",
+            value="DCAP",
+            at_n="DCAP_at_n",
+            others="DCAP_others",
+            beyond="DCAP_beyond",
+            se="DCAP_beyond_se",
+            beyond_chance="DCAP_beyond_chance",
+            own="CAPd",
+        ),
+        "learned",
+        about="target",
+        statistics=("at_most", "beyond"),
+        beyond=_words("cap", "DCAP_beyond"),
+        weighed=Place(
+            "population_targets",
+            value="DCAP_weighted",
+            others="DCAP_others_weighted",
+            beyond="DCAP_beyond_weighted",
+            se="DCAP_beyond_weighted_se",
+            beyond_chance="DCAP_beyond_weighted_chance",
+            own="CAPd_weighted",
+        ),
         family="attribution",
-        share="CAPd CAPs DCAP pct_predicted_correctly DCAP_at_n DCAP_others DCAP_beyond guessed "
-        "guessed_at_n guessed_others",
-        records="n_predicted_correctly",
-        unit="baseCAPd CAP_matched TCAP TCAP_disclosive TCAP_taub DCAP_scaled TCAP_scaled min_DCAP "
-        "min_CAP_matched guessed_beyond DCAP_beyond_se guessed_beyond_se",
-        overrides={
-            "n_predicted_correctly": {"largest": None},
-            "DCAP_beyond": bound_strictly("DCAP_beyond"),
-            "guessed_beyond": {"role": None},
-        },
     ),
-    describe_beyond_chance("DCAP_beyond", _OF_CAP["DCAP_beyond"], "cap", family="attribution"),
-    *BANDS,
-    *list_columns("guards", _COPIED_WORDS, unit=_COPIED),
-    *list_columns("guards", select_words(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
-    *list_columns("confidential", _COPIED_WORDS, unit=_COPIED),
-    *list_columns("partial_copies", _COPIED_WORDS, unit=_COPIED),
-    *list_columns("columns_apart", _RENAMED, unit="TVD TVD_expected TVD_relabelled looks_renamed"),
-    *list_columns(
-        "columns_apart",
-        frame_words.add_chance_words(select_words(_RENAMED, "looks_renamed")),
-        unit="looks_renamed looks_renamed_by_chance looks_renamed_beyond_chance",
-    ),
-    *GUARDS_OF_COPIES,
-    *list_columns("guessed", _OF_CAP, unit=_BY_UNIT(_OF_CAP)),
-    *GUARD_OF_GUESSES,
-    *list_columns("doubts", frame_words.DOUBTS, role="doubt", question="comparable", share="excluded"),
-    *GUARDS_OF_COMPARABILITY,
-    *list_columns(
-        "guards",
-        frame_words.DISTANCES,
-        role="bound",
-        family="resemblance",
-        per_target=False,
-        largest=1,
-        unit=_BY_UNIT(frame_words.DISTANCES),
-        overrides={
-            name: {"role": None} if name.endswith("_se") else bound_strictly(name)
-            for name in frame_words.DISTANCES
-        },
-    ),
-    *(
-        describe_beyond_chance(
-            name, words, "guards", published="unit", family="resemblance", per_target=False, largest=1
-        )
-        for name, words in frame_words.DISTANCES.items()
-        if not name.endswith("_se")
-    ),
-    *list_columns(
-        "warning_counts",
-        frame_words.WARNINGS,
-        role="control",
-        family="comparability",
-        question="comparable",
-        per_target=False,
-        exact="warnings",
-    ),
-    *list_columns(
+    Figure(
         "protection",
-        PROTECTION_BY_METHOD,
+        _words("protection", "cap__score"),
+        Place(
+            "protection", value=tuple(f"{method}__score" for method in ("cap", "zero_cap", "generalized_cap"))
+        ),
+        "learned",
+        about="target",
+        statistics=("at_least",),
+        family="protection",
         largest=1,
-        unit=_BY_UNIT(PROTECTED),
-        overrides={name: {"role": "bound"} for name in PROTECTED},
+        is_stacked=False,
     ),
-    *list_columns(
-        "prediction",
-        _REGRESSION | _CLASSIFICATION,
-        role="bound",
-        unit="accuracy_SD accuracy_GT accuracy_GT_in_sample accuracy_naive gain_over_naive gain_over_GT "
-        "gain_over_GT_low gain_over_GT_high RAPID RAPID_GT RAPID_naive mse_SD mse_GT mse_GT_in_sample "
-        "mse_naive worse_from_SD worse_from_SD_in_sample",
-        overrides={
-            **{name: {"task": "classification"} for name in _CLASSIFICATION if name not in _REGRESSION},
-            **{
-                name: {"task": "regression", "largest": None if name.startswith("mse_") else 100}
-                for name in _REGRESSION
-                if name not in _CLASSIFICATION
-            },
-        },
+    Figure(
+        "gain_over_GT",
+        _words("prediction", "gain_over_GT"),
+        Place("prediction", value="gain_over_GT"),
+        "learned",
+        about="target",
+        statistics=("at_most",),
+        family="prediction",
+        is_stacked=False,
     ),
-    *list_columns(
-        "copies", _COPIES | _COPIES_BY_CHANCE | _PEOPLE | select_words(frame_words.EXACT_COPIES, "columns")
+    Figure(
+        "relabelled",
+        frame_words.RELABELLED,
+        Place("guards", value="relabelled", beyond_chance="relabelled_beyond_chance"),
+        "trusted",
+        statistics=("at_most",),
+        largest=1,
+        is_doubt=True,
+        meaning="the values of this column look renamed",
+        by_column="looks_renamed_beyond_chance",
+        default=Default(
+            "at_most",
+            0.15,
+            "Share of 1: how much farther than a fresh sample a category may be from GT if matching its "
+            "levels by frequency brings it near; or a number or date, beside other columns, if reversing, "
+            "shifting or scaling does. Beyond this, a candidate cannot be judged",
+            below=1,
+        ),
     ),
-    *list_columns(
-        "control_identity",
-        frame_words.CONTROL_IDENTITY,
-        role="control",
-        family="controls",
-        question="trusted",
-        per_target=False,
-        unit="copy_UiO copy_repU",
+    Figure(
+        "repeats",
+        _words("guards", "repeats"),
+        Place(
+            "guards", value="repeats", by_chance="repeats_by_chance", beyond_chance="repeats_beyond_chance"
+        ),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        meaning="records of the synthetic table are repeated",
+        default=Default(
+            "at_most",
+            20,
+            "Percentage points of the SD records that equal another SD record, beyond the most that a fresh "
+            "sample shows. Beyond this, a candidate cannot be judged",
+        ),
     ),
-    *list_columns(
-        "control_attribute",
-        frame_words.CONTROL_ATTRIBUTE,
-        family="controls",
-        question="trusted",
-        unit="copy_Dorig copy_DiSCO permuted_DCAP permuted_DCAP_expected half_DiSCO_beyond",
-        exact="copy_difference permuted_deviation half_deviation",
-        overrides={
-            name: {"role": "control"}
-            for name in frame_words.CONTROL_ATTRIBUTE
-            if not name.startswith(("permuted_DCAP", "half_DiSCO"))
-        },
+    Figure(
+        "missing",
+        frame_words.MISSING_BEYOND,
+        Place("guards", value="missing_beyond", beyond_chance="missing_beyond_chance"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        meaning="values of this column are missing that the ground truth has",
+        by_column="missing_beyond_chance",
+        default=Default(
+            "at_most",
+            20,
+            "Percentage points by which more SD than GT records may lack the value of a column. Beyond this, "
+            "a candidate cannot be judged",
+        ),
     ),
-    Measure("one_way_flags", frame_words.ONE_WAY, "one_way", "", role="check", published="unit"),
-    Measure("two_way_flags", frame_words.TWO_WAY, "two_way", "", role="check", published="unit"),
-    *(
-        entry
-        for frame, words in (
-            ("key_overlap", frame_words.KEY_OVERLAP),
-            ("target_overlap", frame_words.TARGET_OVERLAP),
-        )
-        for entry in (
-            Measure(frame, words, frame, "", "overlap", question="comparable", published="unit"),
-            *list_columns(frame, words_of_fields(Overlap), unit="GT_in_SD SD_in_GT"),
-        )
+    Figure(
+        "alike",
+        frame_words.ALIKE,
+        Place("guards", value="alike"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        shown_with="repeats",
+        meaning="nothing to measure here: the table tells no one apart",
+        default=Default(
+            "at_most",
+            97.5,
+            "Percent of the GT records that equal another person's in every column. Beyond this, even a copy "
+            "of GT would be within the bound of people_copied, so a candidate cannot be judged",
+            below=101,
+        ),
     ),
-    *list_columns(
+    Figure(
+        "equal_content",
+        frame_words.EQUAL_CONTENT,
+        Place("guards", value="equal_content"),
+        "trusted",
+        largest=1,
+        is_doubt=True,
+        meaning="equal content to the ground truth: one table holds all records of the other",
+        default=Default("at_most", 0, ""),
+    ),
+    Figure(
+        "key_overlap",
+        frame_words.KEY_OVERLAP,
+        Place("key_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        about="key",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.key,
+            "Percent of GT records, and of SD records, whose value of a key column must occur in the other "
+            "table; with less, the tables cannot be compared",
+            below=101,
+        ),
+    ),
+    Figure(
+        "whole_key_overlap",
+        frame_words.WHOLE_KEY_OVERLAP,
+        Place("key_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.whole_key,
+            "The same for the combination of all keys. Lower it for keys by which nearly everyone is unique",
+            below=101,
+        ),
+    ),
+    Figure(
+        "target_overlap",
+        frame_words.TARGET_OVERLAP,
+        Place("target_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        about="target",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.target,
+            "The same for each target, after grouping. Values of SD that GT does not have disclose nothing, "
+            "so their figures would look safe",
+            below=101,
+        ),
+    ),
+    Figure(
         "excluded",
-        frame_words.EXCLUDED,
-        unit="target_levels missing_target missing_key pairs count_over remaining",
+        frame_words.DOUBTS["excluded"],
+        Place("doubts", value="excluded"),
+        "trusted",
+        about="target",
+        is_doubt=True,
     ),
-    *list_columns("ledger", frame_words.LEDGER, unit="records"),
-    *list_columns("one_way", words_of_fields(OneWay)),
-    *list_columns("two_way", words_of_fields(TwoWay)),
-    *list_columns("certainty", words_of_fields(Certainty)),
-    *RELEASES,
-    *list_columns("together_identity", words_of_fields(TogetherIdentity)),
-    *list_columns("holdout", words_of_fields(HoldoutComparison), unit="ground_truth holdout"),
-    *list_columns(
-        "membership",
-        _MEMBERSHIP,
-        question="copied",
-        per_target=False,
-        unit=_BY_UNIT([*_ATTACKS, *_ADVANTAGES]),
-        overrides={
-            **{name: {"role": "bound"} for name in _ATTACKS},
-            **{column: {"name": name, "role": "bound"} for column, name in _ADVANTAGES.items()},
-            **{name: bound_strictly(name) for name in _ADVANTAGES.values()},
-            "epsilon_ruled_out": {"role": "bound", "largest": None},
-            "epsilon_beyond_claim": {"role": "doubt", "question": "comparable"},
-        },
+    Figure(
+        "warnings",
+        frame_words.WARNINGS["warnings"],
+        Place("warning_counts", value="warnings"),
+        "trusted",
+        is_stacked=False,
+        default=Default("at_most", 0, ""),
     ),
-    *list_columns(
-        "identity_after_exclusions",
-        _AFTER_EXCLUSIONS,
-        role="bound",
-        family="identity",
-        question="found",
-        share="UiO UiS UiOiS repU",
-        overrides={name: {"name": f"{name}_after_exclusions"} for name in _AFTER_EXCLUSIONS},
+    Figure(
+        "controls",
+        frame_words.CONTROLS,
+        Place("control_identity"),
+        "trusted",
+        is_stacked=False,
+        is_doubt=True,
+        default=Default("at_most", 0, ""),
     ),
-    *list_columns(
-        "summary", _ATTRIBUTE | frame_words.SUMMARY | select_words(words_of_fields(Together), "any")
+    Figure(
+        "epsilon_beyond_claim",
+        _words("membership", "epsilon_beyond_claim"),
+        Place("membership", value="epsilon_beyond_claim"),
+        "trusted",
+        family="membership",
+        is_doubt=True,
     ),
-    *list_columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
-    *list_columns("nearest", _NEARNESS),
-    *list_columns("found", words_of_fields(Found) | frame_words.FOUND_WHERE),
-    *list_columns("disclosure_protection", PROTECTION_FRAME),
-    *list_columns("resemblance", words_of_fields(Resemblance) | select_words(_RENAMED, "TVD_relabelled")),
-    *list_columns("key_sets", _IDENTITY | select_words(_ATTRIBUTE, "Dorig", "DiSCO")),
-    *list_columns(
-        "subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"
-    ),
-    *list_columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
-    *list_columns("weap", frame_words.WEAP),
-    *list_columns("replicated_uniques", frame_words.REPLICATED),
-    *list_columns(
-        "compare_remedies",
-        _KEY_SET | select_words(_COPIES, *_REMEDIED) | frame_words.REMEDIES,
-    ),
-    *list_columns("bins", frame_words.BINS),
-    *list_columns("power", power.WORDS),
 )
 
+FIGURES: Mapping[str, Figure] = {entry.name: entry for entry in _ENTRIES}
+"""The figures that a policy may bound, or that every gate bounds, by name."""
 
-COLUMNS = find_columns(CATALOGUE)
-"""Frame (or function that returns it) -> column -> words."""
+BOUNDABLE: Mapping[str, Figure] = {name: entry for name, entry in FIGURES.items() if entry.statistics}
+"""The figures that a policy may bound."""
+
+DEFAULTS: Mapping[str, float] = {
+    name: entry.default.bound
+    for name, entry in FIGURES.items()
+    if entry.default is not None and entry.statistics and not entry.high_is_safe
+}
+"""The default bound of each risk that every gate bounds."""

@@ -8,14 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COMPARABILITY, GUARDS_OF_COPIES
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, table_names
 
-_BOUNDS = {
-    entry.name: entry.bound.default
-    for entry in (*GUARDS_OF_COPIES, *GUARDS_OF_COMPARABILITY)
-    if entry.bound is not None
-}
 _STACKED = "all synthetic tables together"
 _NOT_LOOKED_FOR = (
     "Copied people were not looked for: outside memory, and in tables this large, that takes much longer "
@@ -101,10 +96,10 @@ def find_copied_people(frames: CopyFrames, stacked: CopyFrames | None, N_d: int)
 
 
 _PEOPLE, _RECORDS, _PARTIAL, _GROUP, _NEAR, _NEARER = _GRAVEST = (
-    "people_copied_beyond",
-    "unique_copies_beyond",
-    "partial_copies_beyond",
-    "group_copied_beyond",
+    "people_copied",
+    "unique_copies",
+    "partial_copies",
+    "group_copied",
     "much_nearer",
     "nearer",
 )
@@ -117,16 +112,16 @@ def _find_in_table(frames: CopyFrames, synthesis: int, table: str) -> Iterator[C
     beyond = {
         guard: float(value)
         for guard in _GRAVEST
-        if (value := figures[_bounded(guard)]) > _BOUNDS[guard]  # not for NaN: see `not_examined`
+        if (value := figures[_bounded(guard)]) > DEFAULTS[guard]  # not for NaN: see `not_examined`
     }
     whole = [guard for guard in (_PEOPLE, _RECORDS) if guard in beyond][:1]
     yield from (_describe_copies(guard, figures, beyond[guard], table) for guard in whole)
-    if _PARTIAL in beyond and beyond[_PARTIAL] > _BOUNDS[_PARTIAL] + sum(beyond[guard] for guard in whole):
+    if _PARTIAL in beyond and beyond[_PARTIAL] > DEFAULTS[_PARTIAL] + sum(beyond[guard] for guard in whole):
         label, row = _find_worst_set(frames.partial_copies, synthesis)
-        guard = _PEOPLE if row[_bounded(_PEOPLE)] > _BOUNDS[_PARTIAL] else _RECORDS
+        guard = _PEOPLE if row[_bounded(_PEOPLE)] > DEFAULTS[_PARTIAL] else _RECORDS
         compared = "all but the column without a name" if label == "all but " else repr(label)
         found = _describe_copies(guard, row, beyond[_PARTIAL], table, f" (compared: {compared})")
-        yield replace(found, guard=_PARTIAL, bound=_BOUNDS[_PARTIAL])
+        yield replace(found, guard=_PARTIAL, bound=DEFAULTS[_PARTIAL])
     if whole or _PARTIAL in beyond:
         return
     if _GROUP in beyond:
@@ -142,14 +137,14 @@ def _find_in_table(frames: CopyFrames, synthesis: int, table: str) -> Iterator[C
 
 def _bounded(guard: str) -> str:
     """Return the column that a gate bounds."""
-    return f"{guard}_chance" if guard.endswith("_beyond") else f"{guard}_beyond_chance"
+    return f"{guard}_beyond_chance"
 
 
 def _find_worst_set(partial_copies: pd.DataFrame, synthesis: int) -> tuple[Any, Mapping[Any, float]]:
     """Return the set of columns in which most people are copied, or else most records, and its figures."""
     rows = zip(partial_copies.index.tolist(), partial_copies.to_dict("records"), strict=True)
     sets = {label: row for (label, table), row in rows if table == synthesis}
-    by_people = any(row[_bounded(_PEOPLE)] > _BOUNDS[_PARTIAL] for row in sets.values())
+    by_people = any(row[_bounded(_PEOPLE)] > DEFAULTS[_PARTIAL] for row in sets.values())
     column = _bounded(_PEOPLE if by_people else _RECORDS)
     return max(sets.items(), key=lambda item: item[1][column])
 
@@ -173,16 +168,16 @@ def _describe_copies(
             f"{copied} have {unique} that exactly one person has{compared}; of a fresh table "
             f"{expected:.1f} % would: it copies people."
         )
-    return CopiesFinding(table, guard, value, _BOUNDS[guard], headline, sentence)
+    return CopiesFinding(table, guard, value, DEFAULTS[guard], headline, sentence)
 
 
 def _describe_group(column: Any, figures: Mapping[Any, float], value: float, table: str) -> CopiesFinding:
-    points = f"{figures[_GROUP]:.0f}"
+    points = f"{figures['group_copied_beyond']:.0f}"
     return CopiesFinding(
         table,
         _GROUP,
         value,
-        _BOUNDS[_GROUP],
+        DEFAULTS[_GROUP],
         f"People with one value of {column!r} are copied in {table}",
         f"{points} % more of the people with one value of {column!r} are in {table} than would be in a fresh "
         "table: it copies them.",
@@ -204,7 +199,7 @@ def _describe_nearness(guard: str, figures: Mapping[Any, float], value: float, t
             f"{people} of the people are nearer to a record of {table} than to any other person; with a "
             "fresh table, 50 % would be: it imitates them."
         )
-    return CopiesFinding(table, guard, value, _BOUNDS[guard], headline, sentence)
+    return CopiesFinding(table, guard, value, DEFAULTS[guard], headline, sentence)
 
 
 def describe_alike(guards: pd.DataFrame) -> list[str]:
@@ -214,5 +209,5 @@ def describe_alike(guards: pd.DataFrame) -> list[str]:
         f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {percentage:.1f} % of its "
         "records equal another person's in every column, so a copy could not be noticed."
         for percentage in alike
-        if percentage > _BOUNDS["alike"]
+        if percentage > DEFAULTS["alike"]
     ]

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import TABLES, TargetCounts, mark_unguessable
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import (
     build_frame,
     build_unindexed_frame,

@@ -99,6 +99,32 @@ PARTIAL_COPIES = Words(
     subject="near copies",
 )
 
+GROUP_COPIED = Words(
+    "people found in one group beyond a fresh sample",
+    "This many more people of one group (a level of a category) are found in the synthetic table than in as "
+    "many fresh records of that group.",
+    POINTS,
+    finding="in one group, the share of people repeated is {value} higher than in a fresh sample",
+    subject="people repeated in one group",
+)
+
+MISSING_BEYOND = Words(
+    "missing values beyond those of the confidential table",
+    "This many more of the synthetic than of the confidential records have no value in the column that "
+    "differs most: the rest of such a record may be true, and the record still equals none.",
+    POINTS,
+    finding="the share of records that lack a value is {value} higher than in the confidential table",
+)
+
+ALIKE = Words(
+    "people whom the table does not tell apart",
+    "This many confidential records equal another person's in every column: nothing can be measured for "
+    "these people, because a copy of them cannot be noticed.",
+    finding="{value} of the confidential records equal another person's",
+)
+
+WITHIN = Words.neutral("band", "A guess this close to the value counts: a share of it, or an amount.", NONE)
+
 RELABELLED = Words(
     "values that look renamed",
     "How far the values of a column are from the confidential table's although their frequencies match: "
@@ -152,7 +178,22 @@ KEY_OVERLAP = Words(
     finding="only {value} of the records share their {column} with the other table",
 )
 
+WHOLE_KEY_OVERLAP = replace(
+    KEY_OVERLAP,
+    title="shared combinations of keys",
+    finding="only {value} of the records share their combination of keys with the other table",
+)
+
 TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
+
+CONTROLS = Words(
+    "controls of the measurement that fail",
+    "An exact copy of the confidential table must show all that it discloses, a table with shuffled targets "
+    "no more than chance gives, and one half of the confidential table no more about the other than other "
+    "people's records do. This many of these controls fail: then no figure can be trusted.",
+    COUNT,
+    finding="controls of the measurement that fail: {value}",
+)
 
 
 def add_chance_words(words: Mapping[str, Words]) -> dict[str, Words]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.tables.messages import listed
 

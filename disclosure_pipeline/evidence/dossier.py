@@ -14,6 +14,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documentation
@@ -83,6 +84,11 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }
+
+
+def collect_table(result: Disclosure) -> list[dict[str, Any]]:
+    """Return the long table of the figures that a policy may bound, as rows."""
+    return [row.to_record() for row in tabulate_figures(result)]
 
 
 def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
@@ -178,7 +184,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "measured": {},
         "clauses": [],
         "waivers": [],
-        "figures": collect_figures(result, smallest_count),
+        "figures": collect_figures(result, smallest_count) | {"table": collect_table(result)},
         "exact_copies": to_rows(result.exact_copies),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),
@@ -258,16 +264,6 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
     return sentences
 
 
-_CLAUSE_COLUMNS = {
-    "name": "clause",
-    "over": "over",
-    "value": "value",
-    "bound": "bound",
-    "outcome": "outcome",
-    "consequence": "if not kept",
-}
-
-
 _FAMILIES = {
     "cap": "Correct attribution probability (%)",
     "protection": "Disclosure protection (shares from 0 to 1; high is safe)",
@@ -286,7 +282,7 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
         f"Verdict: {content['decision']}; {count_kept(content['clauses'])}.",
         "## Clauses",
-        _to_clauses_table(content["clauses"]),
+        _to_clauses_table(read_judgements(content)),
         *(
             f"- {format_cell(row['name'])}: {format_cell(row['note'])}."
             for row in content["clauses"]
@@ -357,16 +353,20 @@ def _format_stack(figures: Mapping[str, Any]) -> list[str]:
     return ["## All files together", *(_to_table(rows) for rows in frames if rows)]
 
 
-def _to_clauses_table(clauses: Sequence[Mapping[str, Any]]) -> str:
+def _to_clauses_table(judgements: Sequence[Judgement]) -> str:
+    headings = ("clause", "over", "value", "bound", "outcome", "if not kept")
     rows = [
         {
-            **row,
-            "bound": f"{'at least' if row['at_least'] else 'at most'} {format_cell(row['limit'])}",
-            "consequence": "warns" if row["warns"] else "cannot tell" if row["control"] else "refuses",
+            "clause": judgement.subject,
+            "over": judgement.clause.over,
+            "value": judgement.value,
+            "bound": judgement.limit_text,
+            "outcome": judgement.outcome,
+            "if not kept": judgement.clause.consequence,
         }
-        for row in clauses
+        for judgement in judgements
     ]
-    return to_markdown_table(rows, _CLAUSE_COLUMNS)
+    return to_markdown_table(rows, dict(zip(headings, headings, strict=True)))
 
 
 def _to_table(rows: Sequence[Mapping[str, Any]]) -> str:

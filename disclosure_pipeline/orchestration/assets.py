@@ -17,6 +17,7 @@ from disclosure_pipeline.candidates.evaluation import (
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
+from disclosure_pipeline.evaluation.catalogue import About
 from disclosure_pipeline.evidence.dossier import (
     describe_broken_clauses,
     list_broken_clauses,
@@ -32,6 +33,7 @@ from disclosure_pipeline.orchestration.steps import (
     gate_step,
     refuse,
 )
+from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
 from disclosure_pipeline.policy.verdict import Judgement, read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.readiness import summarize_gate_power
@@ -84,7 +86,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
     """Build the asset that takes a candidate's snapshot and compares it with the data dictionary and GT."""
     gate = graph.gate
     key = graph.key("synthetic")
-    clauses = sum(clause.measure == "key_overlap" for clause in gate.clauses())
+    clauses = sum(clause.figure in KEY_OVERLAPS for clause in gate.clauses())
     settings: dict[str, Any] = dict(
         key=key,
         partitions_def=graph.candidates,
@@ -94,8 +96,8 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
             graph.check(
                 "key_overlap",
                 "synthetic",
-                f"GT and SD share at least {gate.policy.key_overlap:g} % of each key's values, and "
-                f"{gate.policy.whole_key_overlap:g} % of the whole key's",
+                f"GT and SD share at least {gate.policy.find_bound('key_overlap'):g} % of each key's values, "
+                f"and {gate.policy.find_bound('whole_key_overlap'):g} % of the whole key's",
             ),
         ],
         **graph.attributes(
@@ -228,8 +230,12 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]
             return [presentation.build_clause_check(check, judgements, asset) for check in checks]
 
-        def judgements_of(*columns: str | None) -> list[Judgement]:
-            return [judgement for judgement in evaluation.judgements if judgement.clause.column in columns]
+        def judgements_of(about: About) -> list[Judgement]:
+            return [
+                judgement
+                for judgement in evaluation.judgements
+                if judgement.clause.entry is not None and judgement.clause.entry.about == about
+            ]
 
         smallest = gate.policy.smallest_count
         identity: dg.MaterializeResult = dg.MaterializeResult(
@@ -241,7 +247,7 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
                 "dagster/column_schema": presentation.describe_frame(
                     result.identity.reset_index(), "identity"
                 ),
-                **presentation.show_plots(result, judgements_of(None), [None]),
+                **presentation.show_plots(result, judgements_of(""), [None]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
@@ -260,7 +266,7 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
                 "dagster/column_schema": presentation.describe_frame(
                     result.attribute.reset_index(), "attribute"
                 ),
-                **presentation.show_plots(result, judgements_of(*gate.targets), gate.targets),
+                **presentation.show_plots(result, judgements_of("target"), gate.targets),
             },
         )
         # Results follow their asset instead of being part of it: Dagster would read those twice.

@@ -18,10 +18,9 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.evaluation.frames import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
-from disclosure_pipeline.orchestration.steps import ClauseCheck, name_check
+from disclosure_pipeline.orchestration.steps import ClauseCheck
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import find_figures, find_measure
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.releasing import Release
@@ -52,51 +51,30 @@ def show_plots(
     """Return the worst figures by target (None: the whole table), under names that sort together."""
     figures: dict[str, float | None] = {}
     for target in targets:
-        for measure in _ALWAYS:
-            figures |= _find_figures(result, measure, target)
+        for frame in [result.identity] if target is None else [result.attribute, result.cap]:
+            rows = frame if target is None else frame[frame.index.get_level_values("target") == target]
+            shown = [name for name in _ALWAYS if name in frame.columns and len(rows)]
+            figures |= {_name_figure(name, target): float(rows[name].max()) for name in shown}
     for judgement in judgements:
-        if name_check(judgement.clause).startswith(("bound_", "guard_")):
-            figures |= _find_figures(result, judgement.clause.measure, judgement.clause.column)
+        if judgement.clause.entry is not None and judgement.clause.entry.question != "trusted":
             figures |= _list_figures(judgement)
     return dict(sorted(show_numbers(figures).items()))
 
 
-def _name_figure(measure: str, target: str | None) -> str:
-    return measure if target is None else f"{measure}__{target}"
-
-
-def _find_figures(result: Disclosure, measure: str, target: str | None) -> dict[str, float | None]:
-    """Return the worst figure of all files, and that of other people's records for the same file."""
-    label, registered = _name_figure(measure, target), find_measure(measure)
-    found = _list_by_file(result, measure, target)
-    worst = (min if registered is not None and registered.high_is_safe else max)(found, default=None)
-    figures: dict[str, float | None] = {label: worst}
-    if not measure.endswith("_others"):
-        place = None if worst is None else found.index(worst)
-        figures[f"{label}__others"] = _find_others(result, measure, target, place)
-    return figures
-
-
-def _find_others(result: Disclosure, measure: str, target: str | None, place: int | None) -> float | None:
-    """Return what is expected of a file that tells of nobody: by others, or by columns drawn apart."""
-    of_files = (_list_by_file(result, f"{measure}{end}", target) for end in ("_others", "_apart"))
-    expected = [figures[place] for figures in of_files if place is not None and place < len(figures)]
-    return max(expected, default=None)
-
-
-def _list_by_file(result: Disclosure, measure: str, target: str | None) -> list[float]:
-    registered = find_measure(measure)
-    if registered is None or registered.per_target == (target is None):
-        return []
-    return list(find_figures(result, measure, target))
+def _name_figure(figure: str, target: str | None) -> str:
+    return figure if target is None else f"{figure}__{target}"
 
 
 def _list_figures(judgement: Judgement) -> dict[str, float | None]:
-    clause = judgement.clause
-    label = _name_figure(clause.measure, clause.column) + ("__mean" if clause.over == "mean" else "")
+    """Return the worst figure, what other people's records show, and what is bounded of it with its bound."""
+    clause, row = judgement.clause, judgement.row
+    label = _name_figure(clause.figure, judgement.column)
+    figures = {} if row is None else {label: row.value, f"{label}__others": row.others}
+    bounded = label + ("__beyond" if clause.statistic == "beyond" else "")
+    bounded += "__mean" if clause.over == "mean" else ""
     side = "__at_least" if clause.at_least else "__bound"
     share = "" if clause.share_of is None else f"_of_{clause.share_of}"
-    return {label: judgement.value, f"{label}{side}{share}": judgement.limit}
+    return {**figures, bounded: judgement.value, f"{bounded}{side}{share}": judgement.limit}
 
 
 FLAGS_SHOWN = 20
@@ -268,7 +246,7 @@ def show_judgements(judgements: Iterable[Judgement]) -> dg.TableMetadataValue:
     """Return a table of judgements with clause, value, bound and outcome."""
     records = [
         {
-            "clause": judgement.clause.name,
+            "clause": judgement.subject,
             "value": format_cell(judgement.value),
             "bound": judgement.short_limit or "-",
             "outcome": judgement.outcome_text,

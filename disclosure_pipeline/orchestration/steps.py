@@ -1,7 +1,7 @@
 """The step of an asset: its results, its failure in words, and the settings that the steps of a gate share.
 
-Clauses on the same measure of several targets are one check, which fails if any of them is not kept. Dagster
-sorts checks by name, so the bounds of the policy (`bound_…`) come first.
+Clauses on the same figure are one check, which fails if any of them is not kept. Dagster sorts checks by
+name: they stand in the order of the page's questions, copied, found, learned, trusted.
 """
 
 import inspect
@@ -20,9 +20,8 @@ import dagster as dg
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, describe_unexpected
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.policy.clauses import Clause, find_measure_words
+from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import CONFIDENTIAL_GUARDS, DOUBTS, GUARDS, JUDGED
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress
 from disclosure_pipeline.tables.dictionary import ContractError
@@ -206,36 +205,6 @@ def tag_run(instance: dg.DagsterInstance, run_id: str, verdict: Verdict) -> None
     instance.add_run_tags(run_id, {VERDICT: verdict})
 
 
-_CONTROLS = (
-    "Can the figures be trusted? An exact copy of GT must show all that it discloses, and a table with "
-    "shuffled targets no more than chance gives. If either fails, nothing is determined."
-)
-_OTHER_NAMES = {
-    "key_overlap": "key_overlap",
-    "one_way_flags": "flags_one_way",
-    "two_way_flags": "flags_two_way",
-    "target_overlap": "overlap_of_targets",
-    "excluded": "excluded",
-    "warnings": "warnings",
-}
-
-# Dagster cuts long names of checks; these endings and beginnings fit at 1,440 pixels.
-_SHORT = {
-    "generalized_cap__": "generalized_",
-    "zero_cap__": "zero_cap_",
-    "cap__": "cap_",
-    "cap_protection": "protection",
-    "majority_score": "majority",
-    "proportional_score": "proportional",
-    "_from_SD_in_sample": "_in_sample",
-    "_in_releases_beyond": "_in_releases",
-    "_within_beyond_weighted": "_within_beyond",
-    "_within_others_weighted": "_within_others",
-    "_within_weighted": "_within",
-    "_GT_in_sample": "_in_sample",
-}
-
-
 @dataclass(frozen=True)
 class ClauseCheck:
     """A check of an asset and its clauses."""
@@ -247,11 +216,8 @@ class ClauseCheck:
     @property
     def description(self) -> str:
         """Describe the check and its bounds."""
-        bounds = "; ".join(_list_bounds(self.clauses))
-        if self.name == "control":
-            return f"{_CONTROLS} {bounds}."
-        words = find_measure_words(self.clauses[0].measure)
-        return f"{capitalized(words.title)}. {words.sentence} {bounds}."
+        words = self.clauses[0].words
+        return f"{capitalized(words.title)}. {words.sentence} {'; '.join(_list_bounds(self.clauses))}."
 
 
 def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
@@ -259,14 +225,14 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
 
     Clauses on key overlaps are omitted: they are a check of `synthetic`.
 
-    >>> checks = group_clauses([Clause("repU", None, 8), *(Clause("DiSCO", name, 9) for name in "ab")])
-    >>> [(check.name, check.asset, len(check.clauses)) for check in checks]
-    [('bound_repU', 'identity_risk', 1), ('bound_DiSCO', 'attribute_risk', 2)]
+    >>> clauses = [Clause("repU", "at_most", 8), *(Clause("DiSCO", "at_most", 9, (name,)) for name in "ab")]
+    >>> [(check.name, check.asset, len(check.clauses)) for check in group_clauses(clauses)]
+    [('found_repU', 'identity_risk', 1), ('learned_DiSCO', 'attribute_risk', 2)]
     """
     by_check: dict[tuple[str, str], list[Clause]] = {}
     for clause in clauses:
-        if clause.measure != "key_overlap":
-            of_target = clause.column is not None and clause.measure not in CONFIDENTIAL_GUARDS
+        if clause.figure not in KEY_OVERLAPS:
+            of_target = clause.entry is not None and clause.entry.about == "target"
             asset = "attribute_risk" if of_target else "identity_risk"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
@@ -275,8 +241,7 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
 def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
     columns_by_bound: dict[str, list[str]] = {}
     for clause in clauses:
-        columns = columns_by_bound.setdefault(str(replace(clause, column=None)), [])
-        columns += [] if clause.column is None else [clause.column]
+        columns_by_bound.setdefault(str(replace(clause, about=())), []).extend(clause.about)
     return [
         f"{bound}, each of {', '.join(columns)}" if columns else bound
         for bound, columns in columns_by_bound.items()
@@ -284,32 +249,13 @@ def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
 
 
 def name_check(clause: Clause) -> str:
-    """Return the name of a clause's check, in which no column is named.
+    """Return the name of a clause's check: its question, by which Dagster sorts, and its figure.
 
-    >>> name_check(Clause("repU", None, 0.3, share_of="UiO")), name_check(Clause("nearer", None, 70))
-    ('bound_repU_share_of_UiO', 'guard_nearer')
+    >>> name_check(Clause("repU", "at_most_share", 0.3)), name_check(Clause("much_nearer", "at_most", 20))
+    ('found_repU', 'copied_nearer')
     """
-    if clause.control:
-        return "control"
-    if clause.measure in _OTHER_NAMES:
-        return _OTHER_NAMES[clause.measure]
-    counted = clause.measure.removesuffix("_weighted")
-    if counted in GUARDS or counted in DOUBTS:
-        return f"guard_{JUDGED[counted].shown_with or counted}"
-    parts = ["bound", _shorten(clause.measure), clause.share_of and f"share_of_{clause.share_of}"]
-    return "_".join(part for part in parts if part)
-
-
-def _shorten(measure: str) -> str:
-    """Shorten the name of a measure for the name of a check.
-
-    >>> _shorten("generalized_cap__proportional_score"), _shorten("repU")
-    ('generalized_proportional', 'repU')
-    """
-    for long, short in _SHORT.items():
-        measure = measure.removesuffix(long) + short if measure.endswith(long) else measure
-        measure = short + measure.removeprefix(long) if measure.startswith(long) else measure
-    return measure
+    assert clause.entry is not None, "a gate's clauses are on figures of this version"
+    return f"{clause.entry.question}_{clause.entry.shown_with or clause.figure}"
 
 
 @dataclass(frozen=True)

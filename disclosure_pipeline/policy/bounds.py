@@ -1,71 +1,23 @@
-"""The policy as a custodian writes it: the measures, their bounds, and the consequence of a flag."""
+"""The policy as a custodian writes it: a figure, and in four words what is bounded of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.evaluation.catalogue_entry import Measure
-from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
-from disclosure_pipeline.policy.registry import (
-    BEYOND_BOTH,
-    DOUBTS,
-    GUARDS,
-    JUDGED,
-    MEASURES,
-    MODELLED,
-    ORIGINALS,
-    WITH_CHANCE,
-)
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Figure, Statistic
+from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.tables.dictionary import FrozenModel
-
-_BOUNDS = {entry.name: entry.bound for entry in JUDGED.values() if entry.bound is not None}
-
-
-if TYPE_CHECKING:
-    Guards = FrozenModel
-else:
-    # A guard cannot be switched off, not even by a bound that every table would keep.
-    Guards = create_model(
-        "Guards",
-        __base__=FrozenModel,
-        __doc__="Bounds that hold in every gate; none of them can be omitted or waived.",
-        __module__=__name__,
-        **{
-            name: (
-                Annotated[
-                    float,
-                    Field(
-                        description=bound.description,
-                        ge=bound.lowest,
-                        lt=bound.below,
-                        allow_inf_nan=False,
-                        strict=True,
-                    ),
-                ],
-                bound.default,
-            )
-            for name, bound in _BOUNDS.items()
-            if bound.description
-        },
-    )
-
-DEFAULTS: Mapping[str, float] = {name: bound.default for name, bound in _BOUNDS.items()}
-"""The default bound of each guard; a high figure is a risk for all of them."""
-
-
-def find_loosened_default(measure: str, bound: float) -> float | None:
-    """Return the default of a guard if `bound` is looser, else None."""
-    default = DEFAULTS.get(measure)
-    return default if default is not None and bound > default else None
-
+from disclosure_pipeline.tables.messages import suggest_names
 
 Over = Literal["worst", "mean"]
 # Strict: otherwise `repU: yes` would be read as a bound of 1.
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 
 class TargetBound(FrozenModel):
@@ -73,8 +25,7 @@ class TargetBound(FrozenModel):
 
     at_most: Annotated[Finite | None, Field(description="Largest value allowed")] = None
     at_least: Annotated[
-        Finite | None,
-        Field(description="Smallest value allowed, for a measure whose high values are safe"),
+        Finite | None, Field(description="Smallest value allowed, of a figure whose high values are safe")
     ] = None
     at_most_share: Annotated[
         Share | None,
@@ -83,15 +34,16 @@ class TargetBound(FrozenModel):
     beyond: Annotated[
         Finite | None,
         Field(
-            description="For DiSCO: percentage points allowed beyond other people's records and beyond "
-            "chance; broken if both are exceeded. Holds for the worst synthesis and for all files together"
+            description="Percentage points allowed beyond what other people's records or a fresh sample "
+            "show. For DiSCO also beyond chance: broken if both are exceeded. Holds for the worst synthesis "
+            "and for all files together"
         ),
     ] = None
     chance: Annotated[
         Literal[0] | None,
         Field(
-            description="0: any difference from other people's records counts. By default, a difference "
-            "counts only if fewer than 1 in 10,000 honest tables of this size would show it"
+            description="0: any difference counts. By default, a difference counts only if fewer than 1 in "
+            "10,000 honest tables of this size would show it"
         ),
     ] = None
     worst: Annotated[
@@ -100,14 +52,13 @@ class TargetBound(FrozenModel):
     ] = None
 
     @property
-    def limits(self) -> list[float]:
-        """The bounds that are in the measure's own unit."""
-        limits = (self.at_most, self.at_least, self.beyond, self.worst)
-        return [limit for limit in limits if limit is not None]
+    def limits(self) -> dict[Statistic, float]:
+        """The bounds by what they bound."""
+        return {name: limit for name in STATISTICS if (limit := getattr(self, name)) is not None}
 
 
 class Bound(TargetBound):
-    """The bounds of one measure. A plain number is short for `at_most`."""
+    """The bounds of one figure. A plain number is short for its first word: see `read_bound`."""
 
     targets: Annotated[
         Mapping[str, Finite | TargetBound], Field(description="Targets with bounds of their own")
@@ -120,11 +71,11 @@ class Bound(TargetBound):
         ),
     ] = "worst"
 
-    def for_target(self, target: str | None) -> TargetBound:
-        """Return the bounds of one target, or of a measure without targets (None)."""
-        bound = self.targets.get(target, self) if target is not None else self
+    def for_target(self, target: str, statistic: Statistic) -> TargetBound:
+        """Return the bounds of one target; `statistic` is what a plain number bounds."""
+        bound = self.targets.get(target, self)
         if not isinstance(bound, TargetBound):
-            bound = TargetBound(at_most=bound)
+            bound = TargetBound.model_validate({statistic: bound})
         general = {"worst": self.worst, "chance": self.chance}
         return bound.model_copy(
             update={name: limit for name, limit in general.items() if getattr(bound, name) is None}
@@ -154,12 +105,9 @@ class Measures(FrozenModel):
     protection: Annotated[bool | Protection, Field(description="Disclosure protection (SDMetrics)")] = False
     prediction: Annotated[bool | Prediction, Field(description="Prediction risk")] = False
 
-    def includes(self, measure: Measure) -> bool:
-        """Return whether a measure is computed."""
-        if measure.family == "protection":
-            return any(measure.column.startswith(f"{method}__") for method in self.methods)
-        always = {"identity", "attribute", "bands", "resemblance", "population", "membership"}
-        return measure.family in always or bool(getattr(self, measure.family))
+    def includes(self, family: str) -> bool:
+        """Return whether a family of figures is switched on; those without a switch always are."""
+        return bool(getattr(self, family, True))
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -176,57 +124,37 @@ class Measures(FrozenModel):
         return Prediction().learner if self.prediction else None
 
 
-def _add_measures(schema: dict[str, Any]) -> None:
-    """Add the measures as named properties, so that editors complete them and mark unknown ones."""
+def find_short_word(figure: Figure) -> Statistic:
+    """Return what a plain number bounds: the first of the figure's words.
+
+    >>> find_short_word(FIGURES["repU"]), find_short_word(FIGURES["people_copied"])
+    ('at_most', 'beyond')
+    """
+    return figure.statistics[0]
+
+
+def _add_figures(schema: dict[str, Any]) -> None:
+    """Add the figures as named properties, so that editors complete them and mark unknown ones."""
     bound = schema["additionalProperties"]
     schema["properties"] |= {
-        name: {"description": measure.words.description, **bound} for name, measure in MEASURES.items()
+        name: {"description": _describe(figure), **bound} for name, figure in BOUNDABLE.items()
     }
     schema["additionalProperties"] = False
 
 
-class Policy(BaseModel):
-    """Bound of each measure, in percent (counts for max_denom and mean_denom), and consequences of flags."""
+def _describe(figure: Figure) -> str:
+    words = f"{figure.words.description} Bounded by {', '.join(figure.statistics)}."
+    if figure.default is None:
+        return words
+    return f"{words} By default {figure.default.statistic} {figure.default.bound:g}: {figure.default.text}."
 
-    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_add_measures)
+
+class Policy(BaseModel):
+    """The bounds of figures, in percent unless stated otherwise; every gate has those with a default."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, json_schema_extra=_add_figures)
     __pydantic_extra__: dict[str, Finite | Bound]
 
-    one_way: Annotated[
-        Literal["warn", "refuse"], Field(description="Consequence of a flag of the one-way check")
-    ] = "warn"
-    two_way: Annotated[
-        Literal["warn", "refuse"], Field(description="Consequence of a flag of the two-way check")
-    ] = "warn"
-    key_overlap: Annotated[
-        float,
-        Field(
-            description="Percent of GT records, and of SD records, whose value of a key column must occur in "
-            "the other table; with less, the tables cannot be compared",
-            gt=0,
-            le=100,
-            strict=True,
-        ),
-    ] = LEAST_SHARED.key
-    whole_key_overlap: Annotated[
-        float,
-        Field(
-            description="The same for the combination of all keys. Lower it for keys by which nearly "
-            "everyone is unique",
-            ge=0,
-            le=100,
-            strict=True,
-        ),
-    ] = LEAST_SHARED.whole_key
-    target_overlap: Annotated[
-        float,
-        Field(
-            description="The same for each target, after grouping. Values of SD that GT does not have "
-            "disclose nothing, so their figures would look safe",
-            ge=0,
-            le=100,
-            strict=True,
-        ),
-    ] = LEAST_SHARED.target
     smallest_count: Annotated[
         int,
         Field(
@@ -237,11 +165,6 @@ class Policy(BaseModel):
             strict=True,
         ),
     ] = 10
-
-    guards: Annotated[
-        Guards,
-        Field(description="Bounds that every gate has; write down only those that differ from the default"),
-    ] = Guards()
 
     evaluations_per_ground_truth: Annotated[
         int,
@@ -255,67 +178,126 @@ class Policy(BaseModel):
 
     @property
     def bounds(self) -> dict[str, Bound]:
-        """The bounds of each measure; a plain number is an `at_most`."""
-        return {
-            name: bound if isinstance(bound, Bound) else Bound(at_most=bound)
-            for name, bound in self.__pydantic_extra__.items()
-        }
+        """The bounds of each figure that the policy names."""
+        return {name: _read_bound(BOUNDABLE[name], bound) for name, bound in self.__pydantic_extra__.items()}
+
+    def find_bound(self, name: str) -> float:
+        """Return the bound of a figure that every gate bounds, whether the policy names it or not."""
+        default = FIGURES[name].default
+        assert default is not None, f"{name} has no default"
+        written = self.bounds[name].limits if name in self.bounds else {}
+        return written.get(default.statistic, default.bound)
 
     @model_validator(mode="after")
     def _bounds_are_possible(self) -> Policy:
+        for name in self.__pydantic_extra__:
+            if name not in BOUNDABLE:
+                raise ValueError(explain_unknown(name))
         for name, bound in self.bounds.items():
-            if name in {*GUARDS, *DOUBTS}:
-                raise ValueError(f"{name} is bounded in every gate: change its bound under guards")
-            if name in MODELLED:
-                raise ValueError(f"{name} follows from a model that often fails: bound DIS instead")
-            if name not in MEASURES:
-                raise ValueError(f"{name!r} is not a measure: the measures are {', '.join(MEASURES)}")
-            if bound.targets and not MEASURES[name].per_target:
-                raise ValueError(f"{name} is measured for the whole table: it has no bounds per target")
-            limits = [bound, *(bound.for_target(target) for target in bound.targets)]
-            if any(limit.at_most_share is not None for limit in limits) and name not in ORIGINALS:
-                raise ValueError(f"at_most_share is for {' and '.join(ORIGINALS)}, not for {name}")
-            if any(limit.beyond is not None for limit in limits) and name not in BEYOND_BOTH:
-                raise ValueError(f"beyond is for {' and '.join(BEYOND_BOTH)}, not for {name}")
-            _check_chance(name, bound)
-            for limit in limits:
-                _check_limits(name, limit, bound.over, may_be_empty=limit is bound and bool(bound.targets))
+            _check_bound(BOUNDABLE[name], bound)
         return self
 
 
-def _check_chance(name: str, bound: Bound) -> None:
-    """Raise ValueError if `chance` is given for a bound that makes no allowance for chance."""
-    stated = [bound, *(limit for limit in bound.targets.values() if isinstance(limit, TargetBound))]
-    with_chance = [limit for limit in stated if limit.chance is not None]
-    if with_chance and name not in {*BEYOND_BOTH, *WITH_CHANCE}:
-        raise ValueError(f"chance is for {', '.join([*BEYOND_BOTH, *sorted(WITH_CHANCE)])}, not for {name}")
-    if name in BEYOND_BOTH and any(limit.beyond is None for limit in with_chance):
-        raise ValueError(f"chance of {name} applies to beyond: give beyond, or remove chance")
+def _read_bound(figure: Figure, bound: float | Bound) -> Bound:
+    return bound if isinstance(bound, Bound) else Bound.model_validate({find_short_word(figure): bound})
 
 
-def _check_limits(name: str, limit: TargetBound, over: Over, *, may_be_empty: bool) -> None:
-    """Raise ValueError if a bound is empty, on the wrong side, or kept by every table."""
-    measure = MEASURES[name]
-    wrong, right = ("at_most", "at_least") if measure.high_is_safe else ("at_least", "at_most")
-    if getattr(limit, wrong) is not None:
-        raise ValueError(f"{name} is bounded by {right}, not by {wrong}")
-    is_empty = [limit.at_most, limit.at_least, limit.at_most_share] == [None, None, None]
-    if is_empty and limit.beyond is None and not may_be_empty:
-        raise ValueError(f"the bound of {name} is empty: give {right}")
-    if measure.largest is not None and any(number > measure.largest for number in limit.limits):
-        raise ValueError(f"{name} is never above {measure.largest:g}: lower its bound")
-    if limit.beyond is not None and limit.beyond == measure.largest:
-        raise ValueError(f"beyond of {name} is {limit.beyond:g} points, which every table keeps: lower it")
-    if limit.at_most_share == 1 and limit.at_most is None:
+# Words that a policy does not have any more, and what to write or do instead.
+_GONE = {
+    "guards": "write each figure itself, such as people_copied: {beyond: 2.5}",
+    "one_way": "flags of the one-way check are shown in the dossier and bound nothing: remove it",
+    "two_way": "flags of the two-way check are shown in the dossier and bound nothing: remove it",
+}
+_ENDINGS = ("_strictly", "_weighted", "_excess", "_chance", "_beyond")
+
+
+def explain_unknown(name: str) -> str:
+    """Return what to write instead of a name that no policy can bound.
+
+    >>> explain_unknown("unique_hits_beyond")
+    "'unique_hits_beyond' is not bounded by this name: write unique_hits: {beyond: …}"
+    """
+    if name in _GONE:
+        return f"{name!r} is no part of a policy: {_GONE[name]}"
+    base, endings = name, list[str]()
+    while (ending := next((ending for ending in _ENDINGS if base.endswith(ending)), "")) and base:
+        base, endings = base.removesuffix(ending), [*endings, ending]
+    base = {"DiSCO_in_releases": "DiSCO_any"}.get(base, base)
+    if base in BOUNDABLE:
+        figure = BOUNDABLE[base]
+        word = "beyond" if {"_beyond", "_excess"} & set(endings) and "beyond" in figure.statistics else ""
+        word = word or find_short_word(figure)
+        strictly = ", chance: 0" if "_strictly" in endings else ""
+        weighted = " and people: weighted in the gate" if "_weighted" in endings else ""
+        return f"{name!r} is not bounded by this name: write {base}: {{{word}: …{strictly}}}{weighted}"
+    if find_words(name) is not None:
+        return (
+            f"{name!r} is read, not bounded: it is a column of the library's frames. The figures that a "
+            f"policy may bound are {', '.join(BOUNDABLE)}"
+        )
+    return (
+        f"{name!r} is no figure that a policy may bound. {suggest_names(name, BOUNDABLE)} They are "
+        f"{', '.join(BOUNDABLE)}"
+    )
+
+
+def _check_bound(figure: Figure, bound: Bound) -> None:
+    """Raise ValueError if a bound is empty, of another kind than the figure has, or kept by every table."""
+    name = figure.name
+    if bound.targets and figure.about != "target":
+        raise ValueError(f"{name} is not measured by target: it has no bounds per target")
+    short = find_short_word(figure)
+    for limits in [bound, *(bound.for_target(target, short) for target in bound.targets)]:
+        _check_limits(figure, limits, bound.over, may_be_empty=limits is bound and bool(bound.targets))
+
+
+def _check_limits(figure: Figure, bound: TargetBound, over: Over, *, may_be_empty: bool) -> None:
+    name, limits = figure.name, bound.limits
+    foreign = [word for word in limits if word not in figure.statistics]
+    if foreign:
+        raise ValueError(f"{name} is bounded by {' or '.join(figure.statistics)}, not by {foreign[0]}")
+    if not limits and not may_be_empty:
+        raise ValueError(f"the bound of {name} is empty: give {' or '.join(figure.statistics)}")
+    if bound.chance is not None and not (limits.keys() & _find_words_with_chance(figure)):
+        raise ValueError(
+            f"chance of {name} applies to {' or '.join(_find_words_with_chance(figure)) or 'nothing'}"
+        )
+    numbers = [limit for word, limit in limits.items() if word != "at_most_share"]
+    numbers += [] if bound.worst is None else [bound.worst]
+    _check_range(figure, numbers)
+    if limits.get("beyond") == figure.largest:
+        raise ValueError(f"beyond of {name} is {figure.largest:g} points, which every table keeps: lower it")
+    if limits.get("at_most_share") == 1 and "at_most" not in limits:
         raise ValueError(f"at_most_share of {name} is 1, which every table keeps: lower it, or add at_most")
-    if over == "mean" and is_empty and limit.beyond is not None:
-        raise ValueError(f"{name} with over: mean needs {right}: beyond always applies to the worst")
-    if over == "mean" and limit.worst is None and not is_empty:
+    is_absolute = {"at_most", "at_least", "at_most_share"} & limits.keys()
+    if over == "mean" and limits and not is_absolute:
+        raise ValueError(
+            f"{name} with over: mean needs at_most or at_least: beyond always applies to the worst"
+        )
+    if over == "mean" and bound.worst is None and is_absolute:
         raise ValueError(
             f"only the mean of {name} is bounded, which can hide a bad synthesis: also give worst, the bound "
             "of each synthesis"
         )
-    if over == "worst" and limit.worst is not None:
-        raise ValueError(
-            f"{name} has worst without over: mean; give {right}, which bounds the worst, instead"
-        )
+    if over == "worst" and bound.worst is not None:
+        raise ValueError(f"{name} has worst without over: mean; give {find_short_word(figure)} instead")
+
+
+def _find_words_with_chance(figure: Figure) -> set[Statistic]:
+    """Return the words whose figure counts only beyond chance, unless `chance: 0` says otherwise."""
+    if not figure.place.beyond_chance:
+        return set()
+    return {"beyond"} if "beyond" in figure.statistics else {"at_most"}
+
+
+def _check_range(figure: Figure, numbers: list[float]) -> None:
+    name, default = figure.name, figure.default
+    if default is not None:
+        wrong = [number for number in numbers if not default.lowest <= number < default.below]
+        if wrong:
+            raise ValueError(
+                f"the bound of {name} is {wrong[0]:g}: it must be at least {default.lowest:g} and less than "
+                f"{default.below:g}, so that it is not kept by every table"
+            )
+    if figure.largest is not None and any(number > figure.largest for number in numbers):
+        raise ValueError(f"{name} is never above {figure.largest:g}: lower its bound")

@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import yaml
 
 from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.together import any_beyond_by_chance, any_of_fresh_samples
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
+from disclosure_pipeline.policy.bounds import find_short_word
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import BEYOND_BOTH, SMALLER_OF, find_figures
 
 MATERIAL_EFFECT = 2.0
 """The drafted bound, in percentage points: good models cannot be told from a smaller difference."""
@@ -31,14 +33,14 @@ MATERIAL_EFFECT = 2.0
 _DETECTED = 0.95  # share of the tables in which a difference is detected
 _STEP = 0.5
 _OVERLAPS = ("key_overlap", "whole_key_overlap", "target_overlap")
-_DRAFTED = ("unique_hits_beyond", "DiSCO", "DiSCO_any_beyond")
+_DRAFTED = ("unique_hits", "DiSCO", "DiSCO_any")
 
 
 @dataclass(frozen=True)
 class DraftedBound:
-    """A bound with its reason; `column` is None for the whole table."""
+    """A bound with its reason: of a difference, or of an overlap. `column` is None for the whole table."""
 
-    measure: str
+    figure: str
     column: str | None
     bound: float
     reason: str
@@ -70,14 +72,11 @@ def draft_policy(
     `own` is the disclosure of GT as its own synthesis, `halves` that of disjoint halves of tables of this
     size (`measure_baselines`).
     """
-    rows = [_describe_baseline(own, halves, "unique_hits", None, "UiO", "unique_hits_others")]
-    bounds = [_draft_beyond(own, halves, "unique_hits_beyond", None)]
-    measure = BEYOND_BOTH["DiSCO"] if gate.measures.chance else "DiSCO_beyond"
+    rows = [_describe_baseline(own, halves, "unique_hits", None, float(own.identity["UiO"].iloc[0]))]
+    bounds = [_draft_beyond(own, halves, "unique_hits", None)]
     for target in gate.targets:
-        bounds.append(_draft_beyond(own, halves, measure, target, len(gate.targets)))
-        rows.append(
-            _describe_baseline(own, halves, "DiSCO", target, "Dorig", "DiSCO_others", len(gate.targets))
-        )
+        bounds.append(_draft_beyond(own, halves, "DiSCO", target, len(gate.targets)))
+        rows.append(_describe_baseline(own, halves, "DiSCO", target, None, len(gate.targets)))
     if files > 1:
         bounds += [_draft_any(own, halves, target, files, len(gate.targets)) for target in gate.targets]
     bounds += _draft_overlaps(gate, halves)
@@ -85,26 +84,26 @@ def draft_policy(
 
 
 def _draft_beyond(
-    own: Disclosure, halves: Sequence[Disclosure], measure: str, column: str | None, comparisons: int = 1
+    own: Disclosure, halves: Sequence[Disclosure], figure: str, column: str | None, comparisons: int = 1
 ) -> DraftedBound:
-    error = estimate_error(own, halves, SMALLER_OF.get(measure, (measure,))[0], column)
-    usual = min(0.0, _find_mean_of_halves(halves, measure, column))
+    error = estimate_error(own, halves, figure, column)
+    usual = min(0.0, _find_mean_of_halves(halves, figure, column))
     excess = f"in 100 {'people' if column is not None else 'synthetic records'} over other people's records"
     by_chance = difference_by_chance(error, comparisons)
     return DraftedBound(
-        measure, column, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, usual, excess)
+        figure, column, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, usual, excess)
     )
 
 
 def _draft_any(
     own: Disclosure, halves: Sequence[Disclosure], target: str, files: int, comparisons: int
 ) -> DraftedBound:
-    [others] = find_figures(own, "DiSCO_others", target)
-    error = math.sqrt(files) * estimate_error(own, halves, "DiSCO_beyond", target)
+    [row] = _find_rows(own, "DiSCO", target)
+    others, error = row.others, math.sqrt(files) * estimate_error(own, halves, "DiSCO", target)
     by_chance = any_beyond_by_chance(any_of_fresh_samples([others] * files) - others, error, comparisons)
     excess = f"in 100 people, in any of {files} files, over as many draws of other people's records"
     return DraftedBound(
-        "DiSCO_any_beyond", target, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, 0.0, excess)
+        "DiSCO_any", target, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, 0.0, excess)
     )
 
 
@@ -131,33 +130,30 @@ def find_detected_excess(bound: float, by_chance: float, error: float, usual: fl
     return max(bound, by_chance) + NormalDist().inv_cdf(_DETECTED) * error - usual
 
 
-def estimate_error(
-    own: Disclosure, halves: Sequence[Disclosure], difference: str, column: str | None
-) -> float:
-    """Return the standard error that a difference has in one file, from those of the halves.
+def estimate_error(own: Disclosure, halves: Sequence[Disclosure], figure: str, column: str | None) -> float:
+    """Return the standard error that a figure's difference has in one file, from those of the halves.
 
     They are brought to the number of people of the whole table. Infinite if a half has no finite error.
     """
-    errors = [error for half in halves for error in _list_figures(half, f"{difference}_se", column)]
+    errors = [row.se for half in halves for row in _find_rows(half, figure, column)]
     if not errors or not all(map(math.isfinite, errors)):
         return math.inf
     size = halves[0].N_d / max(1, own.N_d)
     return math.sqrt(math.fsum(error**2 for error in errors) / len(errors) * size)
 
 
-def _find_mean_of_halves(halves: Sequence[Disclosure], measure: str, column: str | None) -> float:
+def _find_mean_of_halves(halves: Sequence[Disclosure], figure: str, column: str | None) -> float:
     """Return the mean of a figure that is the smaller of two differences; 0 for one difference."""
-    if measure not in SMALLER_OF or not halves:
+    rows = [row for half in halves for row in _find_rows(half, figure, column)]
+    if not FIGURES[figure].place.permuted or not rows:
         return 0.0
-    first, second = (
-        np.concatenate([_list_figures(half, name, column) for half in halves]) for name in SMALLER_OF[measure]
-    )
-    return float(np.minimum(first, second).mean())
+    return math.fsum(min(row.beyond, row.value - row.permuted) for row in rows) / len(rows)
 
 
-def _list_figures(half: Disclosure, name: str, column: str | None) -> list[float]:
-    frame = half.identity if column is None else half.attribute.xs(column, level="target")
-    return [float(figure) for figure in frame[name]]
+def _find_rows(measured: Disclosure, figure: str, column: str | None) -> list[FigureRow]:
+    """Return the rows of a figure, of each file."""
+    rows = tabulate_figures(measured)
+    return [row for row in rows if (row.figure, row.about, row.basis) == (figure, column, "records")]
 
 
 def round_up_bound(bound: float) -> float:
@@ -171,15 +167,16 @@ def round_up_bound(bound: float) -> float:
 
 def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBound]:
     """Lower the overlaps that other people's records do not reach."""
-    overlaps: list[tuple[str, str, float, Sequence[str | None]]] = [
-        ("key_overlap", "key_overlap", gate.policy.key_overlap, gate.keys),
-        ("whole_key_overlap", "key_overlap", gate.policy.whole_key_overlap, [None]),
-        ("target_overlap", "target_overlap", gate.policy.target_overlap, gate.targets),
-    ]
+    overlaps: Mapping[str, Sequence[str | None]] = {
+        "key_overlap": gate.keys,
+        "whole_key_overlap": [None],
+        "target_overlap": gate.targets,
+    }
     drafted = []
-    for name, measure, bound, columns in overlaps:
+    for figure, columns in overlaps.items():
+        bound = gate.policy.find_bound(figure)
         shares = [
-            share for half in halves for column in columns for share in find_figures(half, measure, column)
+            row.value for half in halves for column in columns for row in _find_rows(half, figure, column)
         ]
         finite = [share for share in shares if math.isfinite(share)]
         lowest = min(finite, default=math.inf)
@@ -189,33 +186,31 @@ def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBou
                 f"Other people's records share only {lowest:.3g} %, so {bound:g} would refuse any table; "
                 "half of that still detects tables that are coded differently"
             )
-            drafted.append(DraftedBound(name, None, lower, reason))
+            drafted.append(DraftedBound(figure, None, lower, reason))
     return drafted
 
 
 def _describe_baseline(
     own: Disclosure,
     halves: Sequence[Disclosure],
-    name: str,
+    figure: str,
     column: str | None,
-    original: str,
-    others: str,
+    original: float | None = None,
     comparisons: int = 1,
 ) -> dict[str, Any]:
-    def first(measure: str) -> float | None:
-        figures = find_figures(own, measure, column)
-        return figures[0] if figures else None
+    rows = _find_rows(own, figure, column)
 
-    by_others, apart = first(others), first(f"{name}_apart") if column is None else None
+    def first(name: str) -> float | None:
+        value = getattr(rows[0], name) if rows else math.nan
+        return value if math.isfinite(value) else None
+
     return {
-        "measure": name,
+        "figure": figure,
         "target": column or "",
-        "own": first(original),
-        "others": by_others if by_others is None or apart is None else max(by_others, apart),
-        "chance": first("DiSCO_chance") if column and "DiSCO_chance" in own.attribute.columns else None,
-        "beyond_by_chance": difference_by_chance(
-            estimate_error(own, halves, f"{name}_beyond", column), comparisons
-        ),
+        "own": first("own") if original is None else original,
+        "others": first("others"),
+        "chance": first("permuted"),
+        "beyond_by_chance": difference_by_chance(estimate_error(own, halves, figure, column), comparisons),
     }
 
 
@@ -255,7 +250,7 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
         f"# {'figure':<30} {BY_ITSELF:>25} {BY_OTHERS:>22} {BY_CHANCE:>8}",
     ]
     for row in draft.baselines:
-        name = f"{row['measure']}{' of ' + row['target'] if row['target'] else ''}"
+        name = f"{row['figure']}{' of ' + row['target'] if row['target'] else ''}"
         cells = [(row["own"], 25), (row["others"], 22), (row["chance"], 8)]
         shown = [f"{'-' if cell is None else f'{cell:.2f}':>{width}}" for cell, width in cells]
         lines.append(f"# {_join_lines(name):<30} {' '.join(shown)}")
@@ -264,17 +259,20 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
 
 def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
     lines = []
-    any_bounds = [drafted for drafted in draft.bounds if drafted.measure == "DiSCO_any_beyond"]
+    any_bounds = [drafted for drafted in draft.bounds if drafted.figure == "DiSCO_any"]
     target_bounds = [
         drafted for drafted in draft.bounds if drafted.column is not None and drafted not in any_bounds
     ]
     for drafted in draft.bounds:
         if drafted.column is None:
-            lines += [*_comment(drafted.reason, 2), f"  {drafted.measure}: {drafted.bound:g}"]
+            word = find_short_word(FIGURES[drafted.figure])
+            lines += _comment(drafted.reason, 2)
+            lines.append(f"  {drafted.figure}: {{{word}: {drafted.bound:g}}}")
     if any_bounds:
-        lines += ["  DiSCO_any_beyond:", "    targets:"]
+        lines += ["  DiSCO_any:", "    targets:"]
     for drafted in any_bounds:
-        lines += [*_comment(drafted.reason, 6), f"      {_quote_name(drafted.column)}: {drafted.bound:g}"]
+        lines += _comment(drafted.reason, 6)
+        lines.append(f"      {_quote_name(drafted.column)}: {{beyond: {drafted.bound:g}}}")
     if not target_bounds:
         return lines
     if gate.measures.chance:
@@ -300,7 +298,7 @@ def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
 
 
 def _write_kept(gate: Gate, draft: PolicyDraft) -> list[str]:
-    drafted = {bound.measure for bound in draft.bounds} | set(_DRAFTED)
+    drafted = {bound.figure for bound in draft.bounds} | set(_DRAFTED)
     content = gate.policy.model_dump(mode="json", exclude_defaults=True)
     kept = {name: value for name, value in content.items() if name not in drafted}
     if not kept:
@@ -314,12 +312,17 @@ def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, An
         return []
     lines = ["", "# Candidates judged before, for comparison: no bound follows from them."]
     for dossier in candidates:
-        values_of = {(row["measure"], row["column"]): row["value"] for row in dossier["clauses"]}
+        clauses = [Clause.from_row(row) for row in dossier["clauses"]]
+        values_of = {
+            (clause.figure, clause.column): row["value"]
+            for clause, row in zip(clauses, dossier["clauses"], strict=True)
+            if clause.statistic == "beyond"
+        }
         figures = []
         for bound in draft.bounds:
-            value = values_of.get((bound.measure, bound.column))
-            if value is not None and bound.measure not in _OVERLAPS:
-                name = bound.measure if bound.column is None else f"{bound.measure}[{bound.column}]"
+            value = values_of.get((bound.figure, bound.column))
+            if value is not None and bound.figure not in _OVERLAPS:
+                name = bound.figure if bound.column is None else f"{bound.figure}[{bound.column}]"
                 figures.append(f"{name} {value:.3g} {'<=' if value <= bound.bound else '>'} {bound.bound:g}")
         lines.append(
             f"# {dossier['candidate']} ({dossier['decision']}): {'; '.join(figures) or 'not measured'}"

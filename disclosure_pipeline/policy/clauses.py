@@ -1,36 +1,18 @@
-"""The clauses of a policy for the keys and targets of a gate: one condition on one figure each."""
+"""The clauses of a gate's policy: each bounds one statistic of one figure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Figure, Statistic
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.bounds import Bound, Guards, Measures, Over, Policy, find_loosened_default
-from disclosure_pipeline.policy.registry import (
-    BAND_BOUNDS,
-    BANDS,
-    BEYOND_BOTH,
-    CONFIDENTIAL_GUARDS,
-    DOUBTS,
-    GUARDS,
-    IDENTITY_BOUNDS,
-    JUDGED,
-    MEASURES,
-    ORIGINALS,
-    SMALLER_OF,
-    WITH_CHANCE,
-)
+from disclosure_pipeline.policy.bounds import Bound, Over, Policy, find_short_word
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
-
-# The largest deviation of a control from its expectation, in standard errors.
-STANDARD_ERRORS = 6.0
-
 
 RequiredBound = Literal["identity", "attribute"]
 
@@ -40,259 +22,306 @@ class PolicyError(DisclosurePipelineError, ValueError):
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """What a clause of an earlier version says of itself: its figures had other names."""
+
+    name: str
+    share_of: str | None
+    at_least: bool
+    control: bool
+
+
+@dataclass(frozen=True)
 class Clause:
-    """One condition on one figure: `measure` (of `column`), over the syntheses, is at most `bound`.
+    """A bound on a statistic of a figure, which the worst of its rows must keep.
 
     Attributes:
-        column: a target; for key_overlap a key, or None for the whole key; for copies and nearness a further
-            confidential table, or None for GT
-        share_of: the measure of GT's own risk that `bound` is a share of; None if the bound is absolute
-        at_least: the figure is at least `bound`
+        about: the targets, keys or the further confidential table that it is about; empty for the whole table
+        over: whether each file must keep it, and all of them together, or their mean
+        chance: whether only what is beyond chance counts, where the figure allows for it
         warns: a broken clause warns and does not refuse
-        control: the clause says whether the engine can be trusted; nothing is determined if it is broken
+        by_weight: it also holds for the shares of people by weight
+        earlier: of a clause that an earlier version wrote, what it says of itself
     """
 
-    measure: str
-    column: str | None
+    figure: str
+    statistic: Statistic
     bound: float
+    about: tuple[str, ...] = ()
     over: Over = "worst"
-    share_of: str | None = None
-    at_least: bool = False
+    chance: bool = True
     warns: bool = False
-    control: bool = False
+    by_weight: bool = False
+    earlier: Earlier | None = None
 
     def __str__(self) -> str:
-        bound = f"{'at least' if self.at_least else 'at most'} {self.bound:g}"
-        denominator = f" of {self.share_of}" if self.share_of else ""
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
-        loosened += ", tightened to leave nothing to chance" if self.measure.endswith(STRICT_SUFFIX) else ""
-        name = f"{self.measure} of {self.column}" if self.column else self.measure
-        return f"{name} is {bound}{loosened}{denominator} ({over})"
+        loosened += "" if self.chance else ", tightened to leave nothing to chance"
+        columns = f" of {', '.join(self.about)}" if self.about else ""
+        return f"{self.figure}{columns} is {self.side} {self.bound:g}{self._unit}{loosened} ({over})"
+
+    @property
+    def _unit(self) -> str:
+        if self.statistic == "beyond":
+            return " beyond"
+        return f" of {self.share_of}" if self.share_of else ""
+
+    @property
+    def entry(self) -> Figure | None:
+        """The catalogue's entry; None for a figure that only an earlier version knew."""
+        return FIGURES.get(self.figure) if self.earlier is None else None
+
+    @property
+    def column(self) -> str | None:
+        """The column or confidential table that it is about; None for several, or the whole table."""
+        return self.about[0] if len(self.about) == 1 else None
+
+    @property
+    def at_least(self) -> bool:
+        """True if the bound is a minimum."""
+        return self.statistic == "at_least" if self.earlier is None else self.earlier.at_least
+
+    @property
+    def side(self) -> str:
+        """The side of the bound, in words."""
+        return "at least" if self.at_least else "at most"
+
+    @property
+    def share_of(self) -> str | None:
+        """GT's own risk that the bound is a share of; None for an absolute bound."""
+        if self.earlier is not None:
+            return self.earlier.share_of
+        return self.entry.own if self.statistic == "at_most_share" and self.entry is not None else None
+
+    @property
+    def control(self) -> bool:
+        """True if the clause says whether the engine can be trusted."""
+        return self.figure == "controls" if self.earlier is None else self.earlier.control
+
+    @property
+    def words(self) -> Words:
+        """The words of what is bounded."""
+        if self.entry is None:
+            return Words.neutral(self.figure, "This version does not know the figure.", NONE)
+        return self.entry.find_words(self.statistic)
 
     @property
     def loosened_from(self) -> float | None:
-        """The default of a guard that this gate bounds more loosely, else None."""
-        return find_loosened_default(self.measure, self.bound)
+        """The default of a figure that this gate bounds more loosely, else None."""
+        default = None if self.entry is None else self.entry.default
+        if default is None or self.figure not in DEFAULTS or default.statistic != self.statistic:
+            return None
+        return default.bound if self.bound > default.bound else None
 
     @property
     def consequence(self) -> Literal["warns", "leaves undetermined", "refuses"]:
         """The consequence of breaking the clause."""
         if self.warns:
             return "warns"
-        # key_overlap is checked on arrival: a broken one ends the run before anything is measured.
-        is_doubt = self.control or self.measure in DOUBTS or self.measure == "key_overlap"
+        # Overlaps of keys are checked on arrival: a broken one ends the run before anything is measured.
+        is_doubt = self.control or self.figure in KEY_OVERLAPS
+        is_doubt = is_doubt or (self.entry is not None and self.entry.is_doubt)
         return "leaves undetermined" if is_doubt else "refuses"
 
     @property
     def name(self) -> str:
-        """The name, unique in a policy: "repU", "DiSCO[income]", "DiSCO[income] / Dorig" or "repU (mean)"."""
-        name = self.measure if self.column is None else f"{self.measure}[{self.column}]"
-        name = name if self.share_of is None else f"{name} / {self.share_of}"
+        """The name, unique in a policy: "repU", "repU share", "DiSCO[income] beyond" or "repU (mean)"."""
+        if self.earlier is not None:
+            return self.earlier.name
+        name = self.figure if self.column is None else f"{self.figure}[{self.column}]"
+        name += {"beyond": " beyond", "at_most_share": " share"}.get(self.statistic, "")
         return f"{name} (mean)" if self.over == "mean" else name
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the clause as plain data."""
+        row = asdict(self) | {"about": list(self.about)}
+        del row["earlier"]
+        return row
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Clause:
-        """Return the clause of a row, which may have further fields. Raise KeyError if a field is missing."""
-        return cls(**{field.name: row[field.name] for field in fields(cls)})
+        """Return the clause of a row, which may have further fields, or be of an earlier version.
+
+        Raise KeyError if a field is missing.
+        """
+        if "figure" not in row:
+            return _read_earlier(row)
+        names = ("figure", "statistic", "bound", "over", "chance", "warns", "by_weight")
+        return cls(**{name: row[name] for name in names}, about=tuple(row["about"]))
+
+
+KEY_OVERLAPS = ("key_overlap", "whole_key_overlap")
+"""The figures that are judged as soon as a candidate arrives."""
+
+
+def _read_earlier(row: Mapping[str, Any]) -> Clause:
+    column, share_of = row["column"], row["share_of"]
+    name = row["measure"] if column is None else f"{row['measure']}[{column}]"
+    name = name if share_of is None else f"{name} / {share_of}"
+    name = f"{name} (mean)" if row["over"] == "mean" else name
+    statistic: Statistic = "at_least" if row["at_least"] else "at_most"
+    return Clause(
+        row["measure"],
+        statistic if share_of is None else "at_most_share",
+        row["bound"],
+        () if column is None else (column,),
+        row["over"],
+        warns=row["warns"],
+        earlier=Earlier(name, share_of, row["at_least"], row["control"]),
+    )
 
 
 def list_clauses(gate: Gate) -> tuple[Clause, ...]:
-    """Return every clause of a gate.
+    """Return every clause of a gate: first what its policy bounds, then the figures that every gate bounds.
 
     Raise PolicyError if identity disclosure or DiSCO of a target (within its band, if it has one) has no
-    bound, or if a bound is on a column that is not a target or on a measure that is not computed.
+    bound, or if a bound is on a column that is not a target or on a figure that is not measured.
     """
-    policy, targets, banded = gate.policy, gate.targets, tuple(gate.within)
-    bounded: list[Clause] = []
-    for measure, bound in policy.bounds.items():
-        if not gate.measures.includes(MEASURES[measure]):
-            raise PolicyError(
-                f"policy bounds {measure}, which is not measured: enable the family "
-                f"{MEASURES[measure].family} under measures."
-            )
-        bounded += _list_bound_clauses(measure, bound, gate)
-    _require_measured(bounded, gate.measures)
-    unbounded = find_unbounded({(clause.measure, clause.column) for clause in bounded}, targets, banded)
+    policy, by_weight = gate.policy, gate.people == "weighted"
+    bounded = [
+        clause
+        for name, bound in policy.bounds.items()
+        for clause in _list_bound_clauses(BOUNDABLE[name], bound, gate, by_weight=by_weight)
+    ]
+    unbounded = find_unbounded(bounded, gate.targets, tuple(gate.within))
     if unbounded:
         raise PolicyError(
             f"The policy has no bound on {', '.join(unbounded)}. No value is safe by default: set a bound."
         )
-    most_excluded = gate.exclusions.limit
-    counted = (
-        *bounded,
-        *_list_guard_clauses(policy.guards, targets, banded),
-        *(
-            Clause(measure, name, getattr(policy.guards, measure))
-            for name in gate.confidential
-            for measure in CONFIDENTIAL_GUARDS
-        ),
-        *_list_check_clauses(policy, gate.keys, targets),
-        *(Clause("excluded", target, most_excluded) for target in targets if most_excluded is not None),
-        *_list_controls(targets),
+    of_every_gate = (
+        clause
+        for figure in FIGURES.values()
+        for clause in _list_default_clauses(figure, policy, gate, by_weight=by_weight)
     )
-    weighted = weigh_clauses(counted) if gate.people == "weighted" else ()
-    claimed = () if gate.holdout is None else (Clause("epsilon_beyond_claim", None, 0),)
-    return (*counted, *weighted, *claimed, Clause("warnings", None, 0, warns=gate.warnings == "warn"))
+    return (*bounded, *of_every_gate)
 
 
-def _list_bound_clauses(measure: str, bound: Bound, gate: Gate) -> Iterator[Clause]:
-    unknown = [name for name in bound.targets if name not in gate.targets]
+def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
+    if not gate.measures.includes(figure.family):
+        raise PolicyError(
+            f"policy bounds {figure.name}, which is not measured: enable the family {figure.family} under "
+            "measures."
+        )
+    columns = _find_columns(figure, gate)
+    _require_measured(figure, bound, columns, gate)
+    groups = [(column,) for column in columns] if figure.question == "learned" else [tuple(columns)]
+    for about in groups:
+        limits = bound.for_target(about[0], find_short_word(figure)) if figure.about == "target" else bound
+        chance, weighed = limits.chance is None, by_weight and figure.weighed is not None
+        for statistic, limit in limits.limits.items():
+            if statistic == "beyond" and figure.place.permuted and not gate.measures.chance:
+                raise PolicyError(
+                    f"policy has a bound beyond of {figure.name}, which needs what chance gives: enable "
+                    "measures.chance."
+                )
+            over: Over = "worst" if statistic == "beyond" else bound.over
+            yield Clause(figure.name, statistic, limit, about, over, chance, by_weight=weighed)
+        if limits.worst is not None:
+            statistic = "at_least" if figure.high_is_safe else "at_most"
+            yield Clause(figure.name, statistic, limits.worst, about, "worst", chance, by_weight=weighed)
+    if figure.is_per_confidential_table:
+        for name in gate.confidential:
+            for statistic, limit in bound.limits.items():
+                yield Clause(figure.name, statistic, limit, (name,), chance=bound.chance is None)
+
+
+def _find_columns(figure: Figure, gate: Gate) -> Sequence[str]:
+    if figure.place.frame == "bands":
+        return list(gate.within)
+    if figure.name == "gain_over_GT":
+        return [name for name, task in gate.tasks.items() if task == "classification"]
+    return {"": (), "target": gate.targets, "key": gate.keys}[figure.about]
+
+
+def _require_measured(figure: Figure, bound: Bound, columns: Sequence[str], gate: Gate) -> None:
+    name = figure.name
+    unknown = [target for target in bound.targets if target not in gate.targets]
     if unknown:
         raise PolicyError(
-            f"policy.{measure}.targets names {', '.join(unknown)}: the targets are {', '.join(gate.targets)}."
+            f"policy.{name}.targets names {', '.join(unknown)}: the targets are {', '.join(gate.targets)}."
         )
-    columns = _find_measured_columns(measure, gate)
-    unmeasured = [name for name in bound.targets if name not in columns]
-    if MEASURES[measure].frame == BANDS and (unmeasured or not columns):
-        raise PolicyError(
-            f"policy bounds {measure}, which only targets with within have: "
-            + (f"{', '.join(unmeasured)} has no within." if unmeasured else "no target has it.")
-        )
-    if unmeasured or not columns:
-        raise PolicyError(
-            f"policy bounds {measure}, which is only measured for targets predicted by "
-            f"{MEASURES[measure].task}: "
-            + (f"{', '.join(unmeasured)} is not." if unmeasured else "no target is.")
-        )
-    for column in columns:
-        limits = bound.for_target(column)
-        strictly = "" if limits.chance is None else STRICT_SUFFIX
-        named = measure + strictly if measure in WITH_CHANCE else measure
-        if limits.at_least is not None:
-            yield Clause(measure, column, limits.at_least, bound.over, at_least=True)
-        if limits.at_most is not None:
-            yield Clause(named, column, limits.at_most, bound.over)
-        if limits.at_most_share is not None:
-            yield Clause(measure, column, limits.at_most_share, bound.over, ORIGINALS[measure])
-        if limits.beyond is not None:
-            yield Clause(BEYOND_BOTH[measure] + strictly, column, limits.beyond)
-        if limits.worst is not None:
-            yield Clause(named, column, limits.worst, at_least=MEASURES[measure].high_is_safe)
+    unmeasured = [target for target in bound.targets if target not in columns]
+    if not unmeasured and (columns or not figure.about):
+        return
+    missing = f"{', '.join(unmeasured)} is not." if unmeasured else "no target is."
+    if figure.place.frame == "bands":
+        missing = f"{', '.join(unmeasured)} has no within." if unmeasured else "no target has it."
+        raise PolicyError(f"policy bounds {name}, which only targets with within have: {missing}")
+    raise PolicyError(
+        f"policy bounds {name}, which is only measured for targets predicted by classification: {missing}"
+    )
 
 
-def _find_measured_columns(measure: str, gate: Gate) -> Sequence[str] | Sequence[None]:
-    registered = MEASURES[measure]
-    if not registered.per_target:
-        return [None]
-    if registered.frame == BANDS:
-        return list(gate.within)
-    return [name for name, task in gate.tasks.items() if registered.task in {None, task}]
-
-
-def _require_measured(bounded: Sequence[Clause], measures: Measures) -> None:
-    """Raise PolicyError if `beyond` is bounded but one of its two figures is not measured."""
-    for clause in bounded:
-        for part in SMALLER_OF.get(clause.measure, ()):
-            if not measures.includes(JUDGED[part]):
-                raise PolicyError(
-                    f"policy has a bound beyond, which needs {part}: enable the family {JUDGED[part].family} "
-                    "under measures."
-                )
-
-
-def weigh_clauses(counted: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Return the same clauses on weighted shares of people, for figures that have a weighted variant.
-
-    >>> [str(clause) for clause in weigh_clauses([Clause("repU", None, 8), Clause("max_denom", "work", 9)])]
-    ['repU_weighted is at most 8 (worst synthesis)']
-    """
-    weighted = []
-    for clause in counted:
-        name = clause.measure.removesuffix(STRICT_SUFFIX)
-        measure = f"{name}_weighted{clause.measure[len(name) :]}"
-        if clause.share_of is None and measure in JUDGED:
-            weighted.append(replace(clause, measure=measure))
-    return tuple(weighted)
+def _list_default_clauses(figure: Figure, policy: Policy, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
+    """Yield the clauses of a figure that every gate bounds, unless the policy bounds it itself."""
+    name, default = figure.name, figure.default
+    if name in policy.bounds:
+        return
+    if name == "excluded":
+        if gate.exclusions.limit is not None:
+            yield Clause(name, "at_most", gate.exclusions.limit, tuple(gate.targets))
+    elif name == "epsilon_beyond_claim":
+        if gate.holdout is not None:
+            yield Clause(name, "at_most", 0)
+    elif default is not None:
+        about = tuple(_find_columns(figure, gate))
+        if figure.about and not about:
+            return  # no target has a band
+        weighed = by_weight and figure.weighed is not None
+        warns = name == "warnings" and gate.warnings == "warn"
+        yield Clause(name, default.statistic, default.bound, about, warns=warns, by_weight=weighed)
+        if figure.is_per_confidential_table:
+            for table in gate.confidential:
+                yield Clause(name, default.statistic, default.bound, (table,))
 
 
 def find_unbounded(
-    bounded: Collection[tuple[str, str | None]], targets: Sequence[str], banded: Sequence[str] = ()
+    bounded: Collection[Clause], targets: Sequence[str], banded: Sequence[str] = ()
 ) -> list[str]:
-    """Return the mandatory measures without a bound, given the pairs of bounded measure and column.
+    """Return what every policy must bound and these clauses do not.
 
-    >>> find_unbounded({("repU", None), ("DiSCO_beyond_both", "work")}, ["work", "income"])
+    >>> clauses = [Clause("repU", "at_most", 8), Clause("DiSCO", "beyond", 3, ("work",))]
+    >>> find_unbounded(clauses, ["work", "income"])
     ['DiSCO of income']
     """
-    bounded = {(measure.removesuffix(STRICT_SUFFIX), column) for measure, column in bounded}
-    has_identity = any((measure, None) in bounded for measure in IDENTITY_BOUNDS)
-    exact = ("DiSCO", BEYOND_BOTH["DiSCO"])
+    has_identity = any(find_required_bound(clause) == "identity" for clause in bounded)
+    of_targets = {
+        (column, clause.figure)
+        for clause in bounded
+        if find_required_bound(clause) == "attribute"
+        for column in clause.about
+    }
     # The exact value of an amount with a band is hardly ever disclosed, so bounding it is not enough.
-    needed = {target: BAND_BOUNDS if target in banded else (*exact, *BAND_BOUNDS) for target in targets}
+    needed = {
+        target: ("DiSCO_within",) if target in banded else ("DiSCO", "DiSCO_within") for target in targets
+    }
     return [
-        *([] if has_identity else [" or ".join(IDENTITY_BOUNDS)]),
+        *([] if has_identity else ["repU or unique_hits"]),
         *(
-            f"{measures[0]} of {target}"
-            for target, measures in needed.items()
-            if not any((measure, target) in bounded for measure in measures)
+            f"{figures[0]} of {target}"
+            for target, figures in needed.items()
+            if not any((target, figure) in of_targets for figure in figures)
         ),
     ]
 
 
-def find_required_bound(measure: str) -> RequiredBound | None:
-    """Return the kind of disclosure that every policy bounds, if a bound on the measure does so.
+def find_required_bound(clause: Clause) -> RequiredBound | None:
+    """Return the kind of disclosure that every policy bounds, if the clause does so.
 
-    >>> [find_required_bound(name) for name in ("repU", "DiSCO_beyond_strictly", "DiSCO_within", "nearer")]
-    ['identity', None, 'attribute', None]
+    >>> [find_required_bound(Clause(name, "at_most", 8)) for name in ("repU", "nearer")]
+    ['identity', None]
     """
-    measure = measure.removesuffix(STRICT_SUFFIX)
-    if measure in IDENTITY_BOUNDS:
+    if clause.figure in {"repU", "unique_hits"}:
         return "identity"
-    return "attribute" if measure in {"DiSCO", BEYOND_BOTH["DiSCO"], *BAND_BOUNDS} else None
-
-
-def _list_guard_clauses(guards: Guards, targets: Sequence[str], banded: Sequence[str]) -> Iterator[Clause]:
-    whole_table_first = sorted(GUARDS.values(), key=lambda guard: guard.per_target)
-    for guard in (*whole_table_first, *DOUBTS.values()):
-        if guard.bound is not None:
-            bound = getattr(guards, guard.name, guard.bound.default)
-            guarded_targets = banded if guard.frame == BANDS else targets
-            for target in guarded_targets if guard.per_target else [None]:
-                yield Clause(guard.name, target, bound)
-
-
-def _list_check_clauses(policy: Policy, keys: Sequence[str], targets: Sequence[str]) -> Iterator[Clause]:
-    for check, consequence in (("one_way", policy.one_way), ("two_way", policy.two_way)):
-        for target in targets:
-            yield Clause(f"{check}_flags", target, 0, warns=consequence == "warn")
-    for key in keys:
-        yield Clause("key_overlap", key, policy.key_overlap, at_least=True)
-    yield Clause("key_overlap", None, policy.whole_key_overlap, at_least=True)
-    for target in targets:
-        yield Clause("target_overlap", target, policy.target_overlap, at_least=True)
-
-
-def _list_controls(targets: Sequence[str]) -> Iterator[Clause]:
-    # A trustworthy engine finds all of a copy, and what is known of shuffled tables and halves.
-    yield Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True)
-    for target in targets:
-        yield Clause("copy_DiSCO", target, 1, share_of="copy_Dorig", at_least=True, control=True)
-        yield Clause("copy_difference", target, 0, control=True)
-        for deviation in ("permuted_deviation", "half_deviation"):
-            yield Clause(deviation, target, STANDARD_ERRORS, control=True)
-
-
-def find_measure_words(name: str) -> Words:
-    """Return the words of the measure, guard, control, doubt, check or overlap that clauses bound.
-
-    Dossiers of earlier versions may have clauses on figures that are no longer known.
-
-    >>> find_measure_words("key_overlap").title
-    'shared values of a key'
-    """
-    entry = JUDGED.get(name)
-    if entry is None:
-        return Words.neutral(name, "This version does not know the figure.", NONE)
-    return entry.words
+    return "attribute" if clause.figure in {"DiSCO", "DiSCO_within"} else None
 
 
 def list_effective_clauses(clauses: Sequence[Clause]) -> list[str]:
     """Return each clause in words, with the consequence of breaking it.
 
-    >>> list_effective_clauses([Clause("repU", None, 8)])
+    >>> list_effective_clauses([Clause("repU", "at_most", 8)])
     ['repU is at most 8 (worst synthesis): refuses']
-    >>> [line.split(": ")[1] for line in list_effective_clauses([Clause("relabelled", None, 0.15)])]
-    ['leaves undetermined']
     """
     return [
         f"{clause}: {'nothing is determined without it' if clause.control else clause.consequence}"

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 
 from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.evaluation.arguments import Exclusions, Pair, check_exclusions
-from disclosure_pipeline.policy.registry import JUDGED
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.tables.contract import PREFIX
 from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel, refuse_entry
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
@@ -425,10 +425,11 @@ def _check_population(gate: Gate) -> None:
         raise ValueError(
             "people: weighted needs weight, the column with the number of people that a record represents"
         )
-    for measure in gate.policy.bounds:
-        family, is_weighted = JUDGED[measure].family, measure.endswith("_weighted")
+    for figure in gate.policy.bounds:
+        family = BOUNDABLE[figure].family
         if family == "membership" and gate.holdout is None:
-            raise ValueError(f"policy bounds {measure}, which is only measured with a holdout: give holdout")
-        if family == "population" and name is None and (gate.sampling_fraction is None or is_weighted):
-            needed = "weight" if is_weighted else "weight or sampling_fraction"
-            raise ValueError(f"policy bounds {measure}, which is only measured with {needed}: give it")
+            raise ValueError(f"policy bounds {figure}, which is only measured with a holdout: give holdout")
+        if family == "population" and name is None and gate.sampling_fraction is None:
+            raise ValueError(
+                f"policy bounds {figure}, which is only measured with weight or sampling_fraction: give it"
+            )

@@ -228,7 +228,8 @@ attributes:
   # `disclosure-pipeline policy draft` proposes bounds from your ground truth, with reasons. Guards against
   # copies hold in every gate.
   policy:
-    unique_hits_beyond: 3 # synthetic records that match a person who is unique on the keys
+    unique_hits:
+      beyond: 3 # synthetic records that match a person who is unique on the keys
     DiSCO:
       beyond: 3 # people whose target anybody who knows their keys can infer correctly
 """

@@ -4,52 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 import pandas as pd
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import (
-    DOUBTS,
-    JUDGED,
+from disclosure_pipeline.evaluation.long_table import (
+    ALL_FILES,
+    ANY_FILE,
+    NUMBERS,
     OVER_RELEASES,
-    OVERLAPS,
+    WITH_RELEASES,
+    Basis,
+    FigureRow,
+    Part,
+    tabulate_figures,
+    tabulate_key_overlap,
+)
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
+from disclosure_pipeline.policy.reviewed_files import Waiver
+from disclosure_pipeline.policy.rounding import (
     compute_rounding_step,
-    find_entry,
     find_fewest_records,
-    find_figures,
-    find_smallest_overlap,
-    has_public_value,
     round_figure,
 )
-from disclosure_pipeline.policy.reviewed_files import Waiver
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
-Part = int | str
-ALL_FILES = "all files"
-"""The part of a figure of all files of a candidate as one table."""
-ANY_FILE = "any file"
-"""The part of a figure of people whom at least one file of a candidate concerns."""
-WITH_RELEASES = "with all releases"
-"""The part of a figure of a candidate together with everything published."""
+
+OVERLAPS = (*KEY_OVERLAPS, "target_overlap")
+"""The figures on shared values, whose broken bound needs an advice."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The outcome of one clause.
+    """The outcome of one clause, with the very row of the long table that it was held against.
 
     Attributes:
-        limit: the bound in the measure's own unit
+        value: what is bounded of the row; None if there is no finite figure
+        limit: the bound in the figure's own unit
         outcome: of the exact figure, even if `value` is rounded; "waived" if the clause is broken and
             `waiver` lets it pass
         note: the meaning of a broken clause whose figure does not explain itself; of an overlap, what to do
         rounded_to: the number of records that `value` is rounded to for publication; None if it is exact
-        part: the file (1 for the first) or files that `value` is of; None if it is a mean or not determined
+        row: the worst row; for a mean, the mean of the rows; None if it is not determined
     """
 
     clause: Clause
@@ -59,14 +60,14 @@ class Judgement:
     waiver: Waiver | None = None
     note: str = ""
     rounded_to: int | None = None
-    part: Part | None = None
+    row: FigureRow | None = None
 
     def __str__(self) -> str:
         clause = self.clause
         if self.rounded_to is None and (self.value is None or self.limit is None):
-            return f"{clause.name} could not be determined"
-        if self.note and clause.measure not in OVERLAPS:
-            return f"{clause.name}: {self.note}"
+            return f"{self.subject} could not be determined"
+        if self.note and clause.figure not in OVERLAPS:
+            return f"{self.subject}: {self.note}"
         bound = f"{self.limit:.4g}" if self.rounded_to is None else f"{clause.bound:.4g}"
         if self.rounded_to is not None and clause.share_of:
             bound += f" of {clause.share_of}"
@@ -80,7 +81,7 @@ class Judgement:
             side, way = ("at least", "down") if clause.at_least else ("at most", "up")
             value = _write_apart(self.value, clause.bound)
             figure = f"is {side} {value} (rounded {way} to {write_count(self.rounded_to, 'record')})"
-        sentence = f"{clause.name} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
+        sentence = f"{self.subject} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
         if self.note:
             sentence += f". {self.note}"
         if self.waiver is None:
@@ -89,11 +90,22 @@ class Judgement:
         return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
 
     @property
+    def subject(self) -> str:
+        """The clause's name, and of a clause on several columns the one that is worst."""
+        about = None if self.row is None else self.row.about
+        if about is None or self.clause.column is not None:
+            return self.clause.name
+        return f"{self.clause.name} of {about}"
+
+    @property
+    def column(self) -> str | None:
+        """The column or confidential table that the worst figure is about."""
+        return self.clause.column if self.row is None or self.row.about is None else self.row.about
+
+    @property
     def limit_text(self) -> str | None:
         """The limit in words, such as "at most 8", or None."""
-        if self.limit is None:
-            return None
-        return f"{'at least' if self.clause.at_least else 'at most'} {self.limit:.4g}"
+        return None if self.limit is None else f"{self.clause.side} {self.limit:.4g}"
 
     @property
     def short_limit(self) -> str | None:
@@ -110,15 +122,15 @@ class Judgement:
     def summary(self) -> str:
         """The clause, figure and limit, such as "repU 10.9 > 8"."""
         if self.value is None or self.limit is None:
-            return f"{self.clause.name} could not be determined"
+            return f"{self.subject} could not be determined"
         if self.clause.at_least:
             sign = ">=" if self.value >= self.limit else "<"
         else:
             sign = "<=" if self.value <= self.limit else ">"
-        return f"{self.clause.name} {self.value:.4g} {sign} {self.limit:.4g}"
+        return f"{self.subject} {self.value:.4g} {sign} {self.limit:.4g}"
 
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
-        """Return the judgement with its figure rounded for publication.
+        """Return the judgement with its figure rounded for publication, without its row.
 
         A share is rounded to `smallest_count` of `fewest` records, a number of records to a multiple of
         `smallest_count`; `limits` are all limits of this figure (`find_limits`). A value that cannot be
@@ -126,41 +138,51 @@ class Judgement:
         """
         clause, value = self.clause, self.value
         limit = None if clause.share_of is not None else self.limit
+        row = None if self.row is None else FigureRow(self.row.figure, self.row.about, self.row.part)
         if value is None or self.limit is None:
-            return replace(self, value=None, limit=limit)
+            return replace(self, value=None, limit=limit, row=row)
         # A broken overlap ends a candidate: its figure is in no release, but says how far off it is.
-        is_broken_overlap = clause.measure in OVERLAPS and self.outcome != "kept"
-        if has_public_value(clause.measure, clause.share_of) or is_broken_overlap:
-            is_count = JUDGED[clause.measure].published == "records"
-            step = float(smallest_count) if is_count else compute_rounding_step(fewest, smallest_count)
-            highest = math.inf if is_count else 100.0
-            value = round_figure(value, step, limits, highest=highest, at_least=clause.at_least)
+        is_broken_overlap = clause.figure in OVERLAPS and self.outcome != "kept"
+        if has_public_value(clause) or is_broken_overlap:
+            step = compute_rounding_step(fewest, smallest_count)
+            value = round_figure(value, step, limits, highest=100.0, at_least=clause.at_least)
         else:
             value = None
-        return replace(self, value=value, limit=limit, rounded_to=smallest_count)
+        return replace(self, value=value, limit=limit, row=row, rounded_to=smallest_count)
 
     def to_row(self) -> dict[str, Any]:
         """Return the judgement as plain data, with the name of its waiver."""
         return {
             "name": self.clause.name,
-            **asdict(self.clause),
+            **self.clause.to_row(),
             "value": self.value,
             "limit": self.limit,
             "outcome": self.outcome,
             "waiver": None if self.waiver is None else self.waiver.name,
             "loosened_from": self.clause.loosened_from,
             "note": self.note,
-            "part": self.part,
+            "row": None if self.row is None else self.row.to_record(),
         }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], waiver: Waiver | None = None) -> Judgement:
-        """Return the judgement of a row of `to_row`, perhaps of an earlier version without `note` and `part`.
+        """Return the judgement of a row of `to_row`, perhaps of an earlier version.
 
         Raise KeyError if another field is missing.
         """
-        clause, note, part = Clause.from_row(row), row.get("note", ""), row.get("part")
-        return cls(clause, row["value"], row["limit"], row["outcome"], waiver, note, part=part)
+        clause, note, judged = Clause.from_row(row), row.get("note", ""), row.get("row")
+        figure_row = None if judged is None else FigureRow.from_record(judged)
+        return cls(clause, row["value"], row["limit"], row["outcome"], waiver, note, row=figure_row)
+
+
+def has_public_value(clause: Clause) -> bool:
+    """Return whether a clause's figure is published rounded; that of a relative bound would tell GT's risk.
+
+    >>> [has_public_value(Clause("DiSCO", word, 1, ("work",))) for word in ("at_most", "at_most_share")]
+    [True, False]
+    """
+    entry = clause.entry
+    return clause.statistic != "at_most_share" and entry is not None and entry.published == "share"
 
 
 def _write_apart(value: float, bound: float) -> str:
@@ -196,149 +218,170 @@ def round_judgements(
     """
     fewest = find_fewest_records(records, smallest_count)
     return tuple(
-        judgement.public(
-            smallest_count,
-            fewest,
-            find_limits(judgement.clause.measure, judgement.clause.column, judgements),
-        )
+        judgement.public(smallest_count, fewest, find_limits(judgement.clause, judgements))
         for judgement in judgements
     )
 
 
-def find_limits(measure: str, column: str | None, judgements: Sequence[Judgement]) -> list[float]:
-    """Return all absolute limits of one figure, including the ceilings of waivers."""
+def find_limits(clause: Clause, judgements: Sequence[Judgement]) -> list[float]:
+    """Return all absolute limits of what a clause bounds, including the ceilings of waivers."""
+    bounded = (clause.figure, clause.about, clause.statistic == "beyond")
     same = [
         judgement
         for judgement in judgements
-        if (judgement.clause.measure, judgement.clause.column) == (measure, column)
-        and judgement.clause.share_of is None
+        for other in [judgement.clause]
+        if (other.figure, other.about, other.statistic == "beyond") == bounded and other.share_of is None
     ]
     ceilings = [judgement.waiver.ceiling for judgement in same if judgement.waiver is not None]
     return [*(judgement.limit for judgement in same if judgement.limit is not None), *ceilings]
 
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
-    """Judge every clause. Only a finite figure within a finite bound is `kept`.
+    """Judge every clause. Only a finite figure within a finite bound is `kept`."""
+    rows = tabulate_figures(result)
+    judged = judge_rows(clauses, rows, len(result.N_s))
+    return tuple(
+        judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(judgement, result))
+        for judgement in judged
+    )
 
-    A clause over the worst of several syntheses holds for each of them and for all as one table, see
-    `covers_stacked`.
+
+def judge_rows(clauses: Sequence[Clause], rows: Sequence[FigureRow], files: int) -> tuple[Judgement, ...]:
+    """Judge every clause by the rows of its figure, of a candidate of so many `files`.
+
+    A clause over the worst of several files holds for each of them and for all as one table. The outcome is
+    undetermined unless there is exactly one finite row of everything that the clause is about.
     """
-    return tuple(_judge(clause, result) for clause in clauses)
+    by_figure: dict[str, list[FigureRow]] = {}
+    for row in rows:
+        by_figure.setdefault(row.figure, []).append(row)
+    return tuple(_judge(clause, by_figure.get(clause.figure, []), files) for clause in clauses)
 
 
-def _judge(clause: Clause, result: Disclosure) -> Judgement:
-    results = [result]
-    parts: list[Part] = list(range(1, len(result.N_s) + 1))
-    if is_about_release(clause):  # one figure, unless there are figures of more files than the candidate has
-        is_whole = 0 < len(parts) >= max(result.identity.index, default=0)
-        parts = [_name_part(clause.measure, len(parts))] if is_whole else []
-    if len(parts) > 1 and covers_stacked(clause):
+def list_expected(clause: Clause, rows: Sequence[FigureRow], files: int) -> list[tuple[Any, ...]]:
+    """List (about, part, basis) of each row that a clause must have; `rows` are those of its figure."""
+    entry = clause.entry
+    if entry is None:
+        return []
+    parts: list[Part] = list(range(1, files + 1))
+    if entry.name == "DiSCO_any":
+        parts = [1] if files == 1 else [ANY_FILE]
+        parts += [WITH_RELEASES] if any(row.part == WITH_RELEASES for row in rows) else []
+    elif entry.is_of_release:
+        parts = [WITH_RELEASES] if entry.place.frame in OVER_RELEASES else [ANY_FILE]
+    elif files > 1 and entry.is_stacked and clause.over == "worst":
         parts.append(ALL_FILES)
-        results += [result.stacked] if result.stacked is not None else []
-
-    def figures(measure: str) -> list[float]:
-        return [figure for result in results for figure in find_figures(result, measure, clause.column)]
-
-    originals = None if clause.share_of is None else figures(clause.share_of)
-    found = figures(clause.measure)
-    judgement = judge_figures(clause, found, len(parts), originals)
-    if judgement.value is not None and clause.over == "worst":
-        judgement = replace(judgement, part=parts[found.index(judgement.value)])
-    return judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(clause, results))
+    bases: tuple[Basis, ...] = ("records", "people") if clause.by_weight else ("records",)
+    return [(about, part, basis) for about in clause.about or (None,) for part in parts for basis in bases]
 
 
-def _name_part(measure: str, files: int) -> Part:
-    """Name the part that the single figure of a candidate's `files` is of."""
-    entry = find_entry(measure, files)
-    if not entry.is_of_release:
-        return 1
-    return WITH_RELEASES if entry.frame in OVER_RELEASES else ANY_FILE
+def find_bounded(clause: Clause, row: FigureRow) -> float:
+    """Return what a clause bounds of a row; NaN if it cannot be told.
+
+    Beyond other people's records: what is beyond chance, too, unless the clause leaves nothing to chance; and
+    not more than what is beyond a table whose targets are permuted. Of a figure for which chance is allowed:
+    the part beyond chance.
+    """
+    entry = clause.entry
+    assert entry is not None
+    if clause.statistic == "beyond":
+        beyond = row.beyond_chance if clause.chance else row.beyond
+        if not entry.place.permuted:
+            return beyond
+        excess = row.value - row.permuted
+        return min(beyond, excess) if math.isfinite(beyond) and math.isfinite(excess) else math.nan
+    counts_by_chance = bool(entry.place.beyond_chance) and "beyond" not in entry.statistics
+    return row.beyond_chance if counts_by_chance and clause.chance else row.value
 
 
-def judge_key_overlap(clause: Clause, frame: pd.DataFrame, syntheses: int) -> Judgement:
-    """Judge a clause on the shared values of keys by the frame `key_overlap` of all syntheses."""
-    judgement = judge_figures(clause, find_smallest_overlap(frame, clause.column), syntheses)
-    return judgement if judgement.outcome == "kept" else replace(judgement, note=_advise(clause, [frame]))
+def _judge(clause: Clause, rows: Sequence[FigureRow], files: int) -> Judgement:
+    undetermined = Judgement(clause, None, None, "undetermined")
+    expected = list_expected(clause, rows, files)
+    places = [(row.about, row.part, row.basis) for row in rows]
+    if not expected or any(places.count(place) != 1 for place in expected):
+        return undetermined
+    judged = [rows[places.index(place)] for place in expected]
+    figures = [(find_bounded(clause, row), _find_limit(clause, row), row) for row in judged]
+    if not all(math.isfinite(value) and math.isfinite(limit) for value, limit, _ in figures):
+        return undetermined
+    if clause.over == "mean":
+        value, limit, row = _average(figures)
+    elif clause.at_least:
+        value, limit, row = min(figures, key=lambda figure: figure[0] - figure[1])
+    else:
+        value, limit, row = max(figures, key=lambda figure: figure[0] - figure[1])
+    kept = value >= limit if clause.at_least else value <= limit
+    is_doubt = clause.entry is not None and clause.entry.is_doubt
+    broken: Outcome = "undetermined" if is_doubt else "exceeded"
+    return Judgement(clause, value, limit, "kept" if kept else broken, row=row)
 
 
-def _advise(clause: Clause, frames: Sequence[pd.DataFrame]) -> str:
-    """Return what to do about a broken clause on shared values."""
-    level, name = OVERLAPS[clause.measure], clause.column
-    if name is None:
+def _find_limit(clause: Clause, row: FigureRow) -> float:
+    return clause.bound * row.own if clause.statistic == "at_most_share" else clause.bound
+
+
+def _average(figures: Sequence[tuple[float, float, FigureRow]]) -> tuple[float, float, FigureRow]:
+    """Return the mean of figures, of their limits, and of their rows."""
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(values) / len(values)
+
+    values, limits, rows = zip(*figures, strict=True)
+    first: FigureRow = rows[0]
+    of_rows: dict[str, Any] = {name: mean([getattr(row, name) for row in rows]) for name in NUMBERS}
+    row = replace(first, part="mean", is_larger=any(row.is_larger for row in rows), **of_rows)
+    return mean(values), mean(limits), row
+
+
+def judge_key_overlap(
+    clauses: Sequence[Clause], key_overlap: pd.DataFrame, files: int
+) -> tuple[Judgement, ...]:
+    """Judge the clauses on shared values of keys by their frame, of a candidate of so many files."""
+    judged = judge_rows(clauses, tabulate_key_overlap(key_overlap, files), files)
+    return tuple(
+        judgement if judgement.outcome == "kept" else replace(judgement, note=_advise(judgement, key_overlap))
+        for judgement in judged
+    )
+
+
+def _advise(judgement: Judgement, overlap: pd.DataFrame) -> str:
+    """Return what to do about a broken clause on shared values, of a key or of a target."""
+    figure, name = judgement.clause.figure, judgement.column
+    if figure == "whole_key_overlap":
         return (
             "The combinations of all keys are hardly shared: compare how each key is written in both tables; "
             "where nearly everyone is unique by them, group keys, or lower policy.whole_key_overlap knowingly"
         )
-    bound = clause.measure
-    of_SD = [
-        frame.reindex(columns=["SD_in_GT"])[frame.index.get_level_values(level) == name]
-        for frame in frames
-        if level in frame.index.names
-    ]
-    if all((shares >= clause.bound).all(axis=None) for shares in of_SD):
+    if name is None:
+        return "Some values of it could not be compared: compare how they are written in both tables"
+    of_SD = overlap.reindex(columns=["SD_in_GT"])[overlap.index.get_level_values(0) == name]
+    if (of_SD >= judgement.clause.bound).all(axis=None):
         return (
             f"The values of {name!r} are written alike, but those of many ground truth records are absent "
             "from the synthetic table, and risks read low because it says nothing about these records: look "
-            f"for absent levels or ranges and have them made, or lower policy.{bound} knowingly"
+            f"for absent levels or ranges and have them made, or lower policy.{figure} knowingly"
         )
     return (
         f"The synthetic table has values of {name!r} that the ground truth lacks: compare in both tables how "
-        f"they are written (units, decimals, spelling), or group them; else lower policy.{bound} knowingly"
+        f"they are written (units, decimals, spelling), or group them; else lower policy.{figure} knowingly"
     )
 
 
-def _explain(clause: Clause, results: Sequence[Disclosure]) -> str:
-    if clause.measure in OVERLAPS:
-        return _advise(clause, [result.frame(clause.measure) for result in results])
-    entry = JUDGED.get(clause.measure)
-    if entry is None or not entry.by_column:
-        return "" if entry is None else entry.meaning
+def _explain(judgement: Judgement, result: Disclosure) -> str:
+    entry = judgement.clause.entry
+    if entry is None:
+        return ""
+    if entry.name in OVERLAPS:
+        return _advise(judgement, result.frame(entry.place.frame))
+    if not entry.by_column:
+        return entry.meaning
     names: dict[str, None] = {}
-    for result in results:
-        apart = result.frame("columns_apart")
+    for measured in (result, *([result.stacked] if result.stacked is not None else [])):
+        apart = measured.frame("columns_apart")
         if entry.by_column in apart.columns:
-            columns = apart[apart[entry.by_column] > clause.bound]
+            columns = apart[apart[entry.by_column] > judgement.clause.bound]
             names |= dict.fromkeys(map(str, columns.index.get_level_values("column")))
     return f"{entry.meaning}: {', '.join(names)}"
-
-
-def covers_stacked(clause: Clause) -> bool:
-    """Return whether a clause also holds for all files of a candidate as one table."""
-    entry = JUDGED.get(clause.measure)
-    return clause.over == "worst" and not clause.control and entry is not None and entry.is_stacked
-
-
-def is_about_release(clause: Clause) -> bool:
-    """Return whether a clause bounds a single figure of all files of a candidate."""
-    entry = JUDGED.get(clause.measure)
-    return entry is not None and entry.is_of_release
-
-
-def judge_figures(
-    clause: Clause, figures: Sequence[float], syntheses: int, originals: Sequence[float] | None = None
-) -> Judgement:
-    """Judge a clause by one figure per synthesis; `originals` are the figures that a bound is a share of.
-
-    The outcome is undetermined unless every synthesis has a finite figure.
-    """
-    value = _aggregate(figures, clause, syntheses)
-    limit: float | None = clause.bound
-    if originals is not None:
-        original = _aggregate(originals, clause, syntheses)
-        limit = None if original is None else clause.bound * original
-    if value is None or limit is None or not math.isfinite(limit):
-        return Judgement(clause, None, None, "undetermined")
-    kept = value >= limit if clause.at_least else value <= limit
-    broken: Outcome = "undetermined" if clause.control or clause.measure in DOUBTS else "exceeded"
-    return Judgement(clause, value, limit, "kept" if kept else broken)
-
-
-def _aggregate(figures: Sequence[float], clause: Clause, syntheses: int) -> float | None:
-    if not figures or len(figures) != syntheses or not all(math.isfinite(figure) for figure in figures):
-        return None
-    if clause.over == "mean":
-        return math.fsum(figures) / len(figures)
-    return min(figures) if clause.at_least else max(figures)
 
 
 @dataclass(frozen=True)
@@ -354,8 +397,7 @@ class RefusedWaiver:
 
 def can_be_waived(clause: Clause) -> bool:
     """Return whether a waiver can let a clause pass: not a guard, nor a doubt about tables or engine."""
-    entry = JUDGED.get(clause.measure)
-    return not clause.control and entry is not None and entry.can_be_waived
+    return not clause.control and clause.entry is not None and clause.entry.can_be_waived
 
 
 def waive(
@@ -433,8 +475,9 @@ def compute_share_of_bound(value: float | None, limit: float | None, *, at_least
 def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
     """Return the judgement that weighs most against a release; None if there are no judgements.
 
-    >>> clauses = [Clause("repU", None, 8), Clause("DiSCO", "work", 10)]
-    >>> worst = find_worst_judgement(judge_figures(clause, [7.5], 1) for clause in clauses)
+    >>> clauses = [Clause("repU", "at_most", 8), Clause("DiSCO", "at_most", 10, ("work",))]
+    >>> rows = [FigureRow("repU", None, 1, value=7.5), FigureRow("DiSCO", "work", 1, value=7.5)]
+    >>> worst = find_worst_judgement(judge_rows(clauses, rows, 1))
     >>> worst.clause.name if worst else None
     'repU'
     """
@@ -450,9 +493,8 @@ def _rank(judgement: Judgement) -> tuple[int, float]:
     clause, outcome = judgement.clause, judgement.outcome
     share = compute_share_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
     if outcome == "kept":
-        entry = JUDGED.get(clause.measure)
-        is_overlap = entry is not None and entry.role == "overlap"
-        return (0, share) if clause.control or clause.warns or is_overlap else (2, share)
+        is_unranked = clause.control or clause.warns or clause.figure in OVERLAPS
+        return (0, share) if is_unranked else (2, share)
     if clause.control:
         return (6, share)
     if clause.warns and outcome == "exceeded":

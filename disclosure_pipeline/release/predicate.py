@@ -22,15 +22,17 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS, Statistic
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
-from disclosure_pipeline.policy.bounds import DEFAULTS, Over
-from disclosure_pipeline.policy.clauses import RequiredBound, find_required_bound
-from disclosure_pipeline.policy.registry import has_public_value, round_records
+from disclosure_pipeline.policy.bounds import Over
+from disclosure_pipeline.policy.clauses import Clause, RequiredBound, find_required_bound
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment
+from disclosure_pipeline.policy.rounding import round_records
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     Outcome,
     can_be_waived,
+    has_public_value,
     read_judgements,
     round_judgements,
 )
@@ -119,43 +121,107 @@ class StatedClause(_StatementModel):
     """A clause of the policy, the measured figure, and the outcome."""
 
     name: NonEmpty
-    measure: NonEmpty
-    column: Annotated[str | None, Field(description="The target or key; null: the whole table, or all keys")]
-    over: Annotated[Over, Field(description="Whether the worst synthesis counts, or the mean of all")]
-    share_of: Annotated[
-        str | None,
-        Field(description="The measure of the ground truth's own risk that the bound is a share of"),
+    figure: NonEmpty
+    statistic: Annotated[
+        Statistic,
+        Field(
+            description="What is bounded: the figure, its share of the ground truth's own risk, or what is "
+            "beyond other people's records"
+        ),
     ]
-    at_least: Annotated[bool, Field(description="True if the limit is a minimum, false if it is a maximum")]
+    about: Annotated[
+        tuple[NonEmpty, ...],
+        Field(description="The targets or keys, or the further confidential table; empty: the whole table"),
+    ]
+    over: Annotated[Over, Field(description="Whether the worst synthesis counts, or the mean of all")]
+    chance: Annotated[bool, Field(description="True if a difference counts only beyond chance")]
+    by_weight: Annotated[
+        bool, Field(description="True if the bound also holds for the shares of people by weight")
+    ]
     warns: Annotated[
         bool, Field(description="True if the candidate may be approved with this clause exceeded")
     ]
     value: Annotated[
         Figure | None,
         Field(
-            description="The figure, rounded to the policy's smallest_count records, never to the safer "
-            "side; null if the measure is not a share of all records, or if the bound is a share"
+            description="The worst figure, rounded to the policy's smallest_count records, never to the "
+            "safer side; null if it is not a share of all records, or if the bound is a share"
         ),
     ]
     bound: Annotated[Figure, Field(description="The bound as written in the policy")]
     loosened_from: Annotated[
         Figure | None,
-        Field(description="The default of a guard that the policy loosens; null if it does not"),
+        Field(description="The default bound that the policy loosens; null if it does not"),
     ]
     limit: Annotated[
         Figure | None,
-        Field(description="The bound in the measure's own unit; null if it is a share of GT's own risk"),
+        Field(description="The bound in the figure's own unit; null if it is a share of GT's own risk"),
     ]
     outcome: Outcome
     words: Annotated[str, Field(description="All of this in a sentence")]
-    rules: Annotated[
-        StatedRules | None,
-        Field(description="The signing version's rules; absent in statements older than this field"),
-    ] = None
+    rules: StatedRules
+
+    @property
+    def at_least(self) -> bool:
+        """True if the limit is a minimum."""
+        return self.statistic == "at_least"
+
+    @property
+    def is_share(self) -> bool:
+        """True if the bound is a share of GT's own risk."""
+        return self.statistic == "at_most_share"
+
+    def to_clause(self, *, control: bool) -> Clause:
+        """Return the clause that it states. Raise ValueError if it is a control where none is expected."""
+        clause = Clause.from_row(vars(self))
+        if clause.control != control:
+            raise ValueError(f"clause {self.name} is {'no' if control else 'a'} control")
+        return clause
+
+
+class EarlierStatedClause(_StatementModel):
+    """A clause as earlier versions stated it: `measure` names the figure and what is bounded of it."""
+
+    name: NonEmpty
+    measure: NonEmpty
+    column: str | None
+    over: Over
+    share_of: str | None
+    at_least: bool
+    warns: bool
+    value: Figure | None
+    bound: Figure
+    loosened_from: Figure | None
+    limit: Figure | None
+    outcome: Outcome
+    words: str
+    rules: StatedRules | None = None
 
     @model_serializer(mode="wrap")
     def _to_one_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return _omit_if_none("rules", serialize(self))
+
+    @property
+    def figure(self) -> str:
+        """The name of the figure."""
+        return self.measure
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """The target, key or further confidential table that the clause is about, if it is about one."""
+        return () if self.column is None else (self.column,)
+
+    @property
+    def is_share(self) -> bool:
+        """True if the bound is a share of GT's own risk."""
+        return self.share_of is not None
+
+    def to_clause(self, *, control: bool) -> Clause:
+        """Return the clause that it states; only the statement says whether it is a control."""
+        return Clause.from_row(vars(self) | {"control": control})
+
+
+AnyStatedClause = StatedClause | EarlierStatedClause
 
 
 class StatedWaiver(_StatementModel):
@@ -262,9 +328,9 @@ class Predicate(_StatementModel):
         ),
     ]
     policy: StatedPolicy
-    clauses: Annotated[tuple[StatedClause, ...], Field(min_length=1)]
+    clauses: Annotated[tuple[AnyStatedClause, ...], Field(min_length=1)]
     controls: Annotated[
-        tuple[StatedClause, ...],
+        tuple[AnyStatedClause, ...],
         Field(min_length=1, description="Clauses that test whether the figures can be trusted at all"),
     ]
     waivers: tuple[StatedWaiver, ...]
@@ -413,10 +479,10 @@ def _state_refusals(counted: Refusals) -> StatedRefusals | None:
 def _state_clause(judgement: Judgement) -> StatedClause:
     clause = judgement.clause
     rules = StatedRules(
-        default=DEFAULTS.get(clause.measure),
-        is_published=has_public_value(clause.measure, clause.share_of),
+        default=DEFAULTS.get(clause.figure),
+        is_published=has_public_value(clause),
         can_be_waived=can_be_waived(clause),
-        required=find_required_bound(clause.measure),
+        required=find_required_bound(clause),
     )
     row = judgement.to_row() | {"words": str(judgement), "rules": rules}
     return StatedClause(**{name: row[name] for name in StatedClause.model_fields})

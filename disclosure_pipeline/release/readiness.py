@@ -135,7 +135,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
         f"data dictionary, {recorded}; counted by "
         f"{engine.description}",
     )
-    if not alike <= gate.policy.guards.model_dump()["alike"]:
+    if not alike <= gate.policy.find_bound("alike"):
         yield Finding(
             "columns",
             f"the table hardly tells anybody apart: {alike:.1f} % of the records equal another one in every "

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from disclosure_pipeline.candidates.store import STATEMENT, is_safe_name
-from disclosure_pipeline.policy.clauses import Clause, RequiredBound
+from disclosure_pipeline.policy.clauses import RequiredBound
 from disclosure_pipeline.policy.reviewed_files import Digest
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
+    AnyStatedClause,
     Predicate,
-    StatedClause,
     StatementError,
     describe_errors,
     locate_errors,
@@ -80,7 +80,12 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
         yield f"it repeats clause {', '.join(repeated)}"
     if len({clause.rules is None for clause in all_clauses}) > 1:
         yield "it names the rules of some clauses only"
-    bounded = {(_find_required(clause), clause.column) for clause in predicate.clauses if not clause.warns}
+    bounded = {
+        (_find_required(clause), about)
+        for clause in predicate.clauses
+        if not clause.warns
+        for about in clause.about or (None,)
+    }
     if ("identity", None) not in bounded:
         yield "it has no bound on identity disclosure"
     for target in predicate.policy.targets:
@@ -89,12 +94,16 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
     guards = _read_guards(predicate)
     for stated in all_clauses:
         is_control = stated in predicate.controls
-        name = Clause.from_row(vars(stated) | {"control": is_control}).name
+        try:
+            name = stated.to_clause(control=is_control).name
+        except ValueError as error:
+            yield str(error)
+            continue
         if stated.name != name:
-            yield f"clause {stated.name} must be named {name} for its measure"
+            yield f"clause {stated.name} must be named {name} for its figure"
         if not _is_loosened_as_stated(stated):
             yield f"clause {stated.name} names a wrong default that it is loosened from"
-        if guards.get(stated.measure, stated.bound) != stated.bound:
+        if guards.get(stated.figure, stated.bound) != stated.bound:
             yield f"clause {stated.name} has another bound than its policy"
         if stated.outcome == "undetermined":
             yield f"clause {stated.name} could not be determined"
@@ -104,8 +113,8 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
             yield f"clause {stated.name} forbids an approval: {stated.words}"
 
 
-def _find_required(stated: StatedClause) -> RequiredBound | None:
-    return _REQUIRED_BEFORE.get(stated.measure) if stated.rules is None else stated.rules.required
+def _find_required(stated: AnyStatedClause) -> RequiredBound | None:
+    return _REQUIRED_BEFORE.get(stated.figure) if stated.rules is None else stated.rules.required
 
 
 def _read_guards(predicate: Predicate) -> Mapping[str, Any]:
@@ -113,19 +122,19 @@ def _read_guards(predicate: Predicate) -> Mapping[str, Any]:
     return guards if isinstance(guards, dict) else {}
 
 
-def _is_loosened_as_stated(stated: StatedClause) -> bool:
+def _is_loosened_as_stated(stated: AnyStatedClause) -> bool:
     if stated.rules is None:
         return stated.loosened_from is None or stated.bound > stated.loosened_from
     default = stated.rules.default
     return stated.loosened_from == (default if default is not None and stated.bound > default else None)
 
 
-def _check_figures(stated: StatedClause, *, is_control: bool) -> Iterator[str]:
-    if stated.share_of is not None and stated.limit is not None:
+def _check_figures(stated: AnyStatedClause, *, is_control: bool) -> Iterator[str]:
+    if stated.is_share and stated.limit is not None:
         yield f"clause {stated.name} reveals the limit of a share, which is a figure of the ground truth"
-    if stated.share_of is None and stated.limit != stated.bound:
+    if not stated.is_share and stated.limit != stated.bound:
         yield f"clause {stated.name} has a limit that is not its bound"
-    may_be_published = stated.share_of is None and not is_control
+    may_be_published = not stated.is_share and not is_control
     if stated.rules is not None:
         may_be_published = may_be_published and stated.rules.is_published
         if stated.value is None and may_be_published:
@@ -138,7 +147,7 @@ def _check_figures(stated: StatedClause, *, is_control: bool) -> Iterator[str]:
             yield f"clause {stated.name} is stated as {stated.outcome}, but its value and limit say {outcome}"
 
 
-def _is_within(stated: StatedClause, value: float, limit: float) -> bool:
+def _is_within(stated: AnyStatedClause, value: float, limit: float) -> bool:
     return value >= limit if stated.at_least else value <= limit
 
 
@@ -150,7 +159,7 @@ def _check_waivers(predicate: Predicate) -> Iterator[str]:
     guards = _read_guards(predicate)
     for waiver in predicate.waivers:
         clause = waived[waiver.clause]
-        if clause.measure in guards or not _can_be_waived(clause):
+        if clause.figure in guards or not _can_be_waived(clause):
             yield f"clause {clause.name} cannot be waived"
         if clause.value is not None and not _is_within(clause, clause.value, waiver.ceiling):
             yield f"clause {clause.name} is beyond the ceiling of waiver {waiver.name}"
@@ -158,9 +167,9 @@ def _check_waivers(predicate: Predicate) -> Iterator[str]:
             yield f"waiver {waiver.name} had expired when the candidate was published"
 
 
-def _can_be_waived(stated: StatedClause) -> bool:
+def _can_be_waived(stated: AnyStatedClause) -> bool:
     if stated.rules is None:
-        return stated.loosened_from is None and stated.measure not in _NEVER_WAIVED_BEFORE
+        return stated.loosened_from is None and stated.figure not in _NEVER_WAIVED_BEFORE
     return stated.rules.can_be_waived and stated.rules.default is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.words import Words
 
 _HEAD = "| column | name | in words | unit | high is | source |\n|---|---|---|---|---|---|\n"

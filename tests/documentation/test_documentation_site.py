@@ -16,7 +16,7 @@ from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import only_in_ci
 
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

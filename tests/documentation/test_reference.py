@@ -15,7 +15,7 @@ import yaml
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -13,7 +13,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.holdout import MembershipClaims, find_rate_of_members
 from disclosure_pipeline.measures.samples import clopper_pearson
 from disclosure_pipeline.policy.registry import find_figures

@@ -19,7 +19,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.result import FRAMES, Disclosure
 
 # From a half to 20 people, in quarters; the first is large enough that no mean is below 1.

@@ -14,7 +14,7 @@ from support.small_tables import sd2011
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 
 
 @examples(10)

@@ -28,11 +28,9 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
-from disclosure_pipeline.policy.clauses import find_measure_words
+from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.tables.messages import capitalized
 
-# Endings of measures that share the words of another measure.
-_KINDS = ("weighted", "after_exclusions", "excess")
 MISSING = "\N{EN DASH}"
 
 _SUFFIXES: Mapping[str, str] = {
@@ -76,35 +74,33 @@ def write_rounded(value: Any, words: Words | None, content: Mapping[str, Any]) -
     return f"{'at least' if words.high_is == 'safe' else 'at most'} {written}"
 
 
-def write_bound(clause: Mapping[str, Any], words: Words) -> str:
+def write_bound(judgement: Judgement) -> str:
     """Write the bound of a clause, such as "at most 8.0 %"."""
-    if clause["limit"] is None:
+    clause, limit = judgement.clause, judgement.limit
+    if limit is None:
         return MISSING
-    side = "at least" if clause["at_least"] else "at most"
-    bound = f"{side} {write_figure(clause['limit'], words)}"
-    if clause["share_of"]:
-        bound += f" ({clause['bound']:g} of {clause['share_of']})"
-    return bound if clause["loosened_from"] is None else f"{bound}, loosened from {clause['loosened_from']:g}"
+    bound = f"{clause.side} {write_figure(limit, clause.words)}"
+    if clause.share_of:
+        bound += f" ({clause.bound:g} of {clause.share_of})"
+    return bound if clause.loosened_from is None else f"{bound}, loosened from {clause.loosened_from:g}"
 
 
-def write_subject(clause: Mapping[str, Any]) -> str:
+def write_subject(judgement: Judgement) -> str:
     """Write the people or records that a clause is about, for charts and headlines.
 
     Example:
-        >>> write_subject({"measure": "repU", "column": None, "share_of": "UiO", "over": "worst"})
+        >>> from disclosure_pipeline.policy.clauses import Clause
+        >>> write_subject(Judgement(Clause("repU", "at_most_share", 0.3), None, None, "undetermined"))
         'people singled out in both tables (of UiO)'
     """
-    words = find_measure_words(clause["measure"])
-    column = clause["column"]
+    clause, words, column = judgement.clause, judgement.clause.words, judgement.column
     if words.subject:
         # Not by format(): the column's name may contain braces.
         subject = (column or "keys").join(words.subject.split("{column}"))
         column = None if "{column}" in words.subject else column
     else:
         subject = words.title.removesuffix(": where beyond chance")
-    kinds = [kind.replace("_", " ") for kind in _KINDS if clause["measure"].endswith(f"_{kind}")]
-    notes = [column, *kinds, clause["share_of"] and f"of {clause['share_of']}"]
-    notes.append("mean" if clause["over"] == "mean" else None)
+    notes = [column, clause.share_of and f"of {clause.share_of}", "mean" if clause.over == "mean" else None]
     noted = ", ".join(note for note in notes if note)
     return f"{subject} ({noted})" if noted else subject
 

@@ -8,9 +8,8 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue_entry import STRICT_SUFFIX, Question
+from disclosure_pipeline.evaluation.catalogue import Question
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.evidence.page.charts import (
     MISSING,
     Content,
@@ -20,27 +19,15 @@ from disclosure_pipeline.evidence.page.charts import (
     write_subject,
 )
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clauses import find_measure_words
-from disclosure_pipeline.policy.registry import (
-    BANDS,
-    CONFIDENTIAL,
-    CONFIDENTIAL_GUARDS,
-    CONTROLS,
-    GUARDS,
-    JUDGED,
-    OVER_RELEASES,
-    SMALLER_OF,
-    find_entry,
-    find_measure,
-)
-from disclosure_pipeline.policy.verdict import ALL_FILES, ANY_FILE, WITH_RELEASES, Part
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.verdict import Judgement, read_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
-QUESTIONS: Mapping[str, tuple[Question, ...]] = {
-    "Were people copied?": ("copied",),
-    "Can people be found?": ("found",),
-    "Can something be learned of them?": ("learned",),
-    "Can these figures be trusted?": ("trusted", "comparable"),
+QUESTIONS: Mapping[str, Question] = {
+    "Were people copied?": "copied",
+    "Can people be found?": "found",
+    "Can something be learned of them?": "learned",
+    "Can these figures be trusted?": "trusted",
 }
 _MARKS = {"kept": "✓", "exceeded": "✗", "undetermined": "?", "waived": "≈"}
 _OUTCOMES = {
@@ -53,7 +40,6 @@ _GRAVEST = ("undetermined", "exceeded", "waived", "warned", "kept")
 # Columns side by side on paper, and letters of their names, at most.
 _MOST_COLUMNS, _MOST_LETTERS = 5, 90
 _HEADINGS = ("Clause", "Figure", "Bound", "Own", "Others'", "Chance", "Holdout", "Outcome")
-_Clause = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -74,49 +60,49 @@ class ClauseTable:
 
 
 def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
-    """Return all clauses by question: those on the whole table, then those on columns side by side."""
-    tables = []
-    figures = content["figures"]
+    """Return all clauses by question: those on the whole table, then those on one column side by side."""
+    tables, judgements = [], read_judgements(content)
     for question in QUESTIONS:
-        clauses = [clause for clause in content["clauses"] if find_question(clause) == question]
-        whole = [clause for clause in clauses if clause["column"] is None]
+        asked = [judgement for judgement in judgements if find_question(judgement.clause) == question]
+        whole = [judgement for judgement in asked if judgement.clause.column is None]
         if whole:
-            tables.append(_drop_empty_columns(question, [_write_row(clause, figures) for clause in whole]))
-        for columns, families in _group_by_columns(clauses).items():
-            rows = [row for family in families for row in _write_family(family, columns, figures)]
+            tables.append(_drop_empty_columns(question, [_write_row(judgement) for judgement in whole]))
+        for columns, families in _group_by_columns(asked).items():
+            rows = [row for family in families for row in _write_family(family)]
             headings = ("Clause", "Bound", *columns)
-            subject = "further table" if families[0][0]["measure"] in CONFIDENTIAL_GUARDS else "column"
+            entry = families[0][0].clause.entry
+            subject = "further table" if entry is not None and entry.is_per_confidential_table else "column"
             tables.append(ClauseTable(f"{question} By {subject}", headings, tuple(rows)))
     return tables
 
 
-def _group_by_columns(clauses: Sequence[_Clause]) -> dict[tuple[str, ...], list[list[_Clause]]]:
+def _group_by_columns(judgements: Sequence[Judgement]) -> dict[tuple[str, ...], list[list[Judgement]]]:
     """Return the families of clauses that differ only in their column, by the columns that fit one table."""
-    families: dict[tuple[Any, ...], list[_Clause]] = {}
-    for clause in clauses:
-        if clause["column"] is not None:
-            kind = tuple(clause[name] for name in ("measure", "share_of", "over", "at_least", "warns"))
-            families.setdefault(kind, []).append(clause)
-    by_columns: dict[tuple[str, ...], list[list[_Clause]]] = {}
+    families: dict[tuple[Any, ...], list[Judgement]] = {}
+    for judgement in judgements:
+        clause = judgement.clause
+        if clause.column is not None:
+            kind = (clause.figure, clause.statistic, clause.over, clause.warns)
+            families.setdefault(kind, []).append(judgement)
+    by_columns: dict[tuple[str, ...], list[list[Judgement]]] = {}
     for family in families.values():
-        longest = max(len(str(clause["column"])) for clause in family)
+        longest = max(len(str(judgement.clause.column)) for judgement in family)
         columns = max(1, min(_MOST_COLUMNS, _MOST_LETTERS // (longest + 4)))
         for start in range(0, len(family), columns):
             part = family[start : start + columns]
-            by_columns.setdefault(tuple(str(clause["column"]) for clause in part), []).append(part)
+            by_columns.setdefault(tuple(str(judged.clause.column) for judged in part), []).append(part)
     return by_columns
 
 
-def list_deciding(content: Content) -> list[Mapping[str, Any]]:
-    """Return the clauses that do not only warn."""
-    return [clause for clause in content["clauses"] if not clause["warns"]]
+def list_deciding(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Return the judgements of clauses that do not only warn."""
+    return [judgement for judgement in judgements if not judgement.clause.warns]
 
 
-def find_question(clause: Mapping[str, Any]) -> str:
+def find_question(clause: Clause) -> str:
     """Return the question of the page that a clause answers."""
-    entry = JUDGED.get(clause["measure"])
-    topic = "trusted" if entry is None else entry.question
-    return next(question for question, topics in QUESTIONS.items() if topic in topics)
+    topic = "trusted" if clause.entry is None else clause.entry.question
+    return next(question for question, of in QUESTIONS.items() if of == topic)
 
 
 def _drop_empty_columns(caption: str, rows: Sequence[ClauseRow]) -> ClauseTable:
@@ -128,49 +114,44 @@ def _drop_empty_columns(caption: str, rows: Sequence[ClauseRow]) -> ClauseTable:
     return ClauseTable(caption, tuple(_HEADINGS[place] for place in places), tuple(kept))
 
 
-def _find_kind(clause: _Clause) -> str:
-    return "warned" if clause["warns"] and clause["outcome"] == "exceeded" else str(clause["outcome"])
+def _find_kind(judgement: Judgement) -> str:
+    is_warning = judgement.clause.warns and judgement.outcome == "exceeded"
+    return "warned" if is_warning else judgement.outcome
 
 
-def _write_row(clause: _Clause, figures: Mapping[str, Any]) -> ClauseRow:
-    words = find_measure_words(clause["measure"])
-    outcome = f"{_MARKS[clause['outcome']]} {_OUTCOMES[clause['outcome']]}"
-    if _find_kind(clause) == "warned":
+def _write_row(judgement: Judgement) -> ClauseRow:
+    outcome = f"{_MARKS[judgement.outcome]} {_OUTCOMES[judgement.outcome]}"
+    if _find_kind(judgement) == "warned":
         outcome += ", only warns"
-    if clause["outcome"] == "waived":
-        outcome += f" by {clause['waiver']}"
+    if judgement.waiver is not None:
+        outcome += f" by {judgement.waiver.name}"
     cells = (
-        clause["name"],
-        write_figure(clause["value"], words),
-        write_bound(clause, words),
-        *astuple(write_baselines(clause, figures)),
+        judgement.subject,
+        write_figure(judgement.value, judgement.clause.words),
+        write_bound(judgement),
+        *astuple(write_baselines(judgement)),
         outcome,
     )
-    return ClauseRow(cells, _find_kind(clause))
+    return ClauseRow(cells, _find_kind(judgement))
 
 
-def _write_family(
-    family: Sequence[_Clause], columns: Sequence[str], figures: Mapping[str, Any]
-) -> Iterator[ClauseRow]:
+def _write_family(family: Sequence[Judgement]) -> Iterator[ClauseRow]:
     """Yield the row of a family's figures by column, then a row for each baseline that they have."""
-    first = family[0]
-    words = find_measure_words(first["measure"])
-    name = str(first["name"]).replace(f"[{first['column']}]", "", 1)
-    bounds = {clause["column"]: write_bound(clause, words) for clause in family}
-    is_same = len(set(bounds.values())) == 1
-    bound = bounds[first["column"]] if is_same else "beside each"
-    if first["share_of"]:
-        is_same, side = True, "at least" if first["at_least"] else "at most"
-        bound = f"{side} {first['bound']:g} of {first['share_of']}"
+    first = family[0].clause
+    name = first.name.replace(f"[{first.column}]", "", 1)
+    bounds = [write_bound(judgement) for judgement in family]
+    is_same = len(set(bounds)) == 1
+    bound = bounds[0] if is_same else "beside each"
+    if first.share_of:
+        is_same, bound = True, f"{first.side} {first.bound:g} of {first.share_of}"
     cells = []
-    for clause in family:
-        value = write_figure(clause["value"], words).removesuffix(f" {words.unit}")
-        cell = f"{_MARKS[clause['outcome']]} {value}"
-        cells.append(cell if is_same else f"{cell} ({bounds[clause['column']]})")
-    name += ", only warns" if first["warns"] else ""
-    kind = min((_find_kind(clause) for clause in family), key=_GRAVEST.index)
-    yield ClauseRow((name, bound, *cells), kind)
-    baselines = zip(*(astuple(write_baselines(clause, figures)) for clause in family), strict=True)
+    for judgement, of_column in zip(family, bounds, strict=True):
+        value = write_figure(judgement.value, first.words).removesuffix(f" {first.words.unit}")
+        cell = f"{_MARKS[judgement.outcome]} {value}"
+        cells.append(cell if is_same else f"{cell} ({of_column})")
+    name += ", only warns" if first.warns else ""
+    yield ClauseRow((name, bound, *cells), min(map(_find_kind, family), key=_GRAVEST.index))
+    baselines = zip(*(astuple(write_baselines(judgement)) for judgement in family), strict=True)
     for heading, texts in zip(("own", "others'", "chance", "holdout"), baselines, strict=True):
         if set(texts) != {MISSING}:
             yield ClauseRow((f"{name}: {heading}", "", *texts), "")
@@ -186,160 +167,53 @@ class BaselineTexts:
     holdout: str = MISSING
 
 
-# Columns of baselines that are not named after their measure, and baselines that are constants.
-_OWN = {"DiSCO": "Dorig", "DiSDiO": "Dorig", "repU": "UiO", "UiOiS": "UiO", "DCAP": "CAPd"}
-_CHANCE = {"DiSCO": "DiSCO_chance", "DiSCO_any": "DiSCO_any_by_chance"}
-_FIGURES = {"DiSCO_any": "any"}
-_SAME = {"DiSCO_in_releases": "DiSCO_any"}
-_IN_FRESH_SAMPLE = {"nearer": 50.0, "much_nearer": 0.0}
-
-
-def write_baselines(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> BaselineTexts:
-    """Write the baselines of a clause's figure, from the same synthesis."""
-    baselines = find_baselines(clause, figures)
-    shown = ("own", "others", "chance", "holdout")
-    return BaselineTexts(**{kind: write_figure(*baselines[kind]) for kind in shown if kind in baselines})
-
-
-def find_baselines(
-    clause: Mapping[str, Any], figures: Mapping[str, Any]
-) -> dict[str, tuple[float | None, Words | None]]:
-    """Return the baselines with their words.
-
-    `figure` is the minuend if the clause bounds a difference, and `at_n` the same of as many records as GT
-    has, if the table has more: other people's records are as many as GT's.
-    """
-    measure = clause["measure"]
-    if clause["control"]:
-        return {}
-    judged = find_entry(measure, len(figures["N_s"])).name if measure in JUDGED else measure
-    base = _SAME.get(base_measure(judged), base_measure(judged))
-    row = find_judged_row(clause, figures)
-    holdout = next(
-        (
-            other["holdout"]
-            for other in figures.get("holdout", ())  # has rows of single tables only
-            if (other["target"], other["measure"], other["synthesis"], False)
-            == (clause["column"] or WHOLE_KEY, base, row.get("synthesis"), row.get("stacked"))
-        ),
-        None,
+def write_baselines(judgement: Judgement) -> BaselineTexts:
+    """Write what stands beside a clause's figure in the very row that was judged."""
+    row, entry = judgement.row, judgement.clause.entry
+    if row is None or entry is None:
+        return BaselineTexts()
+    chance, words = find_chance(judgement)
+    return BaselineTexts(
+        own=_write(row.own, entry.words),
+        others=_write(row.others, entry.words),
+        chance=_write(chance, words),
+        holdout=_write(row.holdout, entry.words),
     )
-    expected = [f"{base}_others", f"{base}_apart"] if f"{base}_others" in row else [f"{base}_expected"]
-    others = max(expected, key=lambda name: row.get(name) or 0.0)
-    chance = f"{base}_by_chance" if measure in GUARDS else _CHANCE.get(base, "")
-    columns = {
-        "figure": _FIGURES.get(base, base),
-        "own": _OWN.get(base, ""),
-        "others": others,
-        "chance": chance,
-    }
-    baselines = {kind: (row.get(name), find_words(name)) for kind, name in columns.items()}
-    if measure in _IN_FRESH_SAMPLE:
-        baselines["others"] = _IN_FRESH_SAMPLE[measure], find_words(measure)
-    if row.get("is_larger"):
-        at_n = row.get(f"{base}_at_n")
-        beyond = row.get(f"{base}_beyond")
-        if at_n is None and None not in (row.get(others), beyond) and row["frame"] in _WITHOUT_AT_N:
-            at_n = row[others] + beyond
-        baselines["at_n"] = at_n, find_words(_FIGURES.get(base, base))
-    return baselines | {"holdout": (holdout, find_words(base))}
 
 
-# Frames whose figures beyond other people's records are of as many records as GT has, but do not show those.
-_WITHOUT_AT_N = frozenset((BANDS, "together", "released_targets"))
+def find_chance(judgement: Judgement) -> tuple[float, Words]:
+    """Return what chance gives, with its words: the figure of a permuted table, or what chance adds to it."""
+    row, entry = judgement.row, judgement.clause.entry
+    assert row is not None
+    assert entry is not None
+    if entry.place.permuted:
+        return row.permuted, entry.words
+    return row.by_chance, judgement.clause.words
 
 
-def find_judged_row(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the row of figures that a clause was judged by; for a mean, the mean of the files' rows.
-
-    Dossiers of earlier versions do not name the part: their row is found by the figure.
-    """
-    rows = list(_rows_of(clause, figures))
-    if clause["over"] == "mean":
-        return _average([row for row in rows if not row["stacked"]])
-    part = clause.get("part")
-    if part is not None:
-        return next((row for row in rows if row["part"] == part), {})
-    return next((row for row in rows if row[clause["measure"]] == clause["value"]), rows[0] if rows else {})
-
-
-def _average(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return a row with the mean of each figure that all rows have."""
-
-    def is_number(value: Any) -> bool:
-        return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-    names = [name for name in rows[0] if all(is_number(row.get(name)) for row in rows)] if rows else []
-    means = {name: math.fsum(row[name] for row in rows) / len(rows) for name in names if name != "synthesis"}
-    if not rows:
-        return {}
-    return {**means, "is_larger": any(row["is_larger"] for row in rows), "frame": rows[0]["frame"]}
-
-
-def base_measure(measure: str) -> str:
-    """Return the minuend of a difference, such as DiSCO for DiSCO_beyond."""
-    for ending in (STRICT_SUFFIX, "_beyond_both", "_beyond", "_excess", "_after_exclusions"):
-        measure = measure.removesuffix(ending)
-    return measure
-
-
-def _rows_of(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a clause's figure, each with the part of the candidate that it is of."""
-    measure, column = clause["measure"], clause["column"]
-    pair = SMALLER_OF.get(measure, ())
-    name = pair[0] if pair else measure
-    if find_measure(name) is None and name not in CONTROLS:
-        return
-    entry = find_entry(name, len(figures["N_s"]))
-    frame, label = entry.frame, "target" if entry.per_target else None
-    if measure in CONFIDENTIAL_GUARDS and column is not None:
-        frame = label = CONFIDENTIAL
-    names = [JUDGED[part].column for part in pair] or [entry.column]
-    sources = [(figures, False), *([(figures["stacked"], True)] if figures.get("stacked") else [])]
-    for source, is_stacked in sources:
-        rows = [row for row in source.get(frame, ()) if label is None or row.get(label) == column]
-        for row in rows[-1:] if frame in OVER_RELEASES else rows:
-            part = ALL_FILES if is_stacked else _PARTS.get(frame, row.get("synthesis"))
-            judged = [row.get(name) for name in names]
-            yield {
-                **row,
-                measure: None if None in judged else min(judged),
-                "part": part,
-                "stacked": is_stacked,
-                "frame": frame,
-                "is_larger": _count_records(part, figures) > figures["N_d"],
-            }
-
-
-_PARTS: Mapping[str, Part] = {"together": ANY_FILE} | dict.fromkeys(OVER_RELEASES, WITH_RELEASES)
-
-
-def _count_records(part: Part | None, figures: Mapping[str, Any]) -> int:
-    records: Sequence[int] = figures["N_s"]
-    if part == ALL_FILES:
-        return sum(records)
-    return records[part - 1] if isinstance(part, int) and part <= len(records) else max(records)
+def _write(value: float, words: Words) -> str:
+    return write_figure(value, words) if math.isfinite(value) else MISSING
 
 
 def compare_with_last(content: Content, last: Content | None) -> PageTable | None:
     """Return the clauses whose figure changed since the last candidate; None if there is none."""
     if last is None:
         return None
-    before = {clause["name"]: clause for clause in last["clauses"]}
+    before = {judgement.clause.name: judgement for judgement in read_judgements(last)}
     rows = []
-    for clause in content["clauses"]:
-        earlier = before.get(clause["name"])
-        if clause["control"] or earlier is None or earlier["value"] == clause["value"]:
+    for judgement in read_judgements(content):
+        earlier, words = before.get(judgement.clause.name), judgement.clause.words
+        if judgement.clause.control or earlier is None or earlier.value == judgement.value:
             continue
-        words = find_measure_words(clause["measure"])
-        are_known = clause["value"] is not None and earlier["value"] is not None
-        change = f"{clause['value'] - earlier['value']:+.3g}" if are_known else MISSING
-        outcomes = [earlier["outcome"], clause["outcome"]]
+        change = MISSING
+        if judgement.value is not None and earlier.value is not None:
+            change = f"{judgement.value - earlier.value:+.3g}"
+        outcomes = [earlier.outcome, judgement.outcome]
         rows.append(
             (
-                clause["name"],
-                write_figure(earlier["value"], words),
-                write_figure(clause["value"], words),
+                judgement.clause.name,
+                write_figure(earlier.value, words),
+                write_figure(judgement.value, words),
                 change,
                 outcomes[1] if outcomes[0] == outcomes[1] else f"{outcomes[0]}, now {outcomes[1]}",
             )
@@ -349,21 +223,29 @@ def compare_with_last(content: Content, last: Content | None) -> PageTable | Non
 
 
 def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
-    """Return name, subject and words of each risk on the page, by question; checks and controls need none."""
+    """Return name, subject and words of each risk on the page, by question; doubts and controls need none."""
     figures = content["figures"]
     drawn = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
-    names = {name for frame, columns in drawn.items() if figures[frame] for name in columns}
-    names |= {clause["measure"] for clause in content["clauses"] if clause["measure"] in _DEFINED}
+    names = {
+        name: (_QUESTION_OF_FRAME[frame], words)
+        for frame, columns in drawn.items()
+        if figures[frame]
+        for name in columns
+        if (words := find_words(name, frame)) is not None
+    }
+    for judgement in read_judgements(content):
+        clause = judgement.clause
+        if clause.entry is not None and clause.entry.question != "trusted":
+            beyond = " beyond" if clause.statistic == "beyond" else ""
+            names[f"{clause.figure}{beyond}"] = find_question(clause), clause.words
     definitions: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
-    for name in sorted(names, key=str.lower):
-        words = find_measure_words(name)
+    for name, (question, words) in sorted(names.items(), key=lambda item: item[0].lower()):
         subject = (words.subject or words.title).replace("whose {column}", "whose target")
-        subject = subject.replace("{column}", "a target")
-        definitions[find_question({"measure": name})].append((name, subject, words))
+        definitions[question].append((name, subject.replace("{column}", "a target"), words))
     return definitions
 
 
-_DEFINED = {entry.name for entry in JUDGED.values() if entry.role in {"bound", "beyond", "guard"}}
+_QUESTION_OF_FRAME = {"attribute": list(QUESTIONS)[2], "identity": list(QUESTIONS)[1]}
 
 
 @dataclass(frozen=True)
@@ -395,8 +277,8 @@ class Advice:
 _OTHERWISE = "train the model differently: with larger leaves, fewer columns, or noise."
 
 
-def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None) -> Advice:
-    """Advise on a refusal; `reason` is the clause of the headline."""
+def advise(content: Content, tried: Sequence[TriedRemedy], reason: Judgement | None) -> Advice:
+    """Advise on a refusal; `reason` is that of the headline."""
     if not tried:
         untried = "No remedy was tried: the tables are too large or not in memory."
         return Advice(f"{untried} {_OTHERWISE.capitalize()}")
@@ -408,41 +290,42 @@ def advise(content: Content, tried: Sequence[TriedRemedy], reason: _Clause | Non
             f"“{best.name}” would let this table keep every clause. The model's next table would copy again, "
             f"so rather {_OTHERWISE}"
         )
-    broken = [clause for clause in list_deciding(content) if clause["outcome"] not in {"kept", "waived"}]
+    deciding = list_deciding(read_judgements(content))
+    broken = [judgement for judgement in deciding if judgement.outcome not in {"kept", "waived"}]
     return Advice(
         sentence, _tabulate_remedies(content, tried, reason, len(broken)), _tabulate_clauses(broken, tried)
     )
 
 
-def _tabulate_clauses(broken: Sequence[_Clause], tried: Sequence[TriedRemedy]) -> PageTable:
+def _tabulate_clauses(broken: Sequence[Judgement], tried: Sequence[TriedRemedy]) -> PageTable:
     rows = []
-    for clause in broken:
-        words = find_measure_words(clause["measure"])
-        cells = [clause["name"], write_bound(clause, words), write_figure(clause["value"], words)]
+    for judgement in broken:
+        name, words = judgement.clause.name, judgement.clause.words
+        cells = [judgement.subject, write_bound(judgement), write_figure(judgement.value, words)]
         for remedy in tried:
-            mark = "✗" if clause["name"] in remedy.broken else "✓"
-            cells.append(f"{mark} {write_figure(remedy.values.get(clause['name']), words)}")
+            mark = "✗" if name in remedy.broken else "✓"
+            cells.append(f"{mark} {write_figure(remedy.values.get(name), words)}")
         rows.append(tuple(cells))
     headings = ("Clause", "Bound", "Without a remedy", *(remedy.name for remedy in tried))
     return PageTable("Broken clauses after each remedy", headings, tuple(rows))
 
 
 def _tabulate_remedies(
-    content: Content, tried: Sequence[TriedRemedy], reason: _Clause | None, broken: int
+    content: Content, tried: Sequence[TriedRemedy], reason: Judgement | None, broken: int
 ) -> PageTable:
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
-    words = None if reason is None else find_measure_words(reason["measure"])
     subject = [] if reason is None else [capitalized(write_subject(reason))]
     headings = ["Remedy", "Taken out or blanked", "Clauses not kept", *subject]
 
     def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:
-        figure = [] if reason is None else [write_figure(value, words)]
+        figure = [] if reason is None else [write_figure(value, reason.clause.words)]
         percent = MISSING if distance is None else f"{100 * distance:.1f} %"
         return (name, cost, str(number), *figure, percent)
 
-    rows = [write_row("none", MISSING, broken, reason and reason["value"], max(distances, default=None))]
+    value = None if reason is None else reason.value
+    rows = [write_row("none", MISSING, broken, value, max(distances, default=None))]
     for remedy in tried:
-        value = reason and remedy.values.get(reason["name"])
+        value = None if reason is None else remedy.values.get(reason.clause.name)
         rows.append(write_row(remedy.name, _write_cost(remedy), len(remedy.broken), value, remedy.distance))
     return PageTable("Effect of each remedy", (*headings, "Least similar column, off by"), tuple(rows))
 

@@ -27,20 +27,19 @@ from disclosure_pipeline.evidence.page.charts import (
 )
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
-    base_measure,
-    find_baselines,
     find_question,
     list_deciding,
     write_baselines,
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
 from disclosure_pipeline.measures.words import CONFIDENTIAL, PERCENT, SYNTHETIC, Words
-from disclosure_pipeline.policy.clauses import find_measure_words
-from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF
-from disclosure_pipeline.policy.verdict import compute_share_of_bound
+from disclosure_pipeline.policy.verdict import (
+    OVERLAPS,
+    Judgement,
+    compute_share_of_bound,
+    read_judgements,
+)
 from disclosure_pipeline.tables.messages import capitalized
-
-_Clause = Mapping[str, Any]
 
 _TRUSTED = list(QUESTIONS)[-1]
 # Outcome -> mark, answer on a risk, answer on the figures; the gravest first.
@@ -57,8 +56,6 @@ _BY_OTHERS = {
     "found": "with other people's records or keys drawn apart",
     "learned": "from other people's records",
 }
-# The control that says most to a reader: people found in a copy of everybody.
-_OF_A_COPY = "copy_repU"
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,8 @@ class Answer:
 
 def answer_questions(content: Content, power: GatePower | None = None) -> list[Answer]:
     """Answer each question that has a clause."""
-    by_question = {question: _list_clauses(content, question) for question in QUESTIONS}
-    return [
-        _answer(question, clauses, content, power) for question, clauses in by_question.items() if clauses
-    ]
+    asked = {question: list_judgements(content, question) for question in QUESTIONS}
+    return [_answer(question, judged, content, power) for question, judged in asked.items() if judged]
 
 
 def write_headline(content: Content) -> str:
@@ -97,35 +92,41 @@ def write_headline(content: Content) -> str:
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
-    side = "minimum" if reason["at_least"] else "limit"
-    limit = write_figure(reason["limit"], find_measure_words(reason["measure"]))
+    side = "minimum" if reason.clause.at_least else "limit"
+    limit = write_figure(reason.limit, reason.clause.words)
     return f"Refused: {_state(reason, content)}; the {side} is {limit}"
 
 
-def find_reason(content: Content) -> _Clause | None:
-    """Return the clause of the headline; None if no clause forbids a release."""
+def find_reason(content: Content) -> Judgement | None:
+    """Return the judgement of the headline; None if no clause forbids a release."""
     if content["decision"] == "undetermined":
-        undetermined = [clause for clause in list_deciding(content) if clause["outcome"] == "undetermined"]
+        undetermined = [
+            judgement
+            for judgement in list_deciding(read_judgements(content))
+            if judgement.outcome == "undetermined"
+        ]
         # If the engine or the tables cannot be trusted, no other figure counts.
-        undetermined.sort(key=lambda clause: (not clause["control"], find_question(clause) != _TRUSTED))
+        undetermined.sort(
+            key=lambda judged: (not judged.clause.control, find_question(judged.clause) != _TRUSTED)
+        )
         return undetermined[0] if undetermined else None
-    gravest = (clauses[0] for question in QUESTIONS if (clauses := _list_clauses(content, question)))
-    return next((clause for clause in gravest if clause["outcome"] == "exceeded"), None)
+    gravest = (judged[0] for question in QUESTIONS if (judged := list_judgements(content, question)))
+    return next((judgement for judgement in gravest if judgement.outcome == "exceeded"), None)
 
 
 def show_bounds(content: Content) -> Figure | None:
     """Draw the bounded risks as shares of their bounds, largest first."""
     rows = [
-        clause
-        for clause in list_deciding(content)
-        if find_question(clause) != _TRUSTED
-        and clause["value"] is not None
-        and not clause["at_least"]
-        and (clause["limit"] or 0) > 0
+        judgement
+        for judgement in list_deciding(read_judgements(content))
+        if find_question(judgement.clause) != _TRUSTED
+        and judgement.value is not None
+        and not judgement.clause.at_least
+        and (judgement.limit or 0) > 0
     ]
     if not rows:
         return None
-    beyond = sum(clause["outcome"] == "exceeded" for clause in rows)
+    beyond = sum(judgement.outcome == "exceeded" for judgement in rows)
     risks = write_count(len(rows), "risk")
     title = (
         f"{beyond} of {risks} {choose_form(beyond, 'is beyond its bound', 'are beyond their bounds')}"
@@ -139,16 +140,15 @@ def show_bounds(content: Content) -> Figure | None:
         "other people's records": charts.RING,
     }
     points: list[tuple[str, str, float]] = []
-    for clause in rows:
-        words = find_measure_words(clause["measure"])
-        value = write_figure(clause["value"], words).partition(" ")[0]
-        label = f"{write_subject(clause)}: {value} of {write_figure(clause['limit'], words)}"
+    for judgement in rows:
+        words, limit = judgement.clause.words, judgement.limit or 0.0
+        value = write_figure(judgement.value, words).partition(" ")[0]
+        label = f"{write_subject(judgement)}: {value} of {write_figure(limit, words)}"
         if any(label == drawn for drawn, _, _ in points):
-            label += f" ({clause['name']})"
-        others = _find_others(clause, content)
-        figures = (clause["value"], clause["limit"], others)
+            label += f" ({judgement.clause.name})"
+        figures = (judgement.value, limit, _find_others(judgement))
         points += [
-            (label, mark, figure / clause["limit"])
+            (label, mark, figure / limit)
             for mark, figure in zip(marks, figures, strict=True)
             if figure is not None
         ]
@@ -158,12 +158,12 @@ def show_bounds(content: Content) -> Figure | None:
         headings,
         tuple(
             (
-                f"{capitalized(write_subject(clause))} ({clause['name']})",
-                write_figure(clause["value"], find_measure_words(clause["measure"])),
-                write_bound(clause, find_measure_words(clause["measure"])),
-                write_baselines(clause, content["figures"]).others,
+                f"{capitalized(write_subject(judgement))} ({judgement.clause.name})",
+                write_figure(judgement.value, judgement.clause.words),
+                write_bound(judgement),
+                write_baselines(judgement).others,
             )
-            for clause in rows
+            for judgement in rows
         ),
     )
     return Figure(
@@ -200,53 +200,60 @@ def show_power(power: GatePower) -> Figure | None:
     )
 
 
-def _list_clauses(content: Content, question: str) -> list[_Clause]:
-    """Return the deciding clauses of a question, the gravest first."""
-    clauses = [clause for clause in list_deciding(content) if find_question(clause) == question]
+def list_judgements(content: Content, question: str) -> list[Judgement]:
+    """Return the deciding judgements of a question, the gravest first.
+
+    In the edition for publication, `PLACES_OF_CLAUSES` of the content orders them by the exact figures.
+    """
+    places: Mapping[str, int] = content.get(PLACES_OF_CLAUSES, {})
+    judgements = [
+        judgement
+        for judgement in list_deciding(read_judgements(content))
+        if find_question(judgement.clause) == question
+    ]
     return sorted(
-        clauses,
-        key=lambda clause: (
-            _GRAVEST.index(clause["outcome"]),
-            clause["outcome"] == "kept" and clause["measure"] != _OF_A_COPY,
-            not clause["control"],
-            clause.get(PLACE, 0),
-            -_use_of_bound(clause, from_lowest=True),
+        judgements,
+        key=lambda judged: (
+            _GRAVEST.index(judged.outcome),
+            not judged.clause.control,
+            places.get(judged.clause.name, 0),
+            -_use_of_bound(judged, from_lowest=True),
         ),
     )
 
 
 def place_clauses(content: Content) -> dict[str, int]:
     """Return the place of each deciding clause among those of its question, the gravest first."""
-    by_question = (_list_clauses(content, question) for question in QUESTIONS)
-    return {clause["name"]: place for clauses in by_question for place, clause in enumerate(clauses)}
+    by_question = (list_judgements(content, question) for question in QUESTIONS)
+    return {judged.clause.name: place for of in by_question for place, judged in enumerate(of)}
 
 
-PLACE = "place"
-"""The field of a clause of the edition for publication with its place by the exact figures."""
+PLACES_OF_CLAUSES = "places_of_clauses"
+"""The part of the edition for publication with each clause's place by the exact figures."""
 
 
-def _use_of_bound(clause: _Clause, *, from_lowest: bool = False) -> float:
+def _use_of_bound(judgement: Judgement, *, from_lowest: bool = False) -> float:
     """Return the figure as a share of its bound; -1 if it is withheld, or if it naturally lies at its bound.
 
     `from_lowest`: measure both from the lowest possible bound, such as 50 % of the people for `nearer`.
     """
-    entry = JUDGED.get(clause["measure"])
-    is_exact = clause["share_of"] is not None and clause["control"]
-    is_overlap = entry is not None and entry.role == "overlap"
-    if clause["value"] is None or (clause["outcome"] == "kept" and (is_exact or is_overlap)):
+    clause, value, limit = judgement.clause, judgement.value, judgement.limit
+    if value is None or (judgement.outcome == "kept" and (clause.control or clause.figure in OVERLAPS)):
         return -1.0
-    lowest = entry.bound.lowest if entry and entry.bound and from_lowest else 0.0
-    limit = clause["limit"] - lowest if clause["limit"] is not None else None
-    return compute_share_of_bound(clause["value"] - lowest, limit, at_least=clause["at_least"])
+    default = None if clause.entry is None else clause.entry.default
+    lowest = default.lowest if default is not None and from_lowest else 0.0
+    limit = limit - lowest if limit is not None else None
+    return compute_share_of_bound(value - lowest, limit, at_least=clause.at_least)
 
 
-def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: GatePower | None) -> Answer:
-    clause = clauses[0]
-    words = find_measure_words(clause["measure"])
-    kind = clause["outcome"]
+def _answer(
+    question: str, judgements: Sequence[Judgement], content: Content, power: GatePower | None
+) -> Answer:
+    judgement = judgements[0]
+    words, kind = judgement.clause.words, str(judgement.outcome)
     mark, about_risk, about_figures = _ANSWERS[kind]
     answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
-    sentence = f"{capitalized(_compare(clause, content))}."
+    sentence = f"{capitalized(_compare(judgement, content))}."
     if question == _TRUSTED and kind == "kept":
         sentence = "In a copy of everybody, all who stand out are found; both tables are coded alike."
         if power is not None and power.unnoticed is not None:
@@ -254,66 +261,67 @@ def _answer(question: str, clauses: Sequence[_Clause], content: Content, power: 
             sentence = f"The figures are right, but this gate does not notice {power.unnoticed} reliably."
         elif power is not None and COPIES in power.unknown:
             sentence = f"{sentence} Which copies the gate would notice is {UNKNOWN}."
-    baselines = write_baselines(clause, content["figures"])
-    kept = sum(clause["outcome"] == "kept" for clause in clauses)
+    baselines = write_baselines(judgement)
+    kept = sum(judged.outcome == "kept" for judged in judgements)
     return Answer(
         question=question,
         kind=kind,
         answer=answer,
-        kept=f"{kept} of {write_count(len(clauses), 'clause')} {choose_form(kept, 'is', 'are')} kept",
+        kept=f"{kept} of {write_count(len(judgements), 'clause')} {choose_form(kept, 'is', 'are')} kept",
         sentence=sentence,
-        value=write_figure(clause["value"], words),
-        bound=f"at {'least' if clause['at_least'] else 'most'} {write_figure(clause['limit'], words)}",
+        value=write_figure(judgement.value, words),
+        bound=f"{judgement.clause.side} {write_figure(judgement.limit, words)}",
         others=baselines.others,
         chance=baselines.chance,
     )
 
 
-def _compare(clause: _Clause, content: Content) -> str:
+def _compare(judgement: Judgement, content: Content) -> str:
     """State a clause's figure; for a difference, state both figures and then the difference."""
-    base = base_measure(clause["measure"])
-    baselines = find_baselines(clause, content["figures"])
-    figure, words = baselines.get("figure", (None, None))
-    others, others_words = baselines.get("others", (None, None))
-    if clause["note"] or clause["value"] is None or base == clause["measure"]:
-        return _state(clause, content)
-    if figure is None or others is None or words is None or not words.finding:
-        return _state(clause, content)
-    entry = JUDGED.get(clause["measure"])
-    others_text = write_rounded(others, others_words, content)
-    by_others = f"{_BY_OTHERS.get(entry.question, 'by others') if entry else 'by others'} {others_text}"
-    sentence = _fill(words, figure, clause["column"], content)
-    is_smaller = clause["measure"] in SMALLER_OF and baselines["chance"][0] is not None
-    by_chance = f"by chance {write_rounded(*baselines['chance'], content)}" if is_smaller else ""
-    at_n = baselines.get("at_n", (None, None))[0]
-    if at_n is None or write_figure(at_n, words) == write_figure(figure, words):
+    clause, row, value = judgement.clause, judgement.row, judgement.value
+    entry = clause.entry
+    if judgement.note or value is None or clause.statistic != "beyond" or row is None or entry is None:
+        return _state(judgement, content)
+    if not (math.isfinite(row.value) and math.isfinite(row.others) and entry.words.finding):
+        return _state(judgement, content)
+    others = write_rounded(row.others, entry.words, content)
+    by_others = f"{_BY_OTHERS.get(entry.question, 'by others')} {others}"
+    sentence = _fill(entry.words, row.value, judgement.column, content)
+    by_chance = ""
+    if entry.place.permuted and math.isfinite(row.permuted):
+        by_chance = f"by chance {write_rounded(row.permuted, entry.words, content)}"
+    at_n = row.at_n if row.is_larger and math.isfinite(row.at_n) else None
+    if at_n is None or write_figure(at_n, entry.words) == write_figure(row.value, entry.words):
         sentence = "; ".join((sentence, ", ".join(filter(None, (by_others, by_chance)))))
     else:
         # Chance is that of all records; other people's records are as many as the confidential table has.
-        as_many = f"of as many records as the confidential table has {write_rounded(at_n, words, content)}"
+        as_many = (
+            f"of as many records as the confidential table has {write_rounded(at_n, entry.words, content)}"
+        )
         sentence = "; ".join(filter(None, (sentence, by_chance, f"{as_many}, {by_others}")))
-    more = write_rounded(clause["value"], find_measure_words(clause["measure"]), content)
-    return f"{sentence}: {f'{more} more' if clause['value'] > 0 else 'no more than chance explains'}"
+    more = write_rounded(value, clause.words, content)
+    return f"{sentence}: {f'{more} more' if value > 0 else 'no more than chance explains'}"
 
 
-def _find_others(clause: _Clause, content: Content) -> float | None:
+def _find_others(judgement: Judgement) -> float | None:
     """Return the figure of other people's records; 0 for a difference, which is from these."""
-    if base_measure(clause["measure"]) != clause["measure"]:
+    if judgement.clause.statistic == "beyond":
         return 0.0
-    return find_baselines(clause, content["figures"])["others"][0]
+    row = judgement.row
+    return row.others if row is not None and math.isfinite(row.others) else None
 
 
-def _state(clause: _Clause, content: Content) -> str:
+def _state(judgement: Judgement, content: Content) -> str:
     """State the finding of a clause, with its figure."""
-    words = find_measure_words(clause["measure"])
-    if clause["note"]:
-        return str(clause["note"])
-    if clause["value"] is None:
-        is_withheld = clause["outcome"] == "exceeded"
+    words = judgement.clause.words
+    if judgement.note:
+        return str(judgement.note)
+    if judgement.value is None:
+        is_withheld = judgement.outcome == "exceeded"
         return (
             f"{words.title} is beyond its bound" if is_withheld else f"there is no figure for {words.title}"
         )
-    return _fill(words, clause["value"], clause["column"], content)
+    return _fill(words, judgement.value, judgement.column, content)
 
 
 def _state_largest(content: Content) -> str:

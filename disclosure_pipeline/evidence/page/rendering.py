@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import CATALOGUE
+from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.evaluation.frame_columns import PUBLISHED
 from disclosure_pipeline.evaluation.frames import find_words
+from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
@@ -35,7 +38,7 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     tabulate_clauses,
 )
 from disclosure_pipeline.evidence.page.first_page import (
-    PLACE,
+    PLACES_OF_CLAUSES,
     answer_questions,
     describe_found,
     describe_intruder,
@@ -46,9 +49,8 @@ from disclosure_pipeline.evidence.page.first_page import (
     write_headline,
 )
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.clauses import find_measure_words
-from disclosure_pipeline.policy.registry import (
-    JUDGED,
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.rounding import (
     find_fewest_records,
     round_by_unit,
     round_figure,
@@ -79,7 +81,6 @@ _ORDERED = {
     "partial_copies": ("people_copied", "people_copied_beyond"),
     "columns_apart": ("TVD", FARTHEST),
 }
-_PUBLISHED = {(entry.frame, entry.column): entry.published for entry in CATALOGUE if entry.published}
 
 
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,13 +94,13 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     records = [figures["N_d"], *figures["N_s"]]
     rounding = _Rounding(records, content["smallest_count"], read_judgements(content))
     judgements = round_judgements(rounding.judgements, rounding.records, rounding.smallest)
-    places = place_clauses(content)
     return {
         **content,
         "clauses": [
-            {**_round_clause(clause, public, rounding), PLACE: places.get(clause["name"], 0)}
-            for clause, public in zip(content["clauses"], judgements, strict=True)
+            _round_clause(row, exact, public, rounding)
+            for row, exact, public in zip(content["clauses"], rounding.judgements, judgements, strict=True)
         ],
+        PLACES_OF_CLAUSES: place_clauses(content),
         "figures": _round_figures(figures, rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
         "ledger": _round_ledger(content["ledger"], rounding),
@@ -120,14 +121,22 @@ class _Rounding:
     def round_count(self, records: int) -> int:
         return int(round_figure(records, self.smallest, ()))
 
-    def round_figure(
-        self, value: Any, words: Words | None, measure: str = "", column: str | None = None
-    ) -> Any:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
+    def round_figure(self, value: Any, words: Words | None, limits: Sequence[float] = ()) -> Any:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             return value
         fewest = find_fewest_records(self.records, self.smallest)
-        limits = find_limits(measure, column, self.judgements)
         return round_by_unit(value, words or _WITHOUT_UNIT, fewest, self.smallest, limits)
+
+    def find_limits(self, figure: str, about: str | None) -> list[float]:
+        """Return the absolute limits of a figure itself."""
+        return [
+            limit
+            for judgement in self.judgements
+            for clause in [judgement.clause]
+            if clause.figure == figure and about in (clause.about or (None,))
+            if clause.statistic not in {"beyond", "at_most_share"}
+            for limit in find_limits(clause, self.judgements)
+        ]
 
 
 def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
@@ -142,20 +151,32 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
     return rows
 
 
-def _round_clause(clause: Mapping[str, Any], public: Judgement, rounding: _Rounding) -> dict[str, Any]:
+def _round_clause(
+    row: Mapping[str, Any], exact: Judgement, public: Judgement, rounding: _Rounding
+) -> dict[str, Any]:
     """Round a clause as the statement does, and a figure that the statement withholds by its unit."""
-    entry = JUDGED.get(clause["measure"])
-    published = None if entry is None else entry.published
+    clause, published = exact.clause, None if exact.clause.entry is None else exact.clause.entry.published
     if published == "exact":
-        return dict(clause)
-    words = find_measure_words(clause["measure"])
+        return dict(row)
     value = public.value
     if value is None and published is not None:
-        value = rounding.round_figure(clause["value"], words, clause["measure"], clause["column"])
-    limit = clause["limit"]
-    if clause["share_of"]:
-        limit = rounding.round_figure(limit, words)
-    return {**clause, "value": value, "limit": limit}
+        value = rounding.round_figure(exact.value, clause.words, find_limits(clause, rounding.judgements))
+    limit = rounding.round_figure(exact.limit, clause.words) if clause.share_of else exact.limit
+    judged = None if exact.row is None else _round_judged(exact.row, clause, rounding).to_record()
+    return {**row, "value": value, "limit": limit, "row": judged}
+
+
+def _round_judged(row: FigureRow, clause: Clause, rounding: _Rounding) -> FigureRow:
+    """Round what stands beside a figure; the figure itself by the limits that it is judged by."""
+    entry = clause.entry
+    withheld: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+    if entry is None or entry.published is None:
+        return replace(row, **withheld)
+    limits = rounding.find_limits(row.figure, row.about)
+    in_unit = ("value", "at_n", "others", "own", "permuted", "holdout")
+    rounded = {name: rounding.round_figure(getattr(row, name), entry.words, limits) for name in in_unit}
+    by_chance = rounding.round_figure(row.by_chance, entry.beyond or entry.words)
+    return replace(row, **withheld | rounded | {"by_chance": by_chance})
 
 
 def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
@@ -172,7 +193,7 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
     rounded["holdout"] = [
         _round_beside_holdout(row, figures["N_holdout"], rounding)
         for row in figures.get("holdout", ())
-        if row["measure"] in JUDGED and JUDGED[row["measure"]].published is not None
+        if row["measure"] in FIGURES and FIGURES[row["measure"]].published is not None
     ]
     stacked = figures.get("stacked")
     return {
@@ -199,7 +220,7 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
             **{
                 name: round_share(row[name], row["records"], smallest)
                 for name in row
-                if _PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
+                if PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
             },
         }
         for row, places in zip(public, place_rows(public, [BEYOND_OTHERS]), strict=True)
@@ -211,7 +232,9 @@ def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Round
     words = find_words(row["measure"])
     return {
         **{name: row[name] for name in ("target", "synthesis", "measure")},
-        "ground_truth": rounding.round_figure(row["ground_truth"], words, row["measure"], row["target"]),
+        "ground_truth": rounding.round_figure(
+            row["ground_truth"], words, rounding.find_limits(row["measure"], row["target"])
+        ),
         "holdout": round_share(row["holdout"], records, rounding.smallest),
     }
 
@@ -219,11 +242,12 @@ def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Round
 def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:
     rounded = {}
     for name, value in row.items():
-        published = _PUBLISHED.get((frame, name))
+        published = PUBLISHED.get((frame, name))
         if published == "exact" or name in _KEPT:
             rounded[name] = value
         elif published is not None:
-            rounded[name] = rounding.round_figure(value, find_words(name, frame), name, row.get("target"))
+            limits = rounding.find_limits(name, row.get("target"))
+            rounded[name] = rounding.round_figure(value, find_words(name, frame), limits)
     return rounded
 
 
