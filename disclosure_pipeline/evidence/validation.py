@@ -27,37 +27,51 @@ if TYPE_CHECKING:
 TABLE = "figures"
 """The name of the metric table."""
 
-CLAUSE = "clause"
-"""The column of the metric table with the number of the clause that a row is held against."""
+ALLOWED = "{}: allowed"
+"""The column of the metric table with what a clause allows, where that is a share of GT's own risk."""
 
 
 def build_metric_table(clauses: Sequence[Clause], rows: Sequence[FigureRow]) -> pd.DataFrame:
-    """Return the rows of the long table that each clause is held against, with its number.
+    """Return the long table with a column for each clause: the figures that it bounds, of its own rows.
 
-    Beside the columns of the long table: `allowed`, the bound in the figure's own unit, and `least_beyond`,
-    the smaller of what is beyond other people's records and beyond a table whose targets are permuted. What
-    is not finite is missing.
+    All other entries are missing, and so is what is not finite. A clause on a share of GT's own risk has a
+    second column with what it allows.
     """
     table = frame_figures(rows)
-    parts = [_select_rows(clause, table).assign(**{CLAUSE: number}) for number, clause in enumerate(clauses)]
-    return pd.concat([part for part in parts if len(part)] or [table.assign(**{CLAUSE: 0}).head(0)])
+    columns: dict[str, pd.Series[Any]] = {}
+    for clause in clauses:
+        is_own = _mark_rows(clause, table)
+        columns[clause.name] = _read_bounded(clause, table).where(is_own)
+        if clause.statistic == "at_most_share":
+            columns[ALLOWED.format(clause.name)] = (clause.bound * table["own"]).where(is_own)
+    wide = pd.DataFrame(columns, index=table.index, dtype=float)
+    return pd.concat(
+        [table[["figure", "about", "part", "basis"]], wide.replace([np.inf, -np.inf], np.nan)], axis=1
+    )
 
 
-def _select_rows(clause: Clause, table: pd.DataFrame) -> pd.DataFrame:
-    is_about = table["about"].isin(clause.about) if clause.about else table["about"].isna()
-    selected = table[(table["figure"] == clause.figure) & is_about]
+def _mark_rows(clause: Clause, table: pd.DataFrame) -> pd.Series[bool]:
+    is_own = table["about"].isin(clause.about) if clause.about else table["about"].isna()
+    is_own &= table["figure"] == clause.figure
     if not clause.by_weight:
-        selected = selected[selected["basis"] == "records"]
-    if clause.over == "mean":
-        selected = selected[selected["part"] != ALL_FILES]
-    beyond = selected["beyond_chance"] if clause.chance else selected["beyond"]
-    least = np.minimum(beyond, selected["value"] - selected["permuted"])
-    allowed = clause.bound * selected["own"] if clause.statistic == "at_most_share" else clause.bound
-    derived = selected.assign(least_beyond=least, allowed=allowed)
-    if clause.over == "mean" and clause.statistic == "at_most_share":
-        means = derived[["value", "allowed"]].mean(skipna=False)
-        derived = derived.assign(**means)
-    return derived.replace([np.inf, -np.inf], np.nan)
+        is_own &= table["basis"] == "records"
+    return is_own & (table["part"] != ALL_FILES) if clause.over == "mean" else is_own
+
+
+def _read_bounded(clause: Clause, table: pd.DataFrame) -> pd.Series[float]:
+    """Return the figures that a clause bounds.
+
+    Beyond other people's records and a table whose targets are permuted, the smaller of both counts.
+    """
+    place, statistics = (None, ()) if clause.entry is None else (clause.entry.place, clause.entry.statistics)
+    allows_for_chance = place is not None and bool(place.beyond_chance) and clause.chance
+    if clause.statistic == "beyond":
+        beyond = table["beyond_chance" if allows_for_chance else "beyond"]
+        if place is None or not place.permuted:
+            return beyond
+        excess = table["value"] - table["permuted"]
+        return beyond.where(beyond <= excess, excess.where(beyond.notna()))
+    return table["beyond_chance" if allows_for_chance and "beyond" not in statistics else "value"]
 
 
 @dataclass(frozen=True)
@@ -95,23 +109,22 @@ def validate(clauses: Sequence[Clause], rows: Sequence[FigureRow], files: int) -
     source = PandasDatasource(name=TABLE)
     source.add_dataframe_asset(TABLE).add_batch_definition_whole_dataframe(TABLE)
     context.data_sources.add_pandas(source)
+    table = build_metric_table(clauses, rows)
     of_figure = {clause.figure: [row for row in rows if row.figure == clause.figure] for clause in clauses}
     expectations = [
         expectation
-        for number, clause in enumerate(clauses)
+        for clause in clauses
         for expectation in _build_expectations(
-            clause, number, len(list_expected(clause, of_figure[clause.figure], files))
+            clause, len(list_expected(clause, of_figure[clause.figure], files)), len(table)
         )
     ]
-    table = build_metric_table(clauses, rows)
     batch = source.get_asset(TABLE).get_batch_definition(TABLE).get_batch({"dataframe": table})
     results = batch.validate(gx.ExpectationSuite(TABLE, expectations)).to_json_dict()
     results["meta"].pop("batch_markers", None)  # the time of the run
     succeeded: dict[str, list[bool]] = {clause.name: [] for clause in clauses}
     for plain in results["results"]:
         succeeded[plain["expectation_config"]["meta"]["clause"]].append(plain["success"] is True)
-    needed = Counter(expectation.meta["clause"] for expectation in expectations)  # type: ignore[index]
-    kept = {name: all(of) and len(of) == needed[name] > 0 for name, of in succeeded.items()}
+    kept = {name: len(of) == _EXPECTATIONS_OF_CLAUSE and all(of) for name, of in succeeded.items()}
     return Validation(kept, results)
 
 
@@ -151,33 +164,29 @@ def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     return asdict(validate(clauses, rows, question["files"]))
 
 
-def _build_expectations(clause: Clause, number: int, rows: int) -> list[BatchExpectation]:
-    """Return the expectations that state a clause: its rows are there, finite, and within the bound.
+_EXPECTATIONS_OF_CLAUSE = 2
 
-    The last one alone would pass without a row, or where the figure is missing.
+
+def _build_expectations(clause: Clause, rows: int, of: int) -> list[BatchExpectation]:
+    """Return the expectations that state a clause: its rows have figures, and these keep the bound.
+
+    It has `rows` rows in a table of `of`. The second one alone would pass without a row, or where the figure is missing.
     """
     from great_expectations.expectations.core.expect_column_values_to_not_be_null import (
         ExpectColumnValuesToNotBeNull,
     )
-    from great_expectations.expectations.core.expect_table_row_count_to_equal import (
-        ExpectTableRowCountToEqual,
-    )
 
     common: dict[str, Any] = {
-        "row_condition": f"{CLAUSE}=={number}",
-        "condition_parser": "pandas",
         "severity": "warning" if clause.warns else "critical",
         "meta": {"clause": clause.name, "words": str(clause)},
     }
-    column = _name_column(clause)
-    return [
-        ExpectTableRowCountToEqual(value=rows, **common),
-        ExpectColumnValuesToNotBeNull(column=column, **common),
-        _compare(clause, column, common),
-    ]
+    if not rows or not of:
+        return []
+    are_there = ExpectColumnValuesToNotBeNull(column=clause.name, mostly=rows / of, **common)
+    return [are_there, _compare(clause, common)]
 
 
-def _compare(clause: Clause, column: str, common: Mapping[str, Any]) -> BatchExpectation:
+def _compare(clause: Clause, common: Mapping[str, Any]) -> BatchExpectation:
     from great_expectations.expectations.core.expect_column_mean_to_be_between import (
         ExpectColumnMeanToBeBetween,
     )
@@ -191,22 +200,15 @@ def _compare(clause: Clause, column: str, common: Mapping[str, Any]) -> BatchExp
     ends: dict[str, Any] = {"min_value" if clause.at_least else "max_value": clause.bound}
     if clause.statistic == "at_most_share":
         return ExpectColumnPairValuesAToBeGreaterThanB(
-            column_A="allowed", column_B=column, or_equal=True, **common
+            column_A=ALLOWED.format(clause.name),
+            column_B=clause.name,
+            or_equal=True,
+            ignore_row_if="both_values_are_missing",
+            **common,
         )
     if clause.over == "mean":
-        return ExpectColumnMeanToBeBetween(column=column, **ends, **common)
-    return ExpectColumnValuesToBeBetween(column=column, **ends, **common)
-
-
-def _name_column(clause: Clause) -> str:
-    """Return the column of the metric table that a clause bounds."""
-    place, statistics = (None, ()) if clause.entry is None else (clause.entry.place, clause.entry.statistics)
-    if clause.statistic == "beyond":
-        if place is not None and place.permuted:
-            return "least_beyond"
-        return "beyond_chance" if clause.chance else "beyond"
-    counts_by_chance = place is not None and bool(place.beyond_chance) and "beyond" not in statistics
-    return "beyond_chance" if counts_by_chance and clause.chance else "value"
+        return ExpectColumnMeanToBeBetween(column=clause.name, **ends, **common)
+    return ExpectColumnValuesToBeBetween(column=clause.name, **ends, **common)
 
 
 def find_disagreements(kept: Mapping[str, bool], clauses: Sequence[Mapping[str, Any]]) -> list[str]:
