@@ -170,8 +170,8 @@ _EXPECTATIONS_OF_CLAUSE = 2
 def _build_expectations(clause: Clause, rows: int, of: int) -> list[BatchExpectation]:
     """Return the expectations that state a clause: its rows have figures, and these keep the bound.
 
-    It has `rows` rows in a table of `of`. The second one alone would pass without a row, or where the figure is
-    missing.
+    It has `rows` rows in a table of `of`. The second one alone would pass without a row, or where the figure
+    is missing.
     """
     from great_expectations.expectations.core.expect_column_values_to_not_be_null import (
         ExpectColumnValuesToNotBeNull,
