@@ -55,26 +55,26 @@ of the dossier only; or "exact", if it reveals nothing about people.
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of a frame. Each rounding lists the columns that are published so, separated by blanks."""
+    """Columns of a frame. Each rounding lists the columns that are published so."""
 
     frame: str
     words: Mapping[str, Words]
-    share: str = ""
-    records: str = ""
-    unit: str = ""
-    exact: str = ""
+    share: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    unit: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
 
     @property
     def roundings(self) -> Iterator[tuple[str, Rounding]]:
         """The public columns with their rounding."""
-        by_rounding: dict[Rounding, str] = {
+        by_rounding: dict[Rounding, tuple[str, ...]] = {
             "share": self.share,
             "records": self.records,
             "unit": self.unit,
             "exact": self.exact,
         }
         for rounding, columns in by_rounding.items():
-            for column in columns.split():
+            for column in columns:
                 yield column, rounding
 
 
@@ -95,10 +95,6 @@ def _guard(name: str, words: Words, by_chance: Words | None = None) -> dict[str,
     return described
 
 
-def _all(words: Mapping[str, Words]) -> str:
-    return " ".join(words)
-
-
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
 _BASELINES = words_of_fields(Baselines)
@@ -114,11 +110,13 @@ _BAND_DIFFERENCES = ("DiS_within_beyond", "DiSCO_within_beyond")
 _AFTER_EXCLUSIONS = {
     name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
 }
-_COPIED = "copies copies_others copies_beyond copies_beyond_se "
-_COPIED += "unique_copies unique_copies_others unique_copies_beyond unique_copies_beyond_se "
-_COPIED += "unique_copies_apart people_copied people_copied_expected people_copied_beyond_se"
-_COPIED_WORDS = _select(_COPIES | _PEOPLE, *_COPIED.split())
-_REPEATED = "repeated repeats_expected"
+_COPIED = (
+    *("copies", "copies_others", "copies_beyond", "copies_beyond_se"),
+    *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_beyond_se"),
+    *("unique_copies_apart", "people_copied", "people_copied_expected", "people_copied_beyond_se"),
+)
+_COPIED_WORDS = _select(_COPIES | _PEOPLE, *_COPIED)
+_REPEATED = ("repeated", "repeats_expected")
 _INDIVIDUAL = words_of_fields(Individual)
 
 # Figures by weight: each record counts as the people it represents.
@@ -174,82 +172,99 @@ _FRAMES: tuple[_Columns, ...] = (
     _Columns(
         "identity",
         _IDENTITY | _HITS | _beyond_chance(_HITS, "unique_hits_beyond"),
-        share="UiO UiS UiOiS repU unique_hits unique_hits_others unique_hits_apart unique_hits_beyond "
-        "unique_hits_beyond_chance",
-        unit="unique_hits_beyond_se",
+        share=(
+            *("UiO", "UiS", "UiOiS", "repU", "unique_hits", "unique_hits_others"),
+            *("unique_hits_apart", "unique_hits_beyond", "unique_hits_beyond_chance"),
+        ),
+        unit=("unique_hits_beyond_se",),
     ),
-    _Columns("units", frame_words.UNITS, unit="units individual_risk household_risk"),
-    _Columns("population", _KEYS_WEIGHED, unit=_all(_KEYS_WEIGHED)),
+    _Columns("units", frame_words.UNITS, unit=("units", "individual_risk", "household_risk")),
+    _Columns("population", _KEYS_WEIGHED, unit=tuple(_KEYS_WEIGHED)),
     _Columns(
         "population",
         _weighed_differences(_PEOPLE_WEIGHED),
-        unit=_all(_weighed_differences(_PEOPLE_WEIGHED)),
+        unit=tuple(_weighed_differences(_PEOPLE_WEIGHED)),
     ),
-    _Columns("population_targets", _TARGETS_WEIGHED, unit=_all(_TARGETS_WEIGHED)),
+    _Columns("population_targets", _TARGETS_WEIGHED, unit=tuple(_TARGETS_WEIGHED)),
     _Columns(
         "population_targets",
         _weighed_differences(_TARGETS_WEIGHED),
-        unit=_all(_weighed_differences(_TARGETS_WEIGHED)),
+        unit=tuple(_weighed_differences(_TARGETS_WEIGHED)),
     ),
     _Columns("individual", words_of_fields(RecordRisk)),
     _Columns(
         "attribute",
         _ATTRIBUTE | _beyond_chance(_ATTRIBUTE, "iS_beyond", "DiSCO_beyond"),
-        share="Dorig Dsyn iS DiS DiSCO DiSDiO DiSCO_chance DiSCO_excess iS_at_n iS_others iS_beyond "
-        "DiSCO_at_n DiSCO_others DiSCO_beyond iS_beyond_chance DiSCO_beyond_chance",
-        records="max_denom",
-        unit="mean_denom iS_beyond_se DiSCO_beyond_se",
+        share=(
+            *("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_chance", "DiSCO_excess"),
+            *("iS_at_n", "iS_others", "iS_beyond", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond"),
+            *("iS_beyond_chance", "DiSCO_beyond_chance"),
+        ),
+        records=("max_denom",),
+        unit=("mean_denom", "iS_beyond_se", "DiSCO_beyond_se"),
     ),
     _Columns(
         "cap",
         _CAP | _OF_CAP | _beyond_chance(_OF_CAP, "DCAP_beyond"),
-        share="CAPd CAPs DCAP pct_predicted_correctly DCAP_at_n DCAP_others DCAP_beyond DCAP_beyond_chance "
-        "guessed guessed_at_n guessed_others",
-        records="n_predicted_correctly",
-        unit="baseCAPd CAP_matched TCAP TCAP_disclosive TCAP_taub DCAP_scaled TCAP_scaled min_DCAP "
-        "min_CAP_matched guessed_beyond DCAP_beyond_se guessed_beyond_se",
+        share=(
+            *("CAPd", "CAPs", "DCAP", "pct_predicted_correctly", "DCAP_at_n", "DCAP_others"),
+            *("DCAP_beyond", "DCAP_beyond_chance", "guessed", "guessed_at_n", "guessed_others"),
+        ),
+        records=("n_predicted_correctly",),
+        unit=(
+            *("baseCAPd", "CAP_matched", "TCAP", "TCAP_disclosive", "TCAP_taub", "DCAP_scaled"),
+            *("TCAP_scaled", "min_DCAP", "min_CAP_matched", "guessed_beyond", "DCAP_beyond_se"),
+            *("guessed_beyond_se",),
+        ),
     ),
     _Columns(
         "bands",
         _BANDS
         | _beyond_chance(_BANDS, *_BAND_DIFFERENCES)
         | _guard("guessed_within_beyond", _BANDS["guessed_within_beyond"]),
-        share="DiS_within DiS_within_others DiS_within_beyond DiSCO_within DiSCO_within_others "
-        "DiSCO_within_beyond guessed_within guessed_within_others DiS_within_beyond_chance "
-        "DiSCO_within_beyond_chance",
-        exact="within",
-        unit="DiS_within_beyond_se DiSCO_within_beyond_se guessed_within_beyond guessed_within_beyond_se "
-        "guessed_within_by_chance guessed_within_beyond_chance",
+        share=(
+            *("DiS_within", "DiS_within_others", "DiS_within_beyond", "DiSCO_within"),
+            *("DiSCO_within_others", "DiSCO_within_beyond", "guessed_within"),
+            *("guessed_within_others", "DiS_within_beyond_chance", "DiSCO_within_beyond_chance"),
+        ),
+        exact=("within",),
+        unit=(
+            *("DiS_within_beyond_se", "DiSCO_within_beyond_se", "guessed_within_beyond"),
+            *("guessed_within_beyond_se", "guessed_within_by_chance"),
+            *("guessed_within_beyond_chance",),
+        ),
     ),
     _Columns(
         "bands",
         _BANDS_WEIGHED | _weighed_differences(_BANDS_WEIGHED),
-        unit=f"{_all(_BANDS_WEIGHED)} {_all(_weighed_differences(_BANDS_WEIGHED))}",
+        unit=(*_BANDS_WEIGHED, *_weighed_differences(_BANDS_WEIGHED)),
     ),
     _Columns("band_certainty", words_of_fields(BandCertainty)),
     *(_Columns(frame, _COPIED_WORDS, unit=_COPIED) for frame in ("guards", "confidential", "partial_copies")),
-    _Columns("guards", _select(_REPEATS, *_REPEATED.split()), unit=_REPEATED),
+    _Columns("guards", _select(_REPEATS, *_REPEATED), unit=_REPEATED),
     *(
-        _Columns(frame, _GUARDS_OF_COPIES, unit=_all(_GUARDS_OF_COPIES))
+        _Columns(frame, _GUARDS_OF_COPIES, unit=tuple(_GUARDS_OF_COPIES))
         for frame in ("guards", "confidential")
     ),
-    _Columns("partial_copies", _OF_PARTS, unit=_all(_OF_PARTS)),
+    _Columns("partial_copies", _OF_PARTS, unit=tuple(_OF_PARTS)),
     _Columns(
         "columns_apart",
         _RENAMED | frame_words.add_chance_words(_select(_RENAMED, "looks_renamed")),
-        unit="TVD TVD_expected TVD_relabelled looks_renamed looks_renamed_by_chance "
-        "looks_renamed_beyond_chance",
+        unit=(
+            *("TVD", "TVD_expected", "TVD_relabelled", "looks_renamed"),
+            *("looks_renamed_by_chance", "looks_renamed_beyond_chance"),
+        ),
     ),
     _Columns(
         "columns_apart",
         _guard("group_copied_beyond", frame_words.GROUP_COPIED) | _MISSING,
-        unit=f"{_all(_guard('group_copied_beyond', frame_words.GROUP_COPIED))} {_all(_MISSING)}",
+        unit=(*_guard("group_copied_beyond", frame_words.GROUP_COPIED), *_MISSING),
     ),
-    _Columns("guessed", _OF_CAP, unit=_all(_OF_CAP)),
-    _Columns("guessed", _GUESSED, unit=_all(_GUESSED)),
-    _Columns("doubts", frame_words.DOUBTS, share="excluded"),
+    _Columns("guessed", _OF_CAP, unit=tuple(_OF_CAP)),
+    _Columns("guessed", _GUESSED, unit=tuple(_GUESSED)),
+    _Columns("doubts", frame_words.DOUBTS, share=("excluded",)),
     *(
-        _Columns("guards", described, unit=_all(described))
+        _Columns("guards", described, unit=tuple(described))
         for described in (
             _guard("relabelled", frame_words.RELABELLED),
             _guard("repeats", _REPEATS["repeats"], _REPEATS["repeats_by_chance"]),
@@ -259,14 +274,17 @@ _FRAMES: tuple[_Columns, ...] = (
             _beyond_chance(frame_words.DISTANCES, "TVD_column_beyond", "TVD_pair_beyond"),
         )
     ),
-    _Columns("warning_counts", frame_words.WARNINGS, exact="warnings"),
-    _Columns("protection", PROTECTION_BY_METHOD, unit=" ".join(PROTECTED)),
+    _Columns("warning_counts", frame_words.WARNINGS, exact=("warnings",)),
+    _Columns("protection", PROTECTION_BY_METHOD, unit=tuple(PROTECTED)),
     _Columns(
         "prediction",
         words_of_fields(Regression) | words_of_fields(Classification),
-        unit="accuracy_SD accuracy_GT accuracy_GT_in_sample accuracy_naive gain_over_naive gain_over_GT "
-        "gain_over_GT_low gain_over_GT_high RAPID RAPID_GT RAPID_naive mse_SD mse_GT mse_GT_in_sample "
-        "mse_naive worse_from_SD worse_from_SD_in_sample",
+        unit=(
+            *("accuracy_SD", "accuracy_GT", "accuracy_GT_in_sample", "accuracy_naive"),
+            *("gain_over_naive", "gain_over_GT", "gain_over_GT_low", "gain_over_GT_high"),
+            *("RAPID", "RAPID_GT", "RAPID_naive", "mse_SD", "mse_GT", "mse_GT_in_sample"),
+            *("mse_naive", "worse_from_SD", "worse_from_SD_in_sample"),
+        ),
     ),
     _Columns(
         "copies",
@@ -276,44 +294,54 @@ _FRAMES: tuple[_Columns, ...] = (
         | _PEOPLE
         | _select(frame_words.EXACT_COPIES, "columns"),
     ),
-    _Columns("control_identity", frame_words.CONTROL_IDENTITY, unit="copy_UiO copy_repU"),
+    _Columns("control_identity", frame_words.CONTROL_IDENTITY, unit=("copy_UiO", "copy_repU")),
     _Columns(
         "control_attribute",
         frame_words.CONTROL_ATTRIBUTE,
-        unit="copy_Dorig copy_DiSCO permuted_DCAP permuted_DCAP_expected half_DiSCO_beyond",
-        exact="copy_difference permuted_deviation half_deviation",
+        unit=(
+            *("copy_Dorig", "copy_DiSCO", "permuted_DCAP", "permuted_DCAP_expected"),
+            *("half_DiSCO_beyond",),
+        ),
+        exact=("copy_difference", "permuted_deviation", "half_deviation"),
     ),
-    *(_Columns(frame, _OVERLAP, unit=_all(_OVERLAP)) for frame in ("key_overlap", "target_overlap")),
-    _Columns("excluded", frame_words.EXCLUDED, unit=_all(frame_words.EXCLUDED)),
-    _Columns("ledger", frame_words.LEDGER, unit="records"),
+    *(_Columns(frame, _OVERLAP, unit=tuple(_OVERLAP)) for frame in ("key_overlap", "target_overlap")),
+    _Columns("excluded", frame_words.EXCLUDED, unit=tuple(frame_words.EXCLUDED)),
+    _Columns("ledger", frame_words.LEDGER, unit=("records",)),
     _Columns("one_way", words_of_fields(OneWay)),
     _Columns("two_way", words_of_fields(TwoWay)),
     _Columns("certainty", words_of_fields(Certainty)),
-    _Columns("over_releases", _OF_RELEASES, unit=_all(_OF_RELEASES)),
+    _Columns("over_releases", _OF_RELEASES, unit=tuple(_OF_RELEASES)),
     _Columns(
         "over_releases",
         RELEASED_WORDS | words_of_fields(TogetherIdentity),
-        unit=" ".join(name for name in RELEASED_WORDS if name != "releases_gone"),
-        exact="releases_gone",
+        unit=tuple(name for name in RELEASED_WORDS if name != "releases_gone"),
+        exact=("releases_gone",),
     ),
-    _Columns("released_targets", _TOGETHER, share="DiSCO_any_beyond_chance"),
-    _Columns("together", _TOGETHER, share="DiSCO_any_beyond DiSCO_any_beyond_chance"),
+    _Columns("released_targets", _TOGETHER, share=("DiSCO_any_beyond_chance",)),
+    _Columns("together", _TOGETHER, share=("DiSCO_any_beyond", "DiSCO_any_beyond_chance")),
     _Columns("together_identity", words_of_fields(TogetherIdentity)),
-    _Columns("holdout", words_of_fields(HoldoutComparison), unit="ground_truth holdout"),
+    _Columns("holdout", words_of_fields(HoldoutComparison), unit=("ground_truth", "holdout")),
     _Columns(
         "membership",
         _MEMBERSHIP,
-        unit="advantage_keys advantage_records advantage_keys_chance advantage_records_chance TPR_at_1 "
-        "TPR_at_0_1 AUC",
+        unit=(
+            *("advantage_keys", "advantage_records", "advantage_keys_chance"),
+            *("advantage_records_chance", "TPR_at_1", "TPR_at_0_1", "AUC"),
+        ),
     ),
-    _Columns("identity_after_exclusions", _AFTER_EXCLUSIONS, share="UiO UiS UiOiS repU"),
+    _Columns("identity_after_exclusions", _AFTER_EXCLUSIONS, share=("UiO", "UiS", "UiOiS", "repU")),
     _Columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _SUMMARISED),
-    _Columns("exact_copies", frame_words.EXACT_COPIES, exact="columns", unit="percent copies"),
+    _Columns("exact_copies", frame_words.EXACT_COPIES, exact=("columns",), unit=("percent", "copies")),
     _Columns("nearest", _NEARNESS),
     _Columns("disclosure_protection", PROTECTION_FRAME),
     _Columns("resemblance", words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled")),
     _Columns("key_sets", _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO")),
-    _Columns("subgroups", words_of_fields(Subgroup) | _GROUPS, share="DiSCO DiSCO_others", records="records"),
+    _Columns(
+        "subgroups",
+        words_of_fields(Subgroup) | _GROUPS,
+        share=("DiSCO", "DiSCO_others"),
+        records=("records",),
+    ),
     _Columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
     _Columns("weap", frame_words.WEAP),
     _Columns("replicated_uniques", frame_words.REPLICATED),
