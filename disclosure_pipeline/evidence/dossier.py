@@ -15,6 +15,7 @@ import pandas as pd
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
+from disclosure_pipeline.evaluation.result import FRAMES as ALL_FRAMES
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documentation
@@ -28,41 +29,13 @@ from disclosure_pipeline.policy.verdict import (
 )
 from disclosure_pipeline.tables.messages import escape_markdown
 
-FRAMES = (
-    "identity",
-    "attribute",
-    "cap",
-    "protection",
-    "prediction",
-    "identity_after_exclusions",
-    "one_way",
-    "two_way",
-    "excluded",
-    "key_overlap",
-    "target_overlap",
-    "control_identity",
-    "control_attribute",
-    "doubts",
-    "guards",
-    "guessed",
-    "partial_copies",
-    "columns_apart",
-    "confidential",
-    "holdout",
-    "subgroups",
-    "warning_counts",
+FRAMES = tuple(
+    name
+    for name in ALL_FRAMES
+    if name not in {"certainty", "band_certainty", "together_identity", "exact_copies", "groups"}
 )
-# Only of gates with bands, a unit, weights, a holdout, releases or several tables.
-_OPTIONAL = (
-    "bands",
-    "units",
-    "population",
-    "population_targets",
-    "membership",
-    "together",
-    "over_releases",
-    "released_targets",
-)
+"""The frames of a dossier's figures; copies stand beside them, and groups name levels of few people."""
+
 _WITHHELD = "(too few records to name)"
 
 # The levels named in a frame of flags, each with the column that counts its GT records.
@@ -80,7 +53,6 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
-        **{name: to_rows(result.frame(name)) for name in _OPTIONAL if not result.frame(name).empty},
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
         **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }

@@ -13,7 +13,7 @@ up to this bound, plus the standard error at the level of `ONCE_IN`, is attribut
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from statistics import NormalDist
@@ -25,11 +25,12 @@ from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.people import ONCE_IN, PeopleCopied
+from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     COUNT,
+    GOOD,
     POINTS,
     SYNTHETIC,
     Words,
@@ -38,7 +39,6 @@ from disclosure_pipeline.measures.words import (
     neutral,
     points,
     standard_error_of,
-    words_of_fields,
 )
 
 
@@ -241,30 +241,51 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int
 
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"
-_COPIED = words_of_fields(PeopleCopied)
-_IN_ANY_RELEASE = {
-    "people_copied": PEOPLE_IN_RELEASES,
-    "people found": "people found in any release",
-    "in the synthetic table": "in any release",
-    "record is repeated": "record is repeated in any release",
-}
-_WITH_RELEASES = {
-    "people_copied": SHARED_WITH_RELEASES,
-    "people found beyond a fresh sample": "records shared with earlier releases beyond a fresh draw",
-}
-_OF_RECORDS = {
-    "people_copied": Words(
+_BY_CHANCE = "How far chance alone takes the figure once in 10,000 honest tables of this size."
+
+RELEASED_WORDS: dict[str, Words] = {
+    "releases_gone": Words.neutral(
+        "revoked releases that are gone",
+        "Revoked releases whose tables are gone, so that they cannot be counted.",
+        COUNT,
+    ),
+    "people_in_releases": Words(
+        "people found in any release",
+        "People whose record, which no other person has, is in any release.",
+        source=GOOD,
+        finding="{value} of the people are in any release, with a record that nobody else has",
+    ),
+    "people_in_releases_expected": Words.neutral(
+        "people found in any release in a fresh sample",
+        "People who would be found in equally many records of other people, or in independently drawn "
+        "columns.",
+        source=GOOD,
+    ),
+    "people_in_releases_beyond": Words(
+        "people found in any release beyond a fresh sample",
+        "How many more people are found in any release than in equally many fresh records.",
+        POINTS,
+        source=GOOD,
+        finding="the share of people whose record is repeated in any release is {value} higher than in a "
+        "fresh sample",
+        subject="people whose record is repeated in any release",
+    ),
+    "people_in_releases_beyond_se": replace(standard_error_of("people_in_releases_beyond"), beside=""),
+    "people_in_releases_by_chance": Words.neutral(
+        "people found in any release beyond a fresh sample: by chance", _BY_CHANCE, POINTS, source=GOOD
+    ),
+    "shared_with_releases": Words(
         "records shared with earlier releases",
         "Synthetic records, unique in their table, that a published table holds, too.",
         denominator=SYNTHETIC,
         finding="{value} of the synthetic records are in a published table, too",
     ),
-    "people_copied_expected": Words.neutral(
+    "shared_with_releases_expected": Words.neutral(
         "records that a fresh draw shares with earlier releases",
         "Records of a fresh draw that would be in the published tables, at most.",
         denominator=SYNTHETIC,
     ),
-    "people_copied_beyond": Words(
+    "shared_with_releases_beyond": Words(
         "records shared with earlier releases beyond a fresh draw",
         "How many more synthetic records than records of a fresh draw are in a published table: what two "
         "tables share beyond chance is mostly true.",
@@ -273,34 +294,13 @@ _OF_RECORDS = {
         "draw",
         subject="records that a published table holds, too",
     ),
-}
-
-
-def _rewrite(words: Words, replacements: Mapping[str, str]) -> Words:
-    """Return the words of a figure on one synthetic table, rewritten for a figure on several."""
-    texts = {name: getattr(words, name) for name in ("title", "sentence", "finding", "subject")}
-    for old, new in replacements.items():
-        texts = {name: text.replace(old, new) for name, text in texts.items()}
-    return replace(words, **texts)
-
-
-RELEASED_WORDS: dict[str, Words] = {
-    "releases_gone": Words.neutral(
-        "revoked releases that are gone",
-        "Revoked releases whose tables are gone, so that they cannot be counted.",
-        COUNT,
+    "shared_with_releases_beyond_se": standard_error_of("shared_with_releases_beyond"),
+    "shared_with_releases_by_chance": Words.neutral(
+        "records shared with earlier releases beyond a fresh draw: by chance",
+        _BY_CHANCE,
+        POINTS,
+        source=GOOD,
+        beside=BY_CHANCE,
     ),
-    **{
-        name.replace("people_copied", PEOPLE_IN_RELEASES): replace(
-            _rewrite(words, _IN_ANY_RELEASE), beside=""
-        )
-        for name, words in _COPIED.items()
-    },
-    **{
-        name.replace("people_copied", SHARED_WITH_RELEASES): _OF_RECORDS.get(
-            name, _rewrite(words, _WITH_RELEASES)
-        )
-        for name, words in _COPIED.items()
-    },
 }
 """Words of the people found in any release, and of the records that a candidate shares with earlier ones."""

@@ -39,47 +39,24 @@ from disclosure_pipeline.tables.sources import (
 # Dagster cannot show the JSON schema of tuple[float, float].
 Thresholds = Annotated[tuple[Finite, ...], Field(min_length=2, max_length=2)]
 
-# Attributes without influence on the verdict, such as locations and descriptions.
-_NOT_DECIDING: dict[str, Any] = {
-    **dict.fromkeys(
-        (
-            "description",
-            "documentation",
-            "owners",
-            "notify",
-            "ground_truth",
-            "confidential",
-            "holdout",
-            "incoming",
-            "ground_truth_asset",
-            "synthesis_asset",
-            "synthetic_asset",
-            "store",
-            "store_url",
-            "releases",
-            "trusted_keys",
-            "engine",
-            "schedule",
-            "power_seconds",
-            "remedies",
-            *("unit", "weight", "sampling_fraction", "people", "events"),  # see `policy_digest`
-        ),
-        True,
-    ),
-    "columns": {"__all__": {"description", "within", "real_values"}},  # see `policy_digest`
-}
+NOT_DECIDING = "not deciding"
+"""Marks attributes without influence on the verdict: places, people, descriptions."""
 
 
 class Gate(FrozenModel):
     """One data set under one policy. Relative paths start at DAGSTER_HOME."""
 
     name: Annotated[str, Field(description="Prefix of the gate's assets", pattern=f"^{NAME}$")]
-    description: str = ""
+    description: Annotated[str, NOT_DECIDING] = ""
     owners: Annotated[
-        tuple[str, ...], Field(description="E-mail addresses, or team:name, of those responsible")
+        tuple[str, ...],
+        Field(description="E-mail addresses, or team:name, of those responsible"),
+        NOT_DECIDING,
     ] = ()
     notify: Annotated[
-        Notify, Field(description="Who is notified of failed runs and verdicts, in addition to the log")
+        Notify,
+        Field(description="Who is notified of failed runs and verdicts, in addition to the log"),
+        NOT_DECIDING,
     ] = Notify()
     ground_truth: Annotated[
         PathText | Source,
@@ -87,6 +64,7 @@ class Gate(FrozenModel):
             description="The confidential table: the path or location of a CSV, TSV, Parquet or Arrow file, "
             "or a table in a database"
         ),
+        NOT_DECIDING,
     ]
     ground_truth_asset: Annotated[
         str | None,
@@ -95,6 +73,7 @@ class Gate(FrozenModel):
             "for the lineage. The table is still read from ground_truth, and never copied",
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
+        NOT_DECIDING,
     ] = None
     confidential: Annotated[
         Mapping[str, PathText | Source],
@@ -103,6 +82,7 @@ class Gate(FrozenModel):
             "like that of ground_truth and the same dictionary. A candidate must not copy their records or "
             "be too close to them"
         ),
+        NOT_DECIDING,
     ] = {}
     holdout: Annotated[
         str | None,
@@ -116,6 +96,7 @@ class Gate(FrozenModel):
     incoming: Annotated[
         PathText,
         Field(description="Folder with one folder per candidate, which is complete once it has a _SUCCESS"),
+        NOT_DECIDING,
     ]
     synthesis_asset: Annotated[
         str | None,
@@ -124,6 +105,7 @@ class Gate(FrozenModel):
             "of incoming: a DataFrame or a list of them, with the partitions of the gate",
             pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$",
         ),
+        NOT_DECIDING,
     ] = None
     synthetic_asset: Annotated[
         tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$")], ...],
@@ -132,8 +114,9 @@ class Gate(FrozenModel):
             "writes one into incoming and names it in the metadata `folder` of its materialisation. The "
             "sensor then ignores other folders"
         ),
+        NOT_DECIDING,
     ] = ()
-    store: Annotated[PathText, Field(description="Folder for snapshots, figures and dossiers")]
+    store: Annotated[PathText, Field(description="Folder for snapshots, figures and dossiers"), NOT_DECIDING]
     store_url: Annotated[
         str | None,
         Field(
@@ -141,14 +124,18 @@ class Gate(FrozenModel):
             "links to the page of each dossier",
             pattern=r"^(https?|file)://[!-~]+$",
         ),
+        NOT_DECIDING,
     ] = None
-    releases: Annotated[PathText, Field(description="Folder in which approved candidates are published")]
+    releases: Annotated[
+        PathText, Field(description="Folder in which approved candidates are published"), NOT_DECIDING
+    ]
     trusted_keys: Annotated[
         PathText | tuple[TrustedKey, ...],
         Field(
             description="Public keys whose signatures are trusted: a file with one PEM key or a YAML list of "
             "keys and their periods, or that list itself. Every release is signed with one of them"
         ),
+        NOT_DECIDING,
     ]
     columns: Annotated[Mapping[str, Column], Field(description="The data dictionary")]
     keys: Annotated[tuple[str, ...], Field(description="Columns that an intruder may know", min_length=1)]
@@ -167,6 +154,7 @@ class Gate(FrozenModel):
             description="A second table, with events of the people of the ground truth, such as stays or "
             "visits. Both tables, and those of a candidate, have the unit, which is released as a new number"
         ),
+        NOT_DECIDING,
     ] = None
     weight: Annotated[
         str | None,
@@ -226,6 +214,7 @@ class Gate(FrozenModel):
             f"{ENVIRONMENT}",
             pattern=rf"^({'|'.join(['auto', *list_engines()])}|[a-z][a-z0-9+]*://.*)$",
         ),
+        NOT_DECIDING,
     ] = "auto"
     schedule: Annotated[
         str,
@@ -235,6 +224,7 @@ class Gate(FrozenModel):
             "UTC. 0 6 * * 1 is Mondays at six. New candidates are found by a sensor, at any time",
             pattern=r"^[0-9A-Za-z*/,-]+( [0-9A-Za-z*/,-]+){4}$",
         ),
+        NOT_DECIDING,
     ] = "*/15 * * * *"
     power_seconds: Annotated[
         float,
@@ -246,6 +236,7 @@ class Gate(FrozenModel):
             allow_inf_nan=False,
             strict=True,
         ),
+        NOT_DECIDING,
     ] = 60
     remedies: Annotated[
         bool,
@@ -254,9 +245,12 @@ class Gate(FrozenModel):
             "seconds on the candidate's own tables",
             strict=True,
         ),
+        NOT_DECIDING,
     ] = True
     documentation: Annotated[
-        Documentation, Field(description="Information for readers; it does not affect the verdict")
+        Documentation,
+        Field(description="Information for readers; it does not affect the verdict"),
+        NOT_DECIDING,
     ] = Documentation()
     policy: Policy
 
@@ -394,20 +388,14 @@ class Gate(FrozenModel):
 
     def policy_digest(self) -> str:
         """Return the sha256 of everything that influences the verdict, such as dictionary and policy."""
-        deciding = self.model_dump(mode="json", exclude=_NOT_DECIDING)
-        if self.confidential:  # their names influence the verdict, their locations do not
-            deciding["confidential"] = sorted(self.confidential)
-        population = {name: getattr(self, name) for name in ("unit", "weight", "sampling_fraction")}
-        deciding |= {name: value for name, value in population.items() if value is not None}
-        if self.events is not None:
-            deciding["events"] = self.events.dump_deciding()
-        if self.within:
-            deciding["within"] = {name: self.columns[name].within for name in self.within}
-        if self.keeping_real_values:
-            deciding["real_values"] = sorted(self.keeping_real_values)
-        if self.people == "weighted":
-            deciding["people"] = self.people
-        if self.holdout is not None:
-            deciding["holdout"] = self.holdout
+        undecisive = [name for name, of in Gate.model_fields.items() if NOT_DECIDING in of.metadata]
+        left_out: dict[str, Any] = {
+            **dict.fromkeys(undecisive, True),
+            "columns": {"__all__": {"description"}},
+        }
+        deciding = self.model_dump(mode="json", exclude=left_out)
+        # Of further tables and of events, places have no influence.
+        deciding["confidential"] = sorted(self.confidential)
+        deciding["events"] = None if self.events is None else self.events.dump_deciding()
         text = json.dumps(deciding, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

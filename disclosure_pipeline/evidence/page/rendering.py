@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frame_columns import PUBLISHED
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow
@@ -69,8 +68,8 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 
 Edition = Literal["internal", "publication"]
 
-# Frames that name levels, which are never public.
-_NAMING_LEVELS = ("one_way", "two_way")
+# Frames that name levels, which are never public, and of what any of several files discloses.
+_WITHHELD = ("one_way", "two_way", "together", "released_targets")
 # Labels of rows: names of columns and numbers of tables.
 _KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns", "releases"))
 # The figures by which the page chooses among the rows of a frame.
@@ -181,9 +180,9 @@ def _round_judged(row: FigureRow, clause: Clause, rounding: _Rounding) -> Figure
 
 def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
     rounded = {
-        name: [] if name in _NAMING_LEVELS else [_round_row(row, name, rounding) for row in rows]
+        name: [_round_row(row, name, rounding) for row in rows]
         for name, rows in figures.items()
-        if name in FRAMES
+        if name in FRAMES and name not in _WITHHELD
     }
     for name, ordered in _ORDERED.items():
         placed = place_rows(figures.get(name, ()), ordered)
@@ -193,18 +192,15 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
     rounded["holdout"] = [
         _round_beside_holdout(row, figures["N_holdout"], rounding)
         for row in figures.get("holdout", ())
-        if row["measure"] in FIGURES and FIGURES[row["measure"]].published is not None
+        if any((frame, row["measure"]) in PUBLISHED for frame in ("identity", "attribute", "cap"))
     ]
     stacked = figures.get("stacked")
     return {
         **{name: figures[name] for name in ("keys", "targets", "N_s")},
         "N_d": round_records(figures["N_d"], rounding.smallest),
+        "one_way": [],
+        "two_way": [],
         **rounded,
-        **{
-            name: [_round_row(row, name, rounding) for row in figures[name]]
-            for name in ("bands", "units", "population", "population_targets", "membership", "over_releases")
-            if name in figures
-        },
         **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
     }
 
