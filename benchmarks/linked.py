@@ -18,7 +18,7 @@ import pandas as pd
 from measuring import measured
 from synthesizers.public_tables import TABLES
 
-from disclosure_pipeline.candidates.evaluation import rehearse
+from disclosure_pipeline.candidates.rehearsal import rehearse
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.events import Joining

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pandas as pd
+from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED
 
 from disclosure_pipeline.policy.bounds import DEFAULTS
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED
 from synthesizers.candidates import CONTROLS, SYNTHESIZERS
 from synthesizers.results import FAILED
 

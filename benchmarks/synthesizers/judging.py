@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from disclosure_pipeline.policy.registry import find_figures
 
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.counting.opening import find_engine
@@ -18,7 +19,6 @@ from disclosure_pipeline.evaluation.catalogue import CATALOGUE
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, write_definition
-from disclosure_pipeline.policy.registry import find_figures
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.tables.additions import find_additions
 from disclosure_pipeline.tables.contract import canonical_table

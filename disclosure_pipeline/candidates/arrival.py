@@ -22,15 +22,8 @@ from disclosure_pipeline.candidates.reading import (
     read_ground_truth,
     read_synthesis,
 )
-from disclosure_pipeline.candidates.store import (
-    LINKED,
-    MARKER,
-    GateFolders,
-    Snapshot,
-    list_syntheses,
-    require_safe_name,
-    take_snapshot,
-)
+from disclosure_pipeline.candidates.snapshot import LINKED, Snapshot, list_syntheses, take_snapshot
+from disclosure_pipeline.candidates.store import MARKER, GateFolders, require_safe_name
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.disclosure import measure_key_overlap
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL

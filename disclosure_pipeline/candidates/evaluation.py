@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -17,15 +13,12 @@ import pandas as pd
 from disclosure_pipeline.candidates.arrival import (
     name_confidential_hash,
     read_recorded_ground_truth,
-    receive,
-    record_ground_truth,
 )
-from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
+from disclosure_pipeline.candidates.clock import require_forward_clock
 from disclosure_pipeline.candidates.measuring import (
     Measured,
     drop_rare_levels,
     measure_candidate,
-    measure_without_controls,
     read_groups,
     read_measured,
     record_measured,
@@ -41,43 +34,27 @@ from disclosure_pipeline.candidates.released import (
     add_confidential,
     add_releases,
     list_earlier,
-    list_released_paths,
     name_releases,
 )
-from disclosure_pipeline.candidates.store import (
-    LAST_MOMENT,
-    GateFolders,
-    Snapshot,
-    Store,
-    load_snapshot,
-    read_snapshot,
-    require_forward_clock,
-)
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.candidates.snapshot import Snapshot, load_snapshot, read_snapshot, read_snapshots
+from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.candidates.tried_remedies import try_remedies
 from disclosure_pipeline.errors import (
-    DisclosurePipelineError,
-    InputError,
     RefusedError,
     StoreError,
-    UndeterminedError,
 )
 from disclosure_pipeline.evaluation.plots.drawing import start_drawing
-from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses, to_markdown
-from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
+from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
-from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Decision, Judgement, can_be_waived, judge, waive
+from disclosure_pipeline.policy.verdict import Judgement, can_be_waived, judge, waive
 from disclosure_pipeline.runtime.files import (
-    make_private,
     read_json,
     read_json_if_whole,
     write_json,
     write_whole,
 )
-from disclosure_pipeline.tables.alignment import Tables, check_tables
 
 
 @dataclass(frozen=True)
@@ -184,142 +161,6 @@ def _judge(
     return Evaluation(measured.result, judgements, content)
 
 
-@dataclass(frozen=True)
-class Rehearsal:
-    """The decision that a run would make, and why, and the file of its page.
-
-    If nothing was measured, `dossier` is empty and there is no page.
-    """
-
-    decision: Decision
-    reasons: tuple[str, ...]
-    dossier: dict[str, Any]
-    page: Path | None = None
-
-
-REHEARSALS = "rehearsals"
-"""The folder of the store with the pages of candidates that were judged without a run."""
-
-
-def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
-    """Judge the tables of a folder, which needs no marker file, against the current ground truth.
-
-    The decision is "refused" if a table breaks its contract or a clause, and "undetermined" if the tables
-    share too little to be compared. Raise UndeterminedError if the ground truth breaks its contract,
-    RefusedError if too many candidates were measured against it, and StoreError if folder or ground truth are
-    missing or unusable.
-    """
-    with _open_scratch(folders) as scratch:
-        recorded = record_ground_truth(scratch)
-        if recorded.violations:
-            raise UndeterminedError("; ".join(map(str, recorded.violations)))
-        arrival = receive(scratch, folder.name, folder, needs_marker=False)
-        if arrival.violations:
-            return Rehearsal("refused", tuple(map(str, arrival.violations)), {})
-        evaluation = measure(scratch, folder.name, now)
-        decision: Decision = evaluation.dossier["decision"]
-        if any(judgement.outcome != "kept" for judgement in arrival.overlaps):
-            decision = "undetermined"  # a run would end at the check of the overlap
-        reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count).values()
-    page = folders.store.root / REHEARSALS / f"{folder.name}.html"
-    power = read_power(folders, evaluation.dossier["measured"]["ground_truth"])
-    write_whole(page, render_page({**evaluation.dossier, "decision": decision}, power=power).encode())
-    return Rehearsal(decision, tuple(reasons), evaluation.dossier, page)
-
-
-@contextmanager
-def _open_scratch(folders: GateFolders) -> Iterator[GateFolders]:
-    """Return the gate with an empty store inside its own, so that its files are equally protected.
-
-    The scratch store shares the records of evaluations and releases, and has the last recorded time.
-    """
-    root = folders.store.root
-    make_private(root)
-    for shared in (EVALUATIONS, SKETCHES):
-        (root / shared).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root, prefix=".rehearsal-") as name:
-        scratch = Path(name)
-        for shared in (EVALUATIONS, SKETCHES, RELEASED):
-            if (root / shared).is_dir():
-                (scratch / shared).symlink_to(root / shared, target_is_directory=True)
-        # Released files are linked, not copied.
-        (scratch / "objects").mkdir()
-        for path in list_released_paths(folders.store):
-            (scratch / "objects" / path.name).symlink_to(path)
-        if (root / LAST_MOMENT).is_file():
-            shutil.copyfile(root / LAST_MOMENT, scratch / LAST_MOMENT)
-        yield replace(folders, store=Store(scratch))
-
-
-# Remedies that need no knowledge of the columns, unlike recoding.
-_REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
-    "Remove the copies of one person": (Remedy.remove_unique_copies(),),
-    "Remove the records that single a person out": (Remedy.remove_replicated_uniques(),),
-    "Remove both": (Remedy.remove_unique_copies(), Remedy.remove_replicated_uniques()),
-    "Blank the targets that copies disclose": (Remedy.blank_copied_targets(),),
-}
-_MOST_RECORDS = 100_000  # of all tables together, so that trying takes seconds
-_SECONDS = 10.0
-
-
-def try_remedies(
-    folders: GateFolders, snapshot: Snapshot, content: Mapping[str, Any]
-) -> list[TriedRemedy] | None:
-    """Try remedies on the tables of a refused candidate, as many as time allows; `content` is its dossier.
-
-    Return None if the candidate is not refused or the gate has remedies disabled. Large tables and tables
-    that are not in memory are not tried.
-    """
-    gate = folders.gate
-    if not gate.remedies or content["decision"] != "refused":
-        return None
-    candidate, figures = find_tables(folders, snapshot), content["figures"]
-    if not candidate.engine.holds_frames or sum((figures["N_d"], *figures["N_s"])) > _MOST_RECORDS:
-        return []
-    tried: list[TriedRemedy] = []
-    # A remedy that fails is left out: the verdict does not depend on it.
-    with suppress(DisclosurePipelineError), open_candidate(folders, candidate) as opened:
-        frames = opened.opened.frames or ()
-        if not frames:
-            return []
-        tables = check_tables(frames[0], frames[1:], gate.keys, gate.targets, gate.grouping)
-        end = time.monotonic() + _SECONDS
-        for name, remedies in _REMEDIES.items():
-            if time.monotonic() < end:
-                with suppress(InputError):  # no record is left
-                    tried.append(_try_remedies(gate, name, remedies, tables, content["clauses"]))
-    return tried
-
-
-def _try_remedies(
-    gate: Gate,
-    name: str,
-    remedies: tuple[Remedy, ...],
-    tables: Tables,
-    clauses: Sequence[Mapping[str, Any]],
-) -> TriedRemedy:
-    after, changed = apply_remedy(remedies, tables)
-    result = measure_without_controls(gate, FramesInMemory(after.frames, "memory"))
-    outcomes = {clause["name"]: clause["outcome"] for clause in clauses}
-    values = {}
-    for judgement in judge(gate.clauses(), result):
-        # Controls and further confidential tables keep their outcome, as they are not measured here. Waivers
-        # do not apply to changed content, which must keep the clauses.
-        if not judgement.clause.control and judgement.clause.column not in gate.confidential:
-            outcomes[judgement.clause.name] = judgement.outcome
-            values[judgement.clause.name] = judgement.value
-    return TriedRemedy(
-        name=name,
-        lost=sum(map(len, tables.frames[1:])) - sum(map(len, after.frames[1:])),
-        blanked=sum(changed),
-        broken=tuple(
-            clause["name"] for clause in clauses if outcomes[clause["name"]] != "kept" and not clause["warns"]
-        ),
-        values=values,
-        distance=float(result.columns_apart["TVD"].max()),
-    )
-
-
 def prepare_dossier() -> None:
     """Start the processes that validate and draw, so that they are ready when a dossier is filed."""
     start_validation()
@@ -394,7 +235,7 @@ def _read_other_dossiers(folders: GateFolders, candidate: str) -> list[dict[str,
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:
     """Describe the waivers, other than those for this snapshot, that cannot let anything pass."""
     clauses = [clause.name for clause in folders.gate.clauses() if can_be_waived(clause)]
-    arrived = {snapshot.sha256 for snapshot in folders.store.read_snapshots()}
+    arrived = {snapshot.sha256 for snapshot in read_snapshots(folders.store)}
     problems = []
     for waiver in folders.waivers:
         if waiver.snapshot == content["measured"]["snapshot"]:

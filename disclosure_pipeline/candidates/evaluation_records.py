@@ -19,7 +19,8 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, list_syntheses
+from disclosure_pipeline.candidates.snapshot import Snapshot, list_syntheses
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import RefusedError, StoreError, write_count
 from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness

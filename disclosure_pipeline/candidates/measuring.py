@@ -22,7 +22,8 @@ from disclosure_pipeline.candidates.reading import (
     choose_engine_for,
     read_ground_truth,
 )
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot
+from disclosure_pipeline.candidates.snapshot import Snapshot
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.errors import InputError, StoreError, write_count

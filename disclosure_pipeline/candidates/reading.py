@@ -14,7 +14,8 @@ from disclosure_pipeline.candidates.evaluation_records import (
     record_evaluation,
     sketch_candidate,
 )
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, StoredFile, list_syntheses
+from disclosure_pipeline.candidates.snapshot import Snapshot, list_syntheses
+from disclosure_pipeline.candidates.store import GateFolders, StoredFile
 from disclosure_pipeline.counting.opening import Engine, OpenedTables, ReadTable, choose_engine, find_engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.policy.gate import Gate

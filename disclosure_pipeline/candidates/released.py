@@ -28,15 +28,8 @@ from disclosure_pipeline.candidates.reading import (
     read_syntheses,
     require_unchanged,
 )
-from disclosure_pipeline.candidates.store import (
-    GateFolders,
-    Snapshot,
-    Store,
-    StoredFile,
-    is_stored,
-    list_published,
-    list_syntheses,
-)
+from disclosure_pipeline.candidates.snapshot import Snapshot, is_stored, list_syntheses
+from disclosure_pipeline.candidates.store import GateFolders, Store, StoredFile, list_published
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL

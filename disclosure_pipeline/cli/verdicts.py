@@ -56,7 +56,7 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, 
     (policy.evaluations_per_ground_truth) and its page are kept; a later run of the same content does not
     count again.
     """
-    from disclosure_pipeline.candidates.evaluation import rehearse
+    from disclosure_pipeline.candidates.rehearsal import rehearse
     from disclosure_pipeline.release.standing import record_releases
 
     _, folders = load_with_waivers(gate)
@@ -297,7 +297,7 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     from disclosure_pipeline.candidates.store import locate_revocations
     from disclosure_pipeline.policy.reviewed_files import read_key_file
     from disclosure_pipeline.release.keys import load_signer
-    from disclosure_pipeline.release.verifying import revoke as write_revocation
+    from disclosure_pipeline.release.revoking import revoke as write_revocation
 
     revocations = revocations or locate_revocations(folder.absolute().parent)
     trusted_keys = [key for path in keys for key in read_key_file(path)]
@@ -329,7 +329,7 @@ def prune(store: Path, releases: Path, days: int, dry_run: bool) -> None:
     Tables that are published or approved are kept, and so are all records.
     """
     from disclosure_pipeline.candidates.store import Store
-    from disclosure_pipeline.release.standing import prune as prune_store
+    from disclosure_pipeline.release.pruning import prune as prune_store
 
     age, now = timedelta(days=days), datetime.now(timezone.utc)
     pruning = prune_store(Store(store), releases, age, now, dry_run=dry_run)

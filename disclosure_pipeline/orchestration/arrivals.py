@@ -17,12 +17,12 @@ from disclosure_pipeline.candidates.arrival import (
     name_confidential_hash,
     read_recorded_tables,
 )
+from disclosure_pipeline.candidates.claims import CLAIMS
+from disclosure_pipeline.candidates.snapshot import read_snapshot
 from disclosure_pipeline.candidates.store import (
-    CLAIMS,
     MARKER,
     GateFolders,
     find_complete_candidates,
-    read_snapshot,
     require_safe_name,
 )
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError, StoreError, write_count

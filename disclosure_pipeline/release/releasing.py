@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from disclosure_pipeline.candidates.arrival import name_confidential_hash
+from disclosure_pipeline.candidates.clock import require_forward_clock
 from disclosure_pipeline.candidates.evaluation import evaluate, file_dossier, measure
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.released import (
@@ -22,17 +23,8 @@ from disclosure_pipeline.candidates.released import (
     name_releases,
     record_released,
 )
-from disclosure_pipeline.candidates.store import (
-    PARTIAL_PREFIX,
-    STATEMENT,
-    GateFolders,
-    Snapshot,
-    Store,
-    is_safe_name,
-    load_snapshot,
-    read_snapshot,
-    require_forward_clock,
-)
+from disclosure_pipeline.candidates.snapshot import Snapshot, load_snapshot, read_snapshot
+from disclosure_pipeline.candidates.store import PARTIAL_PREFIX, STATEMENT, GateFolders, Store, is_safe_name
 from disclosure_pipeline.errors import RefusedError, StoreError, UndeterminedError
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses, list_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
@@ -42,9 +34,10 @@ from disclosure_pipeline.release.keys import hash_with_salt, load_signer
 from disclosure_pipeline.release.predicate import build_predicate
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import find_power, read_trusted_keys
+from disclosure_pipeline.release.revoking import find_revocations, read_gate_revocations
 from disclosure_pipeline.release.standing import record_releases
 from disclosure_pipeline.release.statement import build_statement, sign
-from disclosure_pipeline.release.verifying import Approval, find_revocations, read_gate_revocations, verify
+from disclosure_pipeline.release.verifying import Approval, verify
 from disclosure_pipeline.runtime.files import (
     copy_hashed,
     hold_lock,

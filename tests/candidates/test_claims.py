@@ -12,14 +12,9 @@ from support.gate_steps import deliver, folders, steps, write
 from support.sampling import on_some_days, some_of
 from support.surveys import LOOSE, gate_of, leaked, silc
 
-from disclosure_pipeline.candidates.store import (
-    CLAIMS,
-    Claims,
-    GateFolders,
-    read_claims,
-    read_snapshot,
-    take_snapshot,
-)
+from disclosure_pipeline.candidates.claims import CLAIMS, Claims, read_claims
+from disclosure_pipeline.candidates.snapshot import read_snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate

@@ -26,14 +26,8 @@ from disclosure_pipeline.candidates.evaluation_records import (
     record_evaluation,
 )
 from disclosure_pipeline.candidates.measuring import read_groups, read_measured
-from disclosure_pipeline.candidates.store import (
-    GateFolders,
-    Snapshot,
-    Store,
-    StoredFile,
-    read_snapshot,
-    take_snapshot,
-)
+from disclosure_pipeline.candidates.snapshot import Snapshot, read_snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Store, StoredFile
 from disclosure_pipeline.errors import RefusedError, StoreError
 from disclosure_pipeline.runtime.files import HashedStream, copy_hashed, read_json, to_json, write_json
 from disclosure_pipeline.tables.additions import GT_IDENTIFIER

@@ -21,10 +21,10 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.release.pruning import prune
 from disclosure_pipeline.release.published_tables import write_tables
 from disclosure_pipeline.release.readiness import check_readiness
 from disclosure_pipeline.release.releasing import stage_snapshot
-from disclosure_pipeline.release.standing import prune
 from disclosure_pipeline.release.verifying import VerificationError
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]

@@ -21,7 +21,8 @@ from disclosure_pipeline.candidates.released import (
     read_recorded_releases,
     record_released,
 )
-from disclosure_pipeline.candidates.store import GateFolders, Store, read_snapshot
+from disclosure_pipeline.candidates.snapshot import read_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 

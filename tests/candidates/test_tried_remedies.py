@@ -12,8 +12,10 @@ from support.sampling import on_some_days
 from support.surveys import gate_of, leaked, silc
 
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.candidates.evaluation import file_dossier, measure, try_remedies
-from disclosure_pipeline.candidates.store import GateFolders, read_snapshot
+from disclosure_pipeline.candidates.evaluation import file_dossier, measure
+from disclosure_pipeline.candidates.snapshot import read_snapshot
+from disclosure_pipeline.candidates.store import GateFolders
+from disclosure_pipeline.candidates.tried_remedies import try_remedies
 from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.tables.alignment import check_tables

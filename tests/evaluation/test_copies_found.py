@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COPIES
 from support import gates
 from support.gates import run_command
 from support.surveys import panel, survey
@@ -20,7 +21,6 @@ from disclosure_pipeline.cli.printing import EXIT_CODES, ExitCode
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.evaluation import disclosure as measuring
-from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COPIES
 from disclosure_pipeline.evaluation.copies_found import CopiesFound
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result

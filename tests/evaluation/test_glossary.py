@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
 from support import gates
 from support.paths import ROOT
 
@@ -21,7 +22,6 @@ from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import build_file_schema
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from disclosure_pipeline.policy.registry import find_figures
 from hypothesis import given
 from reference import membership as reference
 from reference.cap import Record
@@ -16,7 +17,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.holdout import MembershipClaims, find_rate_of_members
 from disclosure_pipeline.measures.samples import clopper_pearson
-from disclosure_pipeline.policy.registry import find_figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}

@@ -23,8 +23,8 @@ from disclosure_pipeline.counting.memory.nearest_records import nearest_distance
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import HoldoutWarning, InputError, UnitWarning
 from disclosure_pipeline.evaluation import copies as evaluation_copies
-from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.copies import find_repeats
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.measures import units
 from disclosure_pipeline.measures.nearest import nearness

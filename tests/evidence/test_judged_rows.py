@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF, find_entry
 from support import gates
 from support.paths import PACKAGE
 
@@ -26,7 +27,6 @@ from disclosure_pipeline.evidence.page.first_page import (
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target, show_subgroups
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF, find_entry
 from disclosure_pipeline.policy.verdict import ALL_FILES, ANY_FILE, WITH_RELEASES, Judgement, judge
 
 MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from disclosure_pipeline.policy.registry import JUDGED
 from support import gates
 from support.processes import fork
 
@@ -42,7 +43,6 @@ from disclosure_pipeline.evidence.page.rendering import (
 )
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.clauses import find_measure_words
-from disclosure_pipeline.policy.registry import JUDGED
 from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
 

@@ -20,7 +20,8 @@ from support.homes import Ran, opened, ran
 from support.processes import together
 from support.sampling import CI, on_some_days
 
-from disclosure_pipeline.candidates.store import CLAIMS, find_complete_candidates, is_safe_name
+from disclosure_pipeline.candidates.claims import CLAIMS
+from disclosure_pipeline.candidates.store import find_complete_candidates, is_safe_name
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions
 

@@ -8,13 +8,13 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pytest
+from disclosure_pipeline.policy.registry import CONFIDENTIAL_GUARDS
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home
 from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses
-from disclosure_pipeline.policy.registry import CONFIDENTIAL_GUARDS
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
 from support import gates, homes
 from support.browser import HEIGHT, WIDTH, Pages, browser_tab, resize, ui_pages, web_server
 from support.paths import ROOT
@@ -18,7 +19,6 @@ from support.sampling import only_in_ci
 from disclosure_pipeline.demo.run import HONEST, LEAKY
 from disclosure_pipeline.orchestration.steps import name_check
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import BEYOND_BOTH, DOUBTS, GUARDS, MEASURES, ORIGINALS
 
 _STALE = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { ... on AssetNode {
   staleStatus staleCauses { category reason } } } }"""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from disclosure_pipeline.policy.registry import GUARDS, MEASURES
 from pydantic import ValidationError
 from support import gates
 from support.gates import judged
@@ -22,7 +23,6 @@ from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import GUARDS, MEASURES
 
 NAN = math.nan
 

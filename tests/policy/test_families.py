@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from disclosure_pipeline.policy.registry import MEASURES, find_figures
 from support import gates
 
 import disclosure_pipeline as dp
@@ -17,7 +18,6 @@ from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.policy.bounds import Measures
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import MEASURES, find_figures
 from disclosure_pipeline.policy.verdict import judge
 
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"

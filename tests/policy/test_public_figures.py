@@ -4,11 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from disclosure_pipeline.policy.registry import MEASURES, has_public_value, round_figure, round_records
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import MEASURES, has_public_value, round_figure, round_records
 from disclosure_pipeline.policy.verdict import Judgement, judge_figures, round_judgements
 
 STEPS = st.floats(0.01, 100)

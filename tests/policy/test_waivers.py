@@ -10,11 +10,11 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
+from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, checks, definition, failures
 
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
 from disclosure_pipeline.policy.reviewed_files import Waiver, WaiverError, read_waivers
 from disclosure_pipeline.policy.verdict import (
     Judgement,

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from securesystemslib.signer import CryptoSigner
 from support import gate_steps, gates, releases
 
-from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Snapshot, Store, load_snapshot
+from disclosure_pipeline.candidates.snapshot import Snapshot, load_snapshot
+from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Store
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release import published_tables
 from disclosure_pipeline.release.releasing import stage_snapshot

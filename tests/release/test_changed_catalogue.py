@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from securesystemslib.signer import CryptoSigner
 from support import releases
 
 from disclosure_pipeline.candidates.store import STATEMENT
-from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from disclosure_pipeline.policy import bounds, clauses, registry
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.predicate import Predicate

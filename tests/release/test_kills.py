@@ -38,7 +38,7 @@ from support.processes import fork
 from support.sampling import CI, SEED, on_some_days, only_in_ci
 
 from disclosure_pipeline.candidates.store import Store
-from disclosure_pipeline.release.standing import prune
+from disclosure_pipeline.release.pruning import prune
 
 # The work is cut into so many tests, so that processors share it.
 PARTS = 2 if CI else 1

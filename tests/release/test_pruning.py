@@ -13,9 +13,10 @@ from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
-from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Store, load_snapshot, take_snapshot
+from disclosure_pipeline.candidates.snapshot import load_snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import MARKER, STATEMENT, Store
 from disclosure_pipeline.errors import StoreError
-from disclosure_pipeline.release.standing import Pruned, prune
+from disclosure_pipeline.release.pruning import Pruned, prune
 from disclosure_pipeline.runtime.files import write_json
 
 NOW = datetime(2024, 6, 1, tzinfo=timezone.utc)

@@ -11,13 +11,8 @@ from support.gates import run_command
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer, to_pem
 from disclosure_pipeline.release.predicate import Predicate
-from disclosure_pipeline.release.verifying import (
-    RevocationError,
-    VerificationError,
-    read_revocations,
-    revoke,
-    verify,
-)
+from disclosure_pipeline.release.revoking import RevocationError, read_revocations, revoke
+from disclosure_pipeline.release.verifying import VerificationError, verify
 
 NOW = releases.PUBLISHED + timedelta(days=3)
 REASON = "The income of a hospital was withdrawn"

@@ -12,8 +12,9 @@ from securesystemslib.signer import CryptoSigner
 from support import gates, releases
 from support.gates import COPY, HONEST, Home
 
+from disclosure_pipeline.candidates.clock import require_forward_clock
 from disclosure_pipeline.candidates.released import RELEASED, list_earlier
-from disclosure_pipeline.candidates.store import STATEMENT, Store, list_published, require_forward_clock
+from disclosure_pipeline.candidates.store import STATEMENT, Store, list_published
 from disclosure_pipeline.errors import StoreError, UndeterminedError
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice

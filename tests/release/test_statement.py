@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from disclosure_pipeline.policy.registry import round_figure
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -20,7 +21,6 @@ from support import releases
 from support.paths import ROOT
 
 from disclosure_pipeline.candidates.store import STATEMENT
-from disclosure_pipeline.policy.registry import round_figure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate

@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
+from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from support import gates
 
 from disclosure_pipeline.evaluation.catalogue import CATALOGUE, COLUMNS
-from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page

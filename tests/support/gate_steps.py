@@ -14,7 +14,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, record_measured
 from disclosure_pipeline.candidates.reading import StagedTables, read_staged
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store
+from disclosure_pipeline.candidates.snapshot import Snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate

@@ -32,7 +32,8 @@ from disclosure_pipeline.candidates import arrival
 from disclosure_pipeline.candidates.evaluation import Evaluation, evaluate
 from disclosure_pipeline.candidates.evaluation_records import SKETCHES
 from disclosure_pipeline.candidates.measuring import measure_tables
-from disclosure_pipeline.candidates.store import GateFolders, Snapshot, Store, take_snapshot
+from disclosure_pipeline.candidates.snapshot import Snapshot, take_snapshot
+from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.result import Disclosure

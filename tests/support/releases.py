@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from disclosure_pipeline.policy.registry import has_public_value
 from securesystemslib.signer import CryptoSigner
 
-from disclosure_pipeline.candidates.store import STATEMENT, Snapshot, StoredFile
+from disclosure_pipeline.candidates.snapshot import Snapshot
+from disclosure_pipeline.candidates.store import STATEMENT, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.registry import has_public_value
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver, trust_always
 from disclosure_pipeline.policy.verdict import judge, waive
 from disclosure_pipeline.release.keys import to_pem

@@ -126,7 +126,7 @@ class PageTable:
 
 
 @dataclass(frozen=True)
-class Figure:
+class Chart:
     """A chart as SVG, titled by its finding, and its figures as a table."""
 
     title: str
@@ -357,7 +357,7 @@ def draw_frame(
     description: str,
     table: PageTable,
     **sizes: Any,
-) -> Figure:
+) -> Chart:
     """Draw the columns in `marks` of a frame, a row per `label`; `sizes` as in `draw_rows`."""
     points = [
         (str(row[label]), find_heading(column, frame), row[column])
@@ -366,7 +366,7 @@ def draw_frame(
         if row.get(column) is not None
     ]
     named = {find_heading(column, frame): mark for column, mark in marks.items()}
-    return Figure(title, draw_rows(points, named, axis, **sizes), description, table)
+    return Chart(title, draw_rows(points, named, axis, **sizes), description, table)
 
 
 def _finite_or_none(figure: float) -> float | None:

@@ -15,7 +15,7 @@ from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     Content,
-    Figure,
+    Chart,
     PageTable,
     join_names,
     rank,
@@ -114,7 +114,7 @@ def find_reason(content: Content) -> Judgement | None:
     return next((judgement for judgement in gravest if judgement.outcome == "exceeded"), None)
 
 
-def show_bounds(content: Content) -> Figure | None:
+def show_bounds(content: Content) -> Chart | None:
     """Draw the bounded risks as shares of their bounds, largest first."""
     rows = [
         judgement
@@ -166,7 +166,7 @@ def show_bounds(content: Content) -> Figure | None:
             for judgement in rows
         ),
     )
-    return Figure(
+    return Chart(
         title,
         charts.draw_rows(
             points,
@@ -181,7 +181,7 @@ def show_bounds(content: Content) -> Figure | None:
     )
 
 
-def show_power(power: GatePower) -> Figure | None:
+def show_power(power: GatePower) -> Chart | None:
     """Draw how often the gate refuses tables with planted copies; None if too few tables were tried."""
     frame = power.to_frame().dropna()
     if frame.empty:
@@ -192,7 +192,7 @@ def show_power(power: GatePower) -> Figure | None:
         refused = f"{row['refused']} of {row['tries']}"
         interval = f"{row['low']:.0f} to {row['high']:.0f} %"
         rows.append((row["planted"], f"{row['share']} %", refused, f"{row['percent']:.0f} %", interval))
-    return Figure(
+    return Chart(
         title_power(power),
         charts.draw_power(power),
         "The share of tables that the gate refuses, by the share of the people who are copied.",

@@ -14,7 +14,7 @@ from disclosure_pipeline.evidence.page.charts import (
     FARTHEST,
     MISSING,
     Content,
-    Figure,
+    Chart,
     PageTable,
     draw_frame,
     find_beyond_both,
@@ -32,7 +32,7 @@ from disclosure_pipeline.measures.words import BY_INDEPENDENT_COLUMNS, BY_ITSELF
 from disclosure_pipeline.tables.messages import capitalized
 
 
-def show_copies(content: Content) -> Figure | None:
+def show_copies(content: Content) -> Chart | None:
     """Draw the people copied in all columns, and in all but one, beside those of a fresh sample."""
     figures = content["figures"]
     rows = [{"columns": "all columns", **row} for row in figures["guards"]]
@@ -92,7 +92,7 @@ def describe_copies(content: Content) -> list[str]:
     return sentences
 
 
-def show_growth(content: Content) -> Figure | None:
+def show_growth(content: Content) -> Chart | None:
     """Draw how many people the releases show together, with each further one and with the candidate.
 
     None if nothing is published yet.
@@ -141,7 +141,7 @@ def show_growth(content: Content) -> Figure | None:
     )
 
 
-def show_utility(content: Content) -> Figure | None:
+def show_utility(content: Content) -> Chart | None:
     """Draw how far each column is from GT, beside a fresh sample."""
     rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
     if not rows:
@@ -180,7 +180,7 @@ _MOST = 12
 _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
 
 
-def show_subgroups(content: Mapping[str, Any]) -> Figure | None:
+def show_subgroups(content: Mapping[str, Any]) -> Chart | None:
     """Draw the groups most exposed beyond other people's records, the most exposed first, or return None."""
     rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
     if not rows:
@@ -263,7 +263,7 @@ def _locate(content: Content) -> tuple[float, float] | None:
     return max(0.0, *distances), max(0.0, *risks)
 
 
-def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
+def show_map(content: Content, others: Sequence[Content]) -> Chart | None:
     """Draw the candidate among the others of its gate, by utility and risk."""
     placed = [(candidate, _locate(candidate)) for candidate in (*others, content)]
     points = [
@@ -287,7 +287,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
         require_words("TVD_column_beyond", "guards"),
         require_words("DiSCO_beyond", "attribute"),
     )
-    return Figure(
+    return Chart(
         title,
         charts.draw_map(points, "farther from the confidential table", "riskier"),
         "The candidates of the gate: useful ones are on the left, safe ones at the bottom.",
@@ -310,7 +310,7 @@ def show_map(content: Content, others: Sequence[Content]) -> Figure | None:
 _HITS = ("unique_hits", "unique_hits_others", "unique_hits_apart", "unique_hits_beyond")
 
 
-def show_found(content: Content) -> Figure | None:
+def show_found(content: Content) -> Chart | None:
     """Draw the people whom their keys single out, and the records that point at one person."""
     rows = content["figures"]["identity"]
     if not rows:
@@ -334,7 +334,7 @@ def show_found(content: Content) -> Figure | None:
     beyond = worst.get("unique_hits_beyond_chance") or 0.0
     more = f"{write_rounded(beyond, require_words('unique_hits_beyond', 'identity'), content)} more"
     more = more if beyond > 0 else "no more"
-    return Figure(
+    return Chart(
         f"Records pointing at one person: {more} than with {others[expected]}",
         charts.draw_rows(
             points,
@@ -352,7 +352,7 @@ def show_found(content: Content) -> Figure | None:
     )
 
 
-def show_disclosure(content: Content) -> Figure | None:
+def show_disclosure(content: Content) -> Chart | None:
     """Draw the DiSCO of each target, beside GT itself, other people's records and chance."""
     rows = list_worst_by_target(content)
     if not rows:
