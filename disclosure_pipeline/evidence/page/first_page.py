@@ -14,8 +14,8 @@ from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
 from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
-    Content,
     Chart,
+    Content,
     PageTable,
     join_names,
     rank,
