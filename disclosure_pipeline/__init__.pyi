@@ -1,22 +1,22 @@
 """The public names of the library and the modules that define them."""
 
-from .analyses.individual import IndividualAttribution, individual_attribution
-from .analyses.key_sets import KeySets, disclosure_of_key_sets
 from .candidates.power import power
 from .errors import DisclosurePipelineError, InputError
 from .evaluation.arguments import Exclusions, Pair
-from .evaluation.compared_remedies import compare_remedies
 from .evaluation.copies import ReplicatedUniques, copies, replicated_uniques
 from .evaluation.disclosure import disclosure
 from .evaluation.found import found
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
-from .evaluation.prediction import PredictionRisk, prediction_risk
-from .evaluation.protection import DisclosureProtection, disclosure_protection
-from .evaluation.remedies import Remedy
 from .evaluation.resemblance import TablesResemblance, resemblance
 from .evaluation.result import Disclosure
 from .evaluation.subgroups import subgroups
+from .families.compared_remedies import compare_remedies
+from .families.individual import IndividualAttribution, individual_attribution
+from .families.key_sets import KeySets, disclosure_of_key_sets
+from .families.prediction import PredictionRisk, prediction_risk
+from .families.protection import DisclosureProtection, disclosure_protection
+from .families.remedies import Remedy
 from .orchestration.component import DisclosureGate
 from .tables.sources import DuckDBSource, FileSource, SqlSource
 

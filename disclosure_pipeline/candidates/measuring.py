@@ -47,11 +47,11 @@ from disclosure_pipeline.evaluation.population import (
     find_real_values_by_units,
     read_units,
 )
-from disclosure_pipeline.evaluation.prediction import measure_prediction
-from disclosure_pipeline.evaluation.protection import measure_protection
 from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
+from disclosure_pipeline.families.prediction import measure_prediction
+from disclosure_pipeline.families.protection import measure_protection
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.runtime.progress import report_progress

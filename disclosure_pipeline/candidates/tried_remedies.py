@@ -21,8 +21,8 @@ from disclosure_pipeline.errors import (
     DisclosurePipelineError,
     InputError,
 )
-from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
+from disclosure_pipeline.families.remedies import Remedy, apply_remedy
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 from disclosure_pipeline.tables.alignment import Tables, check_tables

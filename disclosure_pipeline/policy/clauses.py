@@ -22,7 +22,7 @@ class PolicyError(DisclosurePipelineError, ValueError):
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierWords:
     """What a clause of an earlier version says of itself: its figures had other names."""
 
     name: str
@@ -52,7 +52,7 @@ class Clause:
     chance: bool = True
     warns: bool = False
     by_weight: bool = False
-    earlier: Earlier | None = None
+    earlier: EarlierWords | None = None
 
     def __str__(self) -> str:
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
@@ -168,7 +168,7 @@ def _read_earlier(row: Mapping[str, Any]) -> Clause:
         () if column is None else (column,),
         row["over"],
         warns=row["warns"],
-        earlier=Earlier(name, share_of, row["at_least"], row["control"]),
+        earlier=EarlierWords(name, share_of, row["at_least"], row["control"]),
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.errors import choose_form, write_count
-from disclosure_pipeline.evaluation.learning.learners import Task
+from disclosure_pipeline.families.learning.learners import Task
 from disclosure_pipeline.policy.bounds import Finite, Measures, Policy
 from disclosure_pipeline.policy.clauses import Clause, list_clauses
 from disclosure_pipeline.policy.gate_sections import (

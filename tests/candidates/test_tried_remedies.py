@@ -16,8 +16,8 @@ from disclosure_pipeline.candidates.evaluation import file_dossier, measure
 from disclosure_pipeline.candidates.snapshot import read_snapshot
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.candidates.tried_remedies import try_remedies
-from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
+from disclosure_pipeline.families.remedies import Remedy, apply_remedy
 from disclosure_pipeline.tables.alignment import check_tables
 
 SILC = "survey of living conditions"

@@ -176,7 +176,7 @@ def test_refuses_invalid_arguments_before_work_starts(
     def started(*_: object, **__: object) -> NoReturn:
         raise AssertionError("the work started")
 
-    monkeypatch.setattr("disclosure_pipeline.analyses.key_sets._measure", started)
+    monkeypatch.setattr("disclosure_pipeline.families.key_sets._measure", started)
     with pytest.raises(dp.InputError, match=message):
         dp.disclosure_of_key_sets(survey(20, 1), survey(20, 2), key_sets, targets)
 

@@ -23,7 +23,7 @@ from support.refusals import refusal
 from support.sampling import CI, examples, only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.learning.outcomes import draw_training_records, make_folds
+from disclosure_pipeline.families.learning.outcomes import draw_training_records, make_folds
 from disclosure_pipeline.measures import prediction as measures
 
 SECRET = 48151623.42
@@ -96,7 +96,7 @@ def test_classification_is_that_of_the_reference(
 ) -> None:
     gt, sd = drawn
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("disclosure_pipeline.evaluation.learning.learners._CANDIDATES", candidates)
+        patch.setattr("disclosure_pipeline.families.learning.learners._CANDIDATES", candidates)
         result = dp.prediction_risk(
             frame(gt), frame(sd), ["c", "n"], "t", folds=1000, tau=tau, special_values={"n": SPECIAL["n"]}
         )
@@ -204,9 +204,9 @@ def test_boosted_trees_take_every_kind_of_key() -> None:
 def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     gt, sd = people(200, 7), people(200, 8)
     plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).figures for target in ("job", "pay")]
-    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.features._WIDEST_DENSE", 1)
-    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 300)
-    monkeypatch.setattr("disclosure_pipeline.evaluation.learning.learners._CHUNK", 20)
+    monkeypatch.setattr("disclosure_pipeline.families.learning.features._WIDEST_DENSE", 1)
+    monkeypatch.setattr("disclosure_pipeline.families.learning.learners._CHUNK", 300)
+    monkeypatch.setattr("disclosure_pipeline.families.learning.learners._CHUNK", 20)
     for expected, target in zip(plain, ("job", "pay"), strict=True):
         actual = dp.prediction_risk(gt, sd, ["region", "age"], target).figures
         pd.testing.assert_frame_equal(actual, expected)

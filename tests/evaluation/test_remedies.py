@@ -12,7 +12,7 @@ from support.sampling import examples
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.compared_remedies import BEFORE, RemediedTables, RemedyComparison
+from disclosure_pipeline.families.compared_remedies import BEFORE, RemediedTables, RemedyComparison
 
 LEVELS = ("x", "y", "z", "w", None)
 NUMBERS = (-8, 0, 1, 2, 5, 7, 12, None)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     import altair as alt
 
     from disclosure_pipeline.evaluation.power import GatePower
-    from disclosure_pipeline.evaluation.prediction import PredictionRisk
     from disclosure_pipeline.evaluation.result import Disclosure
+    from disclosure_pipeline.families.prediction import PredictionRisk
 
 # Measure -> colour, fill and shape.
 _MARKS = {

@@ -15,8 +15,8 @@ from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning, Inpu
 from disclosure_pipeline.evaluation.copies import measure_whole_copies
 from disclosure_pipeline.evaluation.disclosure import disclosure
 from disclosure_pipeline.evaluation.frames import format_frame
-from disclosure_pipeline.evaluation.remedies import Remedy, apply_remedy
 from disclosure_pipeline.evaluation.resemblance import measure_resemblance, warn_of_doubts
+from disclosure_pipeline.families.remedies import Remedy, apply_remedy
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.evaluation.learning.features import (
+from disclosure_pipeline.families.learning.features import (
     FeatureSpace,
     KeyColumn,
     encode_numbered,

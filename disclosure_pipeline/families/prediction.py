@@ -13,10 +13,10 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
 from disclosure_pipeline.evaluation.frames import format_frame, join_records, list_figures, to_row
-from disclosure_pipeline.evaluation.learning.features import KeyColumn, describe_key
-from disclosure_pipeline.evaluation.learning.learners import Estimator, Task, choose_learner
-from disclosure_pipeline.evaluation.learning.outcomes import classify, predict_numbers
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
+from disclosure_pipeline.families.learning.features import KeyColumn, describe_key
+from disclosure_pipeline.families.learning.learners import Estimator, Task, choose_learner
+from disclosure_pipeline.families.learning.outcomes import classify, predict_numbers
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.tables.alignment import Tables, number_owners

@@ -11,8 +11,8 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError, choose_form, write_count
 from disclosure_pipeline.evaluation.frames import to_row
-from disclosure_pipeline.evaluation.learning.features import KeyColumn, convert_levels
-from disclosure_pipeline.evaluation.learning.learners import Learner
+from disclosure_pipeline.families.learning.features import KeyColumn, convert_levels
+from disclosure_pipeline.families.learning.learners import Learner
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.prediction import (
     Classification,
