@@ -57,6 +57,7 @@ IMPORTERS = {
         "evidence/",
         "families/individual.py",
         "families/prediction.py",
+        "families/relative_errors.py",
     ),
     "click": ("cli/",),
     "jinja2": ("evidence/page/",),

@@ -74,7 +74,7 @@ class PredictionRisk:
 
         Only for numeric targets; `target` may be left out if there is one.
         """
-        from disclosure_pipeline.evaluation.plots.pictures import plot_relative_errors
+        from disclosure_pipeline.families.relative_errors import plot_relative_errors
 
         return plot_relative_errors(self, choose_target(target, self.targets))
 
