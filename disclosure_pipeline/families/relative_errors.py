@@ -11,6 +11,7 @@ import pandas as pd
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
+    CELL,
     PALE_BLUE,
     RULE,
     choose_number_colour,
@@ -105,7 +106,7 @@ def _draw_panel(counts: pd.DataFrame, largest: int) -> alt.LayerChart:
     numbers = base.mark_text(fontSize=10).encode(
         text=alt.Text("records:Q", format=","), color=choose_number_colour("records", 0.55 * largest)
     )
-    side = _CELL * len(_NAMES)
+    side = CELL * len(_NAMES)
     return alt.layer(squares, frames, numbers).properties(width=side, height=side)
 
 
@@ -113,9 +114,6 @@ def _make_axis(angle: float = -45) -> alt.Axis:
     import altair as alt
 
     return alt.Axis(labelAngle=angle, ticks=False, domain=False)
-
-
-_CELL = 46
 
 
 # In percent of the true value; closed on the left.

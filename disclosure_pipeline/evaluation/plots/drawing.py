@@ -26,6 +26,7 @@ _TIMEOUT = 300  # seconds
 
 # A fork does not copy the thread with which vl_convert draws, so a child process cannot use it.
 _has_lost_its_thread = False
+CELL = 46
 
 
 def _note_fork() -> None:

@@ -11,6 +11,7 @@ from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import find_heading
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
+    CELL,
     LEGEND_GAP,
     ORANGE,
     PALE_BLUE,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from disclosure_pipeline.evaluation.power import GatePower
     from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.families.relative_errors import _CELL
 
 # Measure -> colour, fill and shape.
 _MARKS = {
@@ -197,7 +197,7 @@ def plot_resemblance(columns: pd.Series[float], pairs: pd.Series[float] | None) 
         f"Least similar: {where}, S_pMSE {worst['S_pMSE']:.1f}",
         "GT and SD by columns (diagonal) and pairs; 1 to 2 is as good as a fresh sample",
     )
-    side = _CELL * len(order)
+    side = CELL * len(order)
     chart: alt.LayerChart = style_legibly(
         (squares + numbers).properties(title=title, width=side, height=side)
     )
