@@ -48,8 +48,8 @@ class Place:
 
     value: a column, or several of which the smallest counts. beyond_chance: what a gate bounds, where chance
     is allowed for. others: other people's records; of several columns, the largest counts. own: GT's own
-    risk. permuted: the figure if SD's targets are permuted. of_fresh_sample: the figure of a fresh sample,
-    where that is always the same.
+    risk. permuted: the figure if SD's targets are permuted. is_of_any: not all of several columns need
+    to be there. of_fresh_sample: the figure of a fresh sample, where that is always the same.
     """
 
     frame: str
@@ -62,6 +62,7 @@ class Place:
     beyond_chance: str = ""
     own: str = ""
     permuted: str = ""
+    is_of_any: bool = False
     of_fresh_sample: float = math.nan
 
 
@@ -515,7 +516,9 @@ _ENTRIES = (
         "protection",
         _words("protection", "cap__score"),
         Place(
-            "protection", value=tuple(f"{method}__score" for method in ("cap", "zero_cap", "generalized_cap"))
+            "protection",
+            value=tuple(f"{method}__score" for method in ("cap", "zero_cap", "generalized_cap")),
+            is_of_any=True,
         ),
         "learned",
         about="target",

@@ -194,7 +194,7 @@ def _read_frame(
             about,
             part,
             basis,
-            value=_read_value(place.value, row),
+            value=_read_value(place, row),
             at_n=_read_at_n(place, row),
             others=_read_others(place, row),
             beyond=_read(row, place.beyond),
@@ -226,11 +226,11 @@ def _read(row: Mapping[Any, Any], column: str) -> float:
     return math.nan if value is None else float(value)
 
 
-def _read_value(columns: str | tuple[str, ...], row: Mapping[Any, Any]) -> float:
+def _read_value(place: Place, row: Mapping[Any, Any]) -> float:
     """Return the figure: of several columns the smallest, NaN if one is not finite."""
-    if isinstance(columns, str):
-        return _read(row, columns)
-    values = [_read(row, column) for column in columns if column in row]
+    if isinstance(place.value, str):
+        return _read(row, place.value)
+    values = [_read(row, column) for column in place.value if column in row or not place.is_of_any]
     return min(values) if values and all(map(math.isfinite, values)) else math.nan
 
 

@@ -258,10 +258,9 @@ def _check_limits(figure: Figure, bound: TargetBound, over: Over, *, may_be_empt
         raise ValueError(f"{name} is bounded by {' or '.join(figure.statistics)}, not by {foreign[0]}")
     if not limits and not may_be_empty:
         raise ValueError(f"the bound of {name} is empty: give {' or '.join(figure.statistics)}")
-    if bound.chance is not None and not (limits.keys() & _find_words_with_chance(figure)):
-        raise ValueError(
-            f"chance of {name} applies to {' or '.join(_find_words_with_chance(figure)) or 'nothing'}"
-        )
+    allowing = _find_words_with_chance(figure)
+    if bound.chance is not None and not (limits.keys() & allowing):
+        raise ValueError(f"chance of {name} applies to {' or '.join(sorted(allowing)) or 'no bound of it'}")
     numbers = [limit for word, limit in limits.items() if word != "at_most_share"]
     numbers += [] if bound.worst is None else [bound.worst]
     _check_range(figure, numbers)

@@ -209,7 +209,10 @@ def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: 
     for about in groups:
         limits = bound.for_target(about[0], find_short_word(figure)) if figure.about == "target" else bound
         chance, weighed = limits.chance is None, by_weight and figure.weighed is not None
-        for statistic, limit in limits.limits.items():
+        bounds = limits.limits
+        if not bounds and figure.default is not None:  # the policy bounds other targets only
+            bounds = {figure.default.statistic: figure.default.bound}
+        for statistic, limit in bounds.items():
             if statistic == "beyond" and figure.place.permuted and not gate.measures.chance:
                 raise PolicyError(
                     f"policy has a bound beyond of {figure.name}, which needs what chance gives: enable "

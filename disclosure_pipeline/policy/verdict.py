@@ -259,9 +259,12 @@ def judge_rows(clauses: Sequence[Clause], rows: Sequence[FigureRow], files: int)
 
 
 def list_expected(clause: Clause, rows: Sequence[FigureRow], files: int) -> list[tuple[Any, ...]]:
-    """List (about, part, basis) of each row that a clause must have; `rows` are those of its figure."""
+    """List (about, part, basis) of each row that a clause must have; `rows` are those of its figure.
+
+    None can be expected if the catalogue does not know the figure, or if there are rows of more files.
+    """
     entry = clause.entry
-    if entry is None:
+    if entry is None or any(isinstance(row.part, int) and row.part > files for row in rows):
         return []
     parts: list[Part] = list(range(1, files + 1))
     if entry.name == "DiSCO_any":

@@ -41,10 +41,10 @@ def gate(**changes: Any) -> Gate:
 
 
 def broken(of_gate: Gate, gt: pd.DataFrame, sd: pd.DataFrame) -> set[str]:
-    clauses = [clause for clause in of_gate.clauses() if clause.measure in DEFAULTS]
+    clauses = [clause for clause in of_gate.clauses() if clause.figure in DEFAULTS]
     opened = FramesInMemory((gt.reset_index(drop=True), sd.reset_index(drop=True)), "memory")
     judged = judge(clauses, measure_without_controls(of_gate, opened))
-    return {str(found.clause.measure) for found in judged if found.outcome != "kept"}
+    return {str(found.clause.figure) for found in judged if found.outcome != "kept"}
 
 
 @on_some_days

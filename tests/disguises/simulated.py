@@ -196,7 +196,7 @@ def list_refusals(name: str, maker: str, records: int, number: int) -> list[Judg
 def find_refusals(people: Population, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[Judgement]:
     """Return the guards that do not let a table pass."""
     gate = people.gate()
-    clauses = [clause for clause in gate.clauses() if clause.measure in DEFAULTS]
+    clauses = [clause for clause in gate.clauses() if clause.figure in DEFAULTS]
     opened = FramesInMemory((ground_truth, synthetic.reset_index(drop=True)), "memory")
     judgements = judge(clauses, measure_without_controls(gate, opened))
     return [found for found in judgements if found.outcome != "kept" and not found.clause.warns]
@@ -212,7 +212,7 @@ def simulate() -> Iterator[tuple[str, int, str, int, int, str]]:
     for name, records, maker in list_cases():
         candidates = CANDIDATES[records]
         found = [list_refusals(name, maker, records, number) for number in range(candidates)]
-        guards = {judgement.clause.measure for refusals in found for judgement in refusals}
+        guards = {judgement.clause.figure for refusals in found for judgement in refusals}
         yield name, records, maker, candidates, sum(map(bool, found)), " ".join(sorted(guards))
 
 

@@ -136,7 +136,7 @@ def is_caught(disguise: str, records: int, percent: int) -> bool:
     ground_truth = population(records)
     made = DISGUISED[disguise](ground_truth, percent / 100)
     tables = [table.reset_index(drop=True) for table in (made if isinstance(made, list) else [made])]
-    clauses = [clause for clause in gate.clauses() if clause.measure in DEFAULTS]
+    clauses = [clause for clause in gate.clauses() if clause.figure in DEFAULTS]
     judgements = judge(clauses, gates.measured(gate, ground_truth, tables))
     return any(judgement.outcome != "kept" for judgement in judgements)
 

@@ -126,7 +126,7 @@ def test_no_disguise_passes(case: Case, run: Callable[[Case], Ran]) -> None:
         judgements = ran.judgements()
     judgements = judgements or judged(case)
     assert decide(judgements) in {"refused", "undetermined"}
-    assert {judgement.clause.measure for judgement in judgements if judgement.outcome != "kept"} & set(
+    assert {judgement.clause.figure for judgement in judgements if judgement.outcome != "kept"} & set(
         DEFAULTS
     )
 

@@ -46,7 +46,7 @@ def test_hardly_any_honest_candidate_is_refused() -> None:
 def test_a_candidate_is_judged_as_recorded(population: str, records: int, maker: str, number: int) -> None:
     row: Any = recorded().loc[(population, records, maker), :]
     refusals = list_refusals(population, maker, records, number)
-    assert {judgement.clause.measure for judgement in refusals} <= set(row["guards"].split())
+    assert {judgement.clause.figure for judgement in refusals} <= set(row["guards"].split())
     assert bool(refusals) <= bool(row["refused"])
 
 
@@ -62,7 +62,7 @@ def test_a_population_with_every_number_moved_is_refused(population: str) -> Non
     """The census as in another one: age and hours are moved, and a weight that is everybody's own."""
     people = POPULATIONS[population]
     ground_truth = people.draw(2_000, 1)
-    guards = {found.clause.measure for found in find_refusals(people, ground_truth, moved(ground_truth))}
+    guards = {found.clause.figure for found in find_refusals(people, ground_truth, moved(ground_truth))}
     assert "much_nearer" in guards
     category = ground_truth.columns[-1]
     others = ground_truth[category].sample(frac=1, random_state=2).array
@@ -75,7 +75,7 @@ def guards_that_notice(population: str, copied: int) -> set[str]:
     people = POPULATIONS[population]
     ground_truth = people.draw(2_000, 1)
     table = pd.concat([ground_truth.head(copied), people.draw(2_000 - copied, 2)], ignore_index=True)
-    return {found.clause.measure for found in find_refusals(people, ground_truth, table)}
+    return {found.clause.figure for found in find_refusals(people, ground_truth, table)}
 
 
 @pytest.mark.parametrize("population", some_of(sorted(set(POPULATIONS) - {"register"}), 4))
@@ -99,5 +99,5 @@ def test_digits_whose_pixels_are_moved_are_refused(steps: tuple[int, ...], blank
     digits = Population(lambda records, seed: known.head(records), ("p20", "p21"), ("p30", "p31"))
     near = (known + np.random.default_rng(1).choice(steps, known.shape)).clip(0, 16)
     near = near if blanks_are_moved else known.where(known == 0, near)
-    assert {"nearer", "much_nearer"} & {found.clause.measure for found in find_refusals(digits, known, near)}
+    assert {"nearer", "much_nearer"} & {found.clause.figure for found in find_refusals(digits, known, near)}
     assert not find_refusals(digits, known, others)

@@ -203,7 +203,7 @@ def test_an_engine_that_is_broken_determines_nothing(
     monkeypatch.setattr("disclosure_pipeline.counting.memory.engine.FramesInMemory", broken)
     decision, controls_missed = verdict(bounding(gate, 100), tables)
     assert decision == "undetermined"
-    assert missed <= {judgement.clause.measure for judgement in controls_missed}
+    assert missed <= {judgement.clause.figure for judgement in controls_missed}
     assert all(judgement.outcome == "undetermined" for judgement in controls_missed)
     assert verdict(bounding(gate, 0), tables)[0] == "undetermined"
 
@@ -218,7 +218,7 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
 
     monkeypatch.setattr("disclosure_pipeline.measures.baselines._count_disclosed_by_others", of_itself)
     _, controls_missed = verdict(gate, tables)
-    assert "half_deviation" in {judgement.clause.measure for judgement in controls_missed}
+    assert "half_deviation" in {judgement.clause.figure for judgement in controls_missed}
 
 
 def test_a_permuted_target_that_tells_too_much_or_too_little_is_missed(
@@ -271,5 +271,5 @@ def test_standard_errors() -> None:
 
 
 def test_disclosure_where_no_permutation_changes_anything_is_infinitely_far(gate: Gate) -> None:
-    clause = next(clause for clause in gate.clauses() if clause.measure == "permuted_deviation")
+    clause = next(clause for clause in gate.clauses() if clause.figure == "permuted_deviation")
     assert judge_figures(clause, [math.inf], 1).outcome == "undetermined"

@@ -156,9 +156,9 @@ def test_it_is_what_a_gate_with_default_bounds_refuses(name: str, tmp_path: Path
     gate = Gate.model_validate(gates.definition(policy=loose))
     measured = gates.measured(gate, gt, tables)
     broken = {
-        judgement.clause.measure
+        judgement.clause.figure
         for judgement in gates.judged(gate, measured).values()
-        if judgement.outcome == "exceeded" and judgement.clause.measure in GUARDS
+        if judgement.outcome == "exceeded" and judgement.clause.figure in GUARDS
     }
     paths = [tmp_path / f"{number}.parquet" for number in range(len(tables) + 1)]
     for path, table in zip(paths, [gt, *tables], strict=True):

@@ -159,7 +159,7 @@ def other(clause: Clause, random: Random) -> Clause:
         bound=random.choice([clause.bound, 0.0, 0.5, 1.0, 8.0, math.inf, random.uniform(0, 100)]),
         over=random.choice(["worst", "mean"]),
         at_least=random.choice([clause.at_least, True, False]),
-        share_of=random.choice([clause.share_of, None, SHARES.get(clause.measure)]),
+        share_of=random.choice([clause.share_of, None, SHARES.get(clause.figure)]),
         warns=random.choice([True, False]),
         control=random.choice([True, False]),
     )

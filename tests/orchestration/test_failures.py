@@ -174,7 +174,7 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_crash_after_the_verdict: (
         COPY,
         "crashed",
-        ["Unexpected ValueError at ", "bound_repU of identity_risk: repU breaks its bound"],
+        ["Unexpected ValueError at ", "found_repU of identity_risk: repU breaks its bound"],
     ),
     a_crash_of_the_ground_truth: (None, "crashed", ["Unexpected ValueError at "]),
     an_error_that_nobody_catches: (HONEST, "crashed", ["Step small__disclosure failed with SystemExit: "]),

@@ -93,7 +93,7 @@ def test_every_clause_is_a_check_with_value_and_bound(
     # One check for all keys, of the asset `synthetic`, is the only one that is not among them.
     named = {clause.name for check in grouped for clause in check.clauses}
     assert {name for name in by_name if name not in named} == {
-        clause.name for clause in gate.clauses() if clause.measure == "key_overlap"
+        clause.name for clause in gate.clauses() if clause.figure == "key_overlap"
     }
     for group in grouped:
         check = logged[f"{group.asset}:{group.name}"]
@@ -222,17 +222,17 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
     assert materialized(ran) == {*ASSETS, "candidates"} - {"release"}
     failed = {name for name, check in checks(ran).items() if not check.passed}
     assert failed == {
-        "identity_risk:bound_repU",
-        "identity_risk:bound_repU_share_of_UiO",
-        "attribute_risk:bound_DiSCO",
-        "identity_risk:guard_people_copied_beyond",
-        "identity_risk:guard_partial_copies_beyond",
-        "attribute_risk:guard_guessed_beyond",
-        "identity_risk:guard_nearer",
-        "identity_risk:guard_equal_content",
+        "identity_risk:found_repU",
+        "identity_risk:found_repU",
+        "attribute_risk:learned_DiSCO",
+        "identity_risk:copied_people_copied",
+        "identity_risk:copied_partial_copies",
+        "attribute_risk:learned_guessed",
+        "identity_risk:copied_nearer",
+        "identity_risk:trusted_equal_content",
         "dossier:within_policy",
     }
-    for name in ("attribute_risk:bound_DiSCO", "attribute_risk:guard_guessed_beyond"):
+    for name in ("attribute_risk:learned_DiSCO", "attribute_risk:learned_guessed"):
         shown = rows(checks(ran)[name].metadata["values"])
         assert [row["outcome"] for row in shown] == ["exceeded", "exceeded"]
     assert home.nothing_published()

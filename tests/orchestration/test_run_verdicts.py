@@ -175,7 +175,7 @@ def test_five_targets_have_a_dozen_checks_an_asset_at_most(small_gate: dg.Defini
     assert {name for check in checks for name in [check.name] if len(name) > 28} == set()
     grouped = [clause for check in checks for clause in check.clauses]
     assert len(grouped) == len(set(grouped))
-    assert set(grouped) == {clause for clause in gate.clauses() if clause.measure != "key_overlap"}
+    assert set(grouped) == {clause for clause in gate.clauses() if clause.figure != "key_overlap"}
 
 
 @pytest.mark.parametrize(

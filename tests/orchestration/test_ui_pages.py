@@ -52,20 +52,20 @@ def test_no_policy_gives_a_name_that_would_be_cut(pages: Pages) -> None:
     clauses += [Clause(name, None, 1, share_of=original) for name, original in ORIGINALS.items()]
     names = sorted({name_check(clause) for clause in clauses}, key=len)
     assert len(names) > 80
-    pages.show("/assets/survey/identity_risk?view=checks", ["Latest execution", "bound_repU"])
-    assert pages.find_too_long("bound_repU", names) == []
+    pages.show("/assets/survey/identity_risk?view=checks", ["Latest execution", "found_repU"])
+    assert pages.find_too_long("found_repU", names) == []
     former = "bound_generalized_cap__proportional_score"
-    assert [text.partition(":")[0] for text in pages.find_too_long("bound_repU", [former])] == [former]
+    assert [text.partition(":")[0] for text in pages.find_too_long("found_repU", [former])] == [former]
 
 
 def test_the_bounds_of_the_policy_come_first(pages: Pages) -> None:
-    shown = pages.show("/assets/survey/identity_risk?view=checks", ["bound_repU", "warnings"])
+    shown = pages.show("/assets/survey/identity_risk?view=checks", ["found_repU", "warnings"])
     names = sorted(pages.checks("identity_risk"), key=shown.index)
-    assert names[:3] == ["bound_repU", "bound_repU_share_of_UiO", "bound_unique_hits_beyond"]
+    assert names[:3] == ["found_repU", "found_repU", "found_unique_hits"]
 
 
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
-    description = pages.checks("identity_risk")["bound_repU"]
+    description = pages.checks("identity_risk")["found_repU"]
     assert "People" in description
     pages.show("/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; the limit is 8"])
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from disclosure_pipeline.policy.registry import GUARDS, MEASURES
 from pydantic import ValidationError
 from support import gates
 from support.gates import judged
@@ -16,12 +15,9 @@ from support.gates import judged
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evidence.dossier import collect_figures
-from disclosure_pipeline.evidence.page.clauses_section import find_baselines
 from disclosure_pipeline.evidence.validation import validate
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.copies import UniqueHits
 from disclosure_pipeline.policy.gate import Gate
 
 NAN = math.nan
@@ -31,7 +27,7 @@ def gate(policy: Mapping[str, Any], **changes: Any) -> Gate:
     return gates.gate(policy=dict(policy), **changes)
 
 
-BEYOND = gate({"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}})
+BEYOND = gate({"unique_hits": 3, "DiSCO": {"beyond": 3}})
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +36,7 @@ def result() -> Disclosure:
     return gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
 
 
-STRICT = gate({"unique_hits_beyond": {"at_most": 3, "chance": 0}, "DiSCO": {"beyond": 3, "chance": 0}})
+STRICT = gate({"unique_hits": {"beyond": 3, "chance": 0}, "DiSCO": {"beyond": 3, "chance": 0}})
 
 
 @pytest.mark.parametrize(
@@ -59,18 +55,17 @@ def test_it_is_broken_only_beyond_chance(
     alone = replace(result, N_s=result.N_s[:1], stacked=None)
     identity = alone.identity.head(1).assign(unique_hits_beyond=5.0, unique_hits_beyond_se=errors)
     attribute = alone.attribute.xs(1, level="synthesis", drop_level=False).assign(
-        DiSCO_beyond=5.0, DiSCO_excess=6.0, DiSCO_beyond_se=errors
+        DiSCO_beyond=5.0, DiSCO=16.0, DiSCO_chance=10.0, DiSCO_beyond_se=errors
     )
     found = replace(
         alone,
         identity=add_beyond_chance(identity, "unique_hits_beyond"),
         attribute=add_beyond_chance(attribute, "DiSCO_beyond", 2),
     )
-    for name in ("unique_hits_beyond", "DiSCO_beyond_both[work]"):
+    for name in ("unique_hits beyond", "DiSCO[work] beyond"):
         with_chance = judged(BEYOND, found)[name]
         assert (with_chance.outcome, with_chance.value) == (outcome, value)
-        measure, bracket, column = name.partition("[")
-        strict = judged(STRICT, found)[f"{measure}_strictly{bracket}{column}"]
+        strict = judged(STRICT, found)[name]
         assert (strict.outcome, strict.value) == ("exceeded", 5.0)
         assert "tightened to leave nothing to chance" in str(strict.clause)
 
@@ -79,42 +74,25 @@ def test_it_is_broken_only_beyond_chance(
 def test_a_bound_beyond_others_is_broken_only_beyond_chance(
     result: Disclosure, error: float, outcome: str
 ) -> None:
-    """The rule holds for finding people, and for proportional guesses."""
+    """The rule holds for proportional guesses, too."""
     alone = replace(result, N_s=result.N_s[:1], stacked=None)
-    attribute, cap = (
-        frame.xs(1, level="synthesis", drop_level=False).assign(
-            **{f"{figure}_beyond": 5.0, f"{figure}_beyond_se": error}
-        )
-        for figure, frame in (("iS", alone.attribute), ("DCAP", alone.cap))
-    )
-    attribute, cap = add_differences_beyond_chance(attribute, cap, 2)
-    found = replace(alone, attribute=attribute, cap=cap)
-    for measure in ("iS_beyond", "DCAP_beyond"):
-        policy = {"repU": 100, "DiSCO": 100, measure: {"at_most": 3}}
-        assert judged(gate(policy), found)[f"{measure}[work]"].outcome == outcome
-        policy[measure] = {"at_most": 3, "chance": 0}
-        assert judged(gate(policy), found)[f"{measure}_strictly[work]"].outcome == "exceeded"
-
-
-def test_a_distance_is_broken_only_beyond_chance(result: Disclosure) -> None:
-    policy = {"repU": 100, "DiSCO": 100}
-    alone = replace(result, N_s=result.N_s[:1], guards=result.guards.head(1), stacked=None)
-    for measure in ("TVD_column_beyond", "TVD_pair_beyond"):
-        distance, bounded = (result.guards[f"{measure}{end}"] for end in ("", "_chance"))
-        assert 0 < distance[1] < 3 * result.guards[f"{measure}_se"][1]
-        assert bounded[1] == 0
-        assert judged(gate(policy | {measure: 0}), alone)[measure].outcome == "kept"
-        strict = gate(policy | {measure: {"at_most": 0, "chance": 0}})
-        assert judged(strict, alone)[f"{measure}_strictly"].outcome == "exceeded"
+    cap = alone.cap.xs(1, level="synthesis", drop_level=False).assign(DCAP_beyond=5.0, DCAP_beyond_se=error)
+    _, cap = add_differences_beyond_chance(alone.attribute, cap, 2)
+    found = replace(alone, cap=cap)
+    policy = {"repU": 100, "DiSCO": 100, "DCAP": {"beyond": 3}}
+    assert judged(gate(policy), found)["DCAP[work] beyond"].outcome == outcome
+    policy["DCAP"] = {"beyond": 3, "chance": 0}
+    assert judged(gate(policy), found)["DCAP[work] beyond"].outcome == "exceeded"
 
 
 def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosure:
-    """DiSCO_beyond, beyond chance, and DiSCO_excess of both files and of all, the same of every target."""
+    """DiSCO beyond others and chance, and beyond permuted targets, of both files and of all of them."""
 
     def changed(of: Disclosure, rows: list[tuple[Any, Any]]) -> Disclosure:
         repeated = rows * len(of.targets)
         beyond, excess = ([row[place] for row in repeated] for place in (0, 1))
-        return replace(of, attribute=of.attribute.assign(DiSCO_beyond_chance=beyond, DiSCO_excess=excess))
+        changes = {"DiSCO_beyond_chance": beyond, "DiSCO": excess, "DiSCO_chance": 0.0}
+        return replace(of, attribute=of.attribute.assign(**changes))
 
     assert result.stacked is not None
     return replace(changed(result, figures[:2]), stacked=changed(result.stacked, figures[2:]))
@@ -138,11 +116,11 @@ def test_it_is_broken_where_both_are_exceeded(
 ) -> None:
     judgements = judged(BEYOND, with_figures(result, figures))
     for target in BEYOND.targets:
-        judgement = judgements[f"DiSCO_beyond_both[{target}]"]
+        judgement = judgements[f"DiSCO[{target}] beyond"]
         assert (judgement.value, judgement.outcome) == (value, outcome)
 
 
-@pytest.mark.parametrize("name", ["DiSCO_beyond_chance", "DiSCO_excess"])
+@pytest.mark.parametrize("name", ["DiSCO_beyond_chance", "DiSCO_chance", "DiSCO"])
 def test_without_one_of_both_it_is_undetermined(result: Disclosure, name: str) -> None:
     assert result.stacked is not None
     for damaged in (
@@ -153,47 +131,46 @@ def test_without_one_of_both_it_is_undetermined(result: Disclosure, name: str) -
         ),
         replace(result, stacked=None),
     ):
-        assert judged(BEYOND, damaged)["DiSCO_beyond_both[work]"].outcome == "undetermined"
+        assert judged(BEYOND, damaged)["DiSCO[work] beyond"].outcome == "undetermined"
 
 
 def test_a_copy_is_beyond_both(result: Disclosure) -> None:
     alone = gates.measured(BEYOND, gates.ground_truth(), [gates.honest(1)])
     for measured, outcome in ((result, "exceeded"), (alone, "kept")):
-        assert judged(BEYOND, measured)["DiSCO_beyond_both[income]"].outcome == outcome
+        assert judged(BEYOND, measured)["DiSCO[income] beyond"].outcome == outcome
 
 
 def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
     both = gate({"repU": 100, "DiSCO": {"at_most": 5, "beyond": 3, "targets": {"work": {"beyond": 1}}}})
-    bounds = {clause.name: clause.bound for clause in both.clauses() if clause.measure.startswith("DiSCO")}
-    assert bounds == {"DiSCO[income]": 5, "DiSCO_beyond_both[income]": 3, "DiSCO_beyond_both[work]": 1}
-    judgements = judged(both, with_figures(result, [(9, 0)] * 3))
+    bounds = {clause.name: clause.bound for clause in both.clauses() if clause.figure.startswith("DiSCO")}
+    assert bounds == {"DiSCO[income]": 5, "DiSCO[income] beyond": 3, "DiSCO[work] beyond": 1}
+    judgements = judged(both, with_figures(result, [(2, 9)] * 3))
     assert judgements["DiSCO[income]"].outcome == "exceeded"
-    assert judgements["DiSCO_beyond_both[income]"].outcome == "kept"
+    assert judgements["DiSCO[income] beyond"].outcome == "kept"
 
 
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ({"repU": {"beyond": 3}, "DiSCO": 5}, "beyond is for DiSCO, not for repU"),
+        ({"repU": {"beyond": 3}, "DiSCO": 5}, "repU is bounded by at_most or at_most_share, not by beyond"),
         ({"repU": 5, "DiSCO": {"beyond": 100}}, "every table keeps"),
         ({"repU": 5, "DiSCO": {"beyond": 101}}, "never above 100"),
         ({"repU": 5, "DiSCO": {"beyond": -1}}, "greater than or equal to 0"),
         ({"repU": 5, "DiSCO": {"beyond": math.inf}}, "finite"),
         ({"repU": 5, "DiSCO": {"beyond": True}}, "valid number"),
-        ({"repU": {"at_most": 5, "chance": 0}, "DiSCO": 5}, "chance is for .*, not for repU"),
+        ({"repU": {"at_most": 5, "chance": 0}, "DiSCO": 5}, "chance of repU applies to no bound of it"),
         ({"repU": 5, "DiSCO": {"at_most": 5, "chance": 0}}, "chance of DiSCO applies to beyond"),
         ({"repU": 5, "DiSCO": {"beyond": 5, "chance": 1}}, "Input should be 0"),
-        ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "is not a measure"),
+        ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "write DiSCO: .beyond: …, chance: 0"),
         ({"repU": 5, "DiSCO": {}}, "is empty"),
         ({"repU": 5, "DiSCO": {"beyond": 3, "over": "mean", "worst": 50}}, "over: mean"),
-        ({"DiSCO": {"beyond": 3}, "unique_hits": 5}, "no bound on repU or unique_hits_beyond"),
+        ({"DiSCO": {"beyond": 3}, "nearer": 60}, "no bound on repU or unique_hits"),
         (
-            {"unique_hits_beyond": 5, "DiSCO": {"targets": {"work": {"beyond": 3}}}},
+            {"unique_hits": 5, "DiSCO": {"targets": {"work": {"beyond": 3}}}},
             "no bound on DiSCO of inc",
         ),
-        ({"repU": 5, "DiSCO": 5, "DiSCO_beyond_both": 3}, "is not a measure"),
-        ({"repU": 5, "DiSCO": 5, "guessed_beyond": 3}, "change its bound under guards"),
-        ({"repU": 5, "DiSCO": 5, "DCAP_beyond": 101}, "never above 100"),
+        ({"repU": 5, "DiSCO": 5, "guessed_beyond": 3}, "write guessed: .beyond: …"),
+        ({"repU": 5, "DiSCO": 5, "DCAP": {"beyond": 101}}, "never above 100"),
     ],
 )
 def test_refuses_an_invalid_bound_beyond_others(policy: Mapping[str, Any], message: str) -> None:
@@ -202,17 +179,17 @@ def test_refuses_an_invalid_bound_beyond_others(policy: Mapping[str, Any], messa
 
 
 def test_refuses_a_bound_on_a_family_that_is_off() -> None:
-    with pytest.raises(ValidationError, match="needs DiSCO_excess: enable the family chance"):
+    with pytest.raises(ValidationError, match=r"needs what chance gives: enable measures\.chance"):
         gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
     with pytest.raises(ValidationError, match="enable the family attribution"):
-        gate({"repU": 5, "DiSCO": 5, "DCAP_beyond": 5}, measures={"attribution": False})
+        gate({"repU": 5, "DiSCO": 5, "DCAP": {"beyond": 5}}, measures={"attribution": False})
 
 
 OF_ANY = gate(
     {
         "repU": 100,
         "DiSCO": 100,
-        "DiSCO_any_beyond": {"at_most": 3, "targets": {"work": {"at_most": 3, "chance": 0}}},
+        "DiSCO_any": {"beyond": 3, "targets": {"work": {"beyond": 3, "chance": 0}}},
     }
 )
 
@@ -228,30 +205,19 @@ def test_several_files_are_bounded_as_one_release(seeds: tuple[int | None, ...],
     files = [gates.ground_truth() if seed is None else gates.honest(seed) for seed in seeds]
     result = gates.measured(OF_ANY, gates.ground_truth(), files)
     judgements = judged(OF_ANY, result)
-    assert judgements["DiSCO_any_beyond[income]"].outcome == outcome
+    assert judgements["DiSCO_any[income] beyond"].outcome == outcome
     frame, column = (
         (result.together, "DiSCO_any_beyond")
         if len(files) > 1
         else (result.attribute.droplevel("synthesis"), "DiSCO_beyond")
     )
-    assert judgements["DiSCO_any_beyond_strictly[work]"].value == frame.loc["work", column]
-    kept = validate(OF_ANY.clauses(), collect_figures(result, 10)).kept
+    assert judgements["DiSCO_any[work] beyond"].value == frame.loc["work", column]
+    kept = validate(OF_ANY.clauses(), tabulate_figures(result), len(files)).kept
     assert {name: kept[name] for name in judgements} == {
         name: judgement.outcome == "kept" for name, judgement in judgements.items()
     }
     damaged = replace(result, together=pd.DataFrame(), attribute=result.attribute.head(0))
-    assert judged(OF_ANY, damaged)["DiSCO_any_beyond[income]"].outcome == "undetermined"
-
-
-def test_every_figure_beside_a_baseline_can_be_bounded(result: Disclosure) -> None:
-    names = {*Baselines.__dataclass_fields__, *UniqueHits.__dataclass_fields__}
-    assert names <= {*MEASURES, *GUARDS}
-    bounded = gate({"repU": 100, "DiSCO": 100} | dict.fromkeys(names - set(GUARDS), 100))
-    judgements = judged(bounded, result)
-    for name in names:
-        actual = [judgement for judgement in judgements.values() if judgement.clause.measure == name]
-        assert actual
-        assert all(judgement.value is not None and np.isfinite(judgement.value) for judgement in actual)
+    assert judged(OF_ANY, damaged)["DiSCO_any[income] beyond"].outcome == "undetermined"
 
 
 # Tables that tell of nobody
@@ -315,7 +281,7 @@ def test_no_clause_that_stands_for_disclosure_refuses_uniform_levels() -> None:
     people, table = PEOPLE[columns], uniform(42)[columns]
     kinds = {name: {"type": "category"} for name in columns} | {"age": {"type": "integer"}}
     of_gate = gate(
-        {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}},
+        {"unique_hits": 3, "DiSCO": {"beyond": 3}},
         columns=kinds,
         keys=KEYS_OF_PEOPLE,
         targets=["health"],
@@ -324,9 +290,7 @@ def test_no_clause_that_stands_for_disclosure_refuses_uniform_levels() -> None:
     judgements = judged(of_gate, found)
     refused = [str(clause) for clause, judgement in judgements.items() if judgement.outcome == "exceeded"]
     assert not refused
-    clause = {"measure": "unique_hits_beyond", "control": False, "column": None, "over": "worst", "part": 1}
-    figures = collect_figures(found, 10)
-    clause["value"] = figures["identity"][0]["unique_hits_beyond_chance"]
-    others, _ = find_baselines(clause, figures)["others"]
+    row = judgements["unique_hits beyond"].row
     hits = found.identity.to_dict("index")[1]
-    assert others == hits["unique_hits_apart"] > hits["unique_hits_others"]
+    assert row is not None
+    assert row.others == hits["unique_hits_apart"] > hits["unique_hits_others"]

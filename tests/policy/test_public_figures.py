@@ -4,12 +4,14 @@ import math
 from dataclasses import replace
 
 import pytest
-from disclosure_pipeline.policy.registry import MEASURES, has_public_value, round_figure, round_records
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from support.judging import judge_values
 
+from disclosure_pipeline.evaluation.catalogue import FIGURES, Statistic
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.verdict import Judgement, judge_figures, round_judgements
+from disclosure_pipeline.policy.rounding import round_figure, round_records
+from disclosure_pipeline.policy.verdict import Judgement, has_public_value, round_judgements
 
 STEPS = st.floats(0.01, 100)
 VALUES = st.floats(0, 100)
@@ -105,15 +107,15 @@ def test_a_count_is_rounded_without_a_highest_value() -> None:
 
 
 def judged(clause: Clause, value: float, original: float | None = None) -> Judgement:
-    return judge_figures(clause, [value], 1, None if original is None else [original])
+    return judge_values(clause, [value], 1, () if original is None else [original])
 
 
 def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
-    relative = judged(Clause("repU", None, 0.6, share_of="UiO"), 3.21, 41.7)
-    absolute = judged(Clause("repU", None, 8.0), 3.21)
+    relative = judged(Clause("repU", "at_most_share", 0.6), 3.21, 41.7)
+    absolute = judged(Clause("repU", "at_most", 8.0), 3.21)
     published = round_judgements([relative, absolute], [300, 298], 10)
     assert (published[0].value, published[0].limit, published[0].outcome) == (None, None, "kept")
-    assert str(published[0]) == "repU / UiO keeps its bound; the limit is 0.6 of UiO"
+    assert str(published[0]) == "repU share keeps its bound; the limit is 0.6 of UiO"
     assert published[1].limit == 8.0 and published[1].value == pytest.approx(8 - 100 * 10 / 298)
     assert not any(
         figure in str(judgement) for judgement in published for figure in ("3.21", "25.02", "41.7")
@@ -122,39 +124,48 @@ def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
 
 def test_the_step_does_not_reveal_the_number_of_records() -> None:
     """Ground truths of 300 and of 309 records give the same published figure."""
-    judgement = judged(Clause("DiSCO", "work", 12.0), 2.0)
+    judgement = judged(Clause("DiSCO", "at_most", 12.0, ("work",)), 2.0)
     assert round_judgements([judgement], [300, 1000], 10) == round_judgements([judgement], [309, 1000], 10)
     assert round_judgements([judgement], [300, 1000], 10) != round_judgements([judgement], [310, 1000], 10)
 
 
 def test_one_figure_is_rounded_once_for_all_its_limits() -> None:
     """Two roundings of the same figure would reveal more than either."""
-    mean, worst = Clause("DiSCO", "work", 5.0, over="mean"), Clause("DiSCO", "work", 8.0)
+    mean = Clause("DiSCO", "at_most", 5.0, ("work",), over="mean")
+    worst = replace(mean, bound=8.0, over="worst")
     for value in (0.3, 2.0, 4.9, 5.1, 7.9, 8.1, 30.0):
         one, two = round_judgements([judged(mean, value), judged(worst, value)], [300, 298], 10)
         assert one.value == two.value
 
 
-@pytest.mark.parametrize("measure", ["TCAP", "mean_denom", "relabelled", "warnings", "copy_difference"])
-def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(measure: str) -> None:
-    assert not has_public_value(measure, None)
-    [published] = round_judgements([judged(Clause(measure, None, 50.0), 12.345)], [300, 300], 10)
+@pytest.mark.parametrize(
+    ("figure", "statistic"),
+    [("relabelled", "at_most"), ("warnings", "at_most"), ("controls", "at_most"), ("nearer", "at_most")],
+)
+def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(
+    figure: str, statistic: Statistic
+) -> None:
+    clause = Clause(figure, statistic, 50.0)
+    assert not has_public_value(clause)
+    [published] = round_judgements([judged(clause, 12.345)], [300, 300], 10)
     assert published.value is None
     assert "12.3" not in str(published) and "keeps its bound; the limit is 50" in str(published)
 
 
 def test_says_that_a_figure_could_not_be_determined() -> None:
-    [published] = round_judgements([judged(Clause("repU", None, 5.0), math.nan)], [300, 300], 10)
+    [published] = round_judgements([judged(Clause("repU", "at_most", 5.0), math.nan)], [300, 300], 10)
     assert str(published) == "repU could not be determined" and published.value is None
 
 
-def test_every_public_measure_is_a_percentage_or_a_count() -> None:
-    for name, measure in MEASURES.items():
-        if has_public_value(name, None):
-            assert measure.largest == 100 or name in {"max_denom", "n_predicted_correctly"}
-            assert not measure.high_is_safe
+def test_every_public_figure_is_a_percentage() -> None:
+    public = [figure for figure in FIGURES.values() if figure.published == "share"]
+    assert public
+    for figure in public:
+        assert figure.largest == 100 and not figure.high_is_safe
 
 
 def test_a_published_judgement_says_how_it_was_rounded() -> None:
-    published = replace(judged(Clause("DiSCO", "work", 12.0), 13.21), value=15.33, rounded_to=10)
+    published = replace(
+        judged(Clause("DiSCO", "at_most", 12.0, ("work",)), 13.21), value=15.33, rounded_to=10
+    )
     assert str(published) == "DiSCO[work] is at most 15.3 (rounded up to 10 records); the limit is 12"

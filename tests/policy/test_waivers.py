@@ -10,10 +10,11 @@ from typing import Any
 import dagster as dg
 import pytest
 import yaml
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, checks, definition, failures
+from support.judging import judge_values
 
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.reviewed_files import Waiver, WaiverError, read_waivers
 from disclosure_pipeline.policy.verdict import (
@@ -22,7 +23,6 @@ from disclosure_pipeline.policy.verdict import (
     can_be_waived,
     decide,
     find_worst_judgement,
-    judge_figures,
     waive,
 )
 
@@ -30,12 +30,12 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 SECOND = timedelta(seconds=1)
 CONTENT, OTHER, POLICY = "a" * 64, "b" * 64, "c" * 64
 
-REPU = Clause("repU", None, 5)
-DISCO = Clause("DiSCO", "income", 10)
-SAFE = Clause("cap__score", "income", 0.6, at_least=True)
-OVERLAP = Clause("key_overlap", "age", 80, at_least=True)
-CONTROL = Clause("copy_repU", None, 1, at_least=True, control=True)
-FLAGS = Clause("one_way_flags", "income", 0, warns=True)
+REPU = Clause("repU", "at_most", 5)
+DISCO = Clause("DiSCO", "at_most", 10, ("income",))
+SAFE = Clause("protection", "at_least", 0.6, ("income",))
+OVERLAP = Clause("key_overlap", "at_least", 80, ("age",))
+CONTROL = Clause("controls", "at_most", 0)
+WARNINGS = Clause("warnings", "at_most", 0, warns=True)
 
 
 def waiver(**changes: Any) -> Waiver:
@@ -62,7 +62,7 @@ def settle(judgements: list[Judgement], *waivers: Waiver) -> tuple[Any, Any]:
 
 
 def exceeded(clause: Clause = REPU, value: float = 6.0) -> Judgement:
-    actual = judge_figures(clause, [value], 1)
+    actual = judge_values(clause, [value], 1)
     assert actual.outcome == "exceeded"
     return actual
 
@@ -84,14 +84,14 @@ REFUSED: dict[str, tuple[Judgement, dict[str, Any], str]] = {
     "another gate": (exceeded(), {"gate": "another"}, "for gate another"),
     "another policy": (exceeded(), {"policy_digest": OTHER}, "another policy"),
     "no such clause": (exceeded(), {"clause": "repU2"}, "no clause repU2"),
-    "not needed": (judge_figures(REPU, [5.0], 1), {}, "kept without it"),
-    "not determined": (judge_figures(REPU, [math.nan], 1), {}, "could not be determined"),
-    "nothing measured": (judge_figures(REPU, [], 1), {}, "could not be determined"),
+    "not needed": (judge_values(REPU, [5.0], 1), {}, "kept without it"),
+    "not determined": (judge_values(REPU, [math.nan], 1), {}, "could not be determined"),
+    "nothing measured": (judge_values(REPU, [], 1), {}, "could not be determined"),
     "an overlap": (exceeded(OVERLAP, 70), {"clause": OVERLAP.name, "ceiling": 60}, "no clause key_overlap"),
     "a control": (
-        judge_figures(CONTROL, [0.5], 1),
+        judge_values(CONTROL, [0.5], 1),
         {"clause": CONTROL.name, "ceiling": 0},
-        "no clause copy_repU",
+        "no clause controls",
     ),
     "a floor above the value": (
         exceeded(SAFE, 0.4),
@@ -111,7 +111,7 @@ def test_a_waiver_that_does_not_apply_is_refused_and_refuses(
     assert problem in actual.problem
     assert decide(judged, refused) in {"refused", "undetermined"}
     # Also where nothing else stands against the candidate.
-    assert decide([judge_figures(REPU, [1.0], 1)], refused) == "refused"
+    assert decide([judge_values(REPU, [1.0], 1)], refused) == "refused"
 
 
 def test_a_waiver_for_other_content_has_no_say_and_two_for_one_clause_contradict_each_other() -> None:
@@ -249,10 +249,10 @@ def test_a_waived_clause_is_warned_of_and_the_candidate_is_published(strict: Hom
     ran = waived.run_gate(HONEST)
     assert ran.success, failures(ran)
     check_results = checks(ran)
-    for name in ("identity_risk:bound_repU", "dossier:without_waivers"):
+    for name in ("identity_risk:found_repU", "dossier:without_waivers"):
         assert not check_results[name].passed
         assert check_results[name].severity == dg.AssetCheckSeverity.WARN
-    assert "Agreed for the pilot" in str(check_results["identity_risk:bound_repU"].description)
+    assert "Agreed for the pilot" in str(check_results["identity_risk:found_repU"].description)
     assert check_results["dossier:within_policy"].passed
     (message,) = waived.dossier(HONEST)["waivers"]
     assert (message["name"], message["problem"], message["approver"]) == ("agreed", None, "review board")
@@ -333,67 +333,54 @@ def test_a_judgement_without_a_figure_or_a_limit_says_so(value: float | None, li
 # One clause of each kind, two figures that do not keep it (of the measure, and of what its bound is a share
 # of), and whether a waiver may let it pass.
 KINDS: dict[str, tuple[Clause, float, float | None, bool]] = {
-    "measure of the table": (Clause("repU", None, 5), 6, None, True),
-    "measure of a target": (Clause("DiSCO", "work", 5), 6, None, True),
-    "mean of the syntheses": (Clause("DiSCO", "work", 5, over="mean"), 6, None, True),
-    "share of GT's own risk": (Clause("repU", None, 0.5, share_of="UiO"), 6, 10, True),
-    "share of GT's own risk of a target": (Clause("DiSCO", "work", 0.5, share_of="Dorig"), 6, 10, True),
-    "records that are excluded": (Clause("excluded", "work", 50), 60, None, False),
-    "people found": (Clause("people_copied_beyond", None, 2.5), 3, None, False),
-    "copies": (Clause("unique_copies_beyond", None, 2.5), 3, None, False),
-    "near copies": (Clause("partial_copies_beyond", None, 7), 8, None, False),
-    "nearest records": (Clause("nearer", None, 70), 71, None, False),
-    "renamed values": (Clause("relabelled", None, 0.15), 0.2, None, False),
-    "missing values": (Clause("missing_beyond", None, 20), 30, None, False),
-    "people alike": (Clause("alike", None, 97.5), 98, None, False),
-    "equal content": (Clause("equal_content", None, 0), 1, None, False),
-    "measure that is safe when high": (Clause("cap__score", "work", 0.5, at_least=True), 0.4, None, True),
-    "flags that refuse": (Clause("one_way_flags", "work", 0), 1, None, True),
-    "flags that warn": (Clause("two_way_flags", "work", 0, warns=True), 1, None, True),
-    "overlap of a key": (Clause("key_overlap", "sex", 80, at_least=True), 70, None, False),
-    "overlap of the whole key": (Clause("key_overlap", None, 5, at_least=True), 4, None, False),
-    "overlap of a target": (Clause("target_overlap", "work", 50, at_least=True), 40, None, False),
-    "warnings that refuse": (Clause("warnings", None, 0), 1, None, False),
-    "warnings that warn": (Clause("warnings", None, 0, warns=True), 1, None, False),
-    "control of identity disclosure": (
-        Clause("copy_repU", None, 1, share_of="copy_UiO", at_least=True, control=True), 9, 10, False),
-    "control of attribute disclosure": (
-        Clause("copy_DiSCO", "work", 1, share_of="copy_Dorig", at_least=True, control=True), 9, 10, False),
-    "control of chance": (Clause("permuted_deviation", "work", 6, control=True), 7, None, False),
-    "control of halves": (Clause("half_deviation", "work", 6, control=True), 7, None, False),
-    "control of a copy's figures": (Clause("copy_difference", "work", 0, control=True), 1, None, False),
-}  # fmt: skip
+    "figure of the table": (Clause("repU", "at_most", 5), 6, None, True),
+    "figure of a target": (Clause("DiSCO", "at_most", 5, ("work",)), 6, None, True),
+    "beyond others": (Clause("DiSCO", "beyond", 5, ("work",)), 6, None, True),
+    "mean of the syntheses": (Clause("DiSCO", "at_most", 5, ("work",), over="mean"), 6, None, True),
+    "share of GT's own risk": (Clause("repU", "at_most_share", 0.5), 6, 10, True),
+    "share of GT's own risk of a target": (Clause("DiSCO", "at_most_share", 0.5, ("work",)), 6, 10, True),
+    "figure that is safe when high": (Clause("protection", "at_least", 0.5, ("work",)), 0.4, None, True),
+    "records that are excluded": (Clause("excluded", "at_most", 50, ("work",)), 60, None, False),
+    "warnings that warn": (Clause("warnings", "at_most", 0, warns=True), 1, None, False),
+    **{
+        name: (
+            Clause(name, figure.default.statistic, figure.default.bound),
+            figure.default.bound + (-1 if figure.high_is_safe else 1),
+            None,
+            False,
+        )
+        for name, figure in FIGURES.items()
+        if figure.default is not None and not figure.is_of_release
+    },
+}
 
 
 @pytest.mark.parametrize(("clause", "figure", "original", "waivable"), KINDS.values(), ids=KINDS)
 def test_every_kind_of_clause(clause: Clause, figure: float, original: float | None, waivable: bool) -> None:
     """As a waiver for exactly this clause finds it, whose ceiling allows the figure."""
     assert can_be_waived(clause) is waivable
-    broken = judge_figures(clause, [figure], 1, None if original is None else [original])
+    broken = judge_values(clause, [figure], 1, () if original is None else [original])
     assert broken.outcome in {"exceeded", "undetermined"}
     (judgement,), refused = settle([broken], waiver(clause=clause.name, ceiling=figure))
     assert (judgement.outcome == "waived") is waivable
     assert [problem.problem for problem in refused] == (
         [] if waivable else [f"the policy has no clause {clause.name} that can be waived"]
     )
-    assert (
-        decide([judgement, judge_figures(Clause("iS", None, 5), [1.0], 1)], refused) == "approved"
-    ) is waivable
+    kept = judge_values(Clause("repU", "at_most", 99), [1.0])
+    assert (decide([judgement, kept], refused) == "approved") is waivable
 
 
-@pytest.mark.parametrize("consequence", ["warn", "refuse"])
-def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
+def test_no_clause_of_a_gate_is_of_another_kind() -> None:
     bounds: dict[str, dict[str, Any]] = {
-        name: {"at_least": 0.5} if measure.high_is_safe else {"at_most": min(5, measure.largest or 5)}
-        for name, measure in MEASURES.items()
+        name: {figure.statistics[0]: max(0.5, figure.default.bound if figure.default else 0.5)}
+        for name, figure in BOUNDABLE.items()
     }
-    for name, over in (("repU", "worst"), ("DiSCO", "mean")):
-        bounds[name] |= {"at_most_share": 0.5, "over": over}
-    bounds["DiSCO"] |= {"worst": 8, "beyond": 3}
+    bounds["repU"] |= {"at_most_share": 0.5}
+    bounds["DiSCO"] |= {"at_most_share": 0.5, "over": "mean", "worst": 8, "beyond": 3}
     everything = gates.gate(
         columns=definition()["columns"] | {"income": {"type": "integer", "within": 0.02}},
         measures={"protection": {"methods": ["cap", "zero_cap", "generalized_cap"]}, "prediction": True},
-        policy=bounds | {"one_way": consequence, "two_way": consequence},
+        policy=bounds,
         exclusions={"missing_targets": True},
         weight="people",
         people="weighted",
@@ -401,32 +388,23 @@ def test_no_clause_of_a_gate_is_of_another_kind(consequence: str) -> None:
         holdout="others",
     )
     clauses = everything.clauses()
-    assert {clause.measure for clause in clauses if can_be_waived(clause)} == {
-        *MEASURES,
-        "DiSCO_beyond_both",
-        "DiSCO_beyond_both_weighted",
-        "one_way_flags",
-        "two_way_flags",
-    }
-    bounded_controls = {"copy_repU", "copy_DiSCO", "copy_difference", "permuted_deviation", "half_deviation"}
-    assert bounded_controls <= set(CONTROLS)
-    assert {clause.measure for clause in clauses if not can_be_waived(clause)} == {
-        "key_overlap",
-        "target_overlap",
-        *DOUBTS,
-        *GUARDS,
-        "warnings",
-        *bounded_controls,
-    }
+    waivable = {name for name, figure in BOUNDABLE.items() if figure.default is None}
+    assert {clause.figure for clause in clauses if can_be_waived(clause)} == waivable
+    assert {clause.figure for clause in clauses if not can_be_waived(clause)} == set(FIGURES) - waivable
 
 
 # Which judgement is named first: the one that stands most against a release
 
 
 def judgement(
-    measure: str, value: float | None, limit: float = 10.0, outcome: Outcome = "kept", **clause: Any
+    figure: str,
+    value: float | None,
+    limit: float = 10.0,
+    outcome: Outcome = "kept",
+    statistic: Statistic = "at_most",
+    **clause: Any,
 ) -> Judgement:
-    return Judgement(Clause(measure, None, limit, **clause), value, limit, outcome)
+    return Judgement(Clause(figure, statistic, limit, **clause), value, limit, outcome)
 
 
 @pytest.mark.parametrize(
@@ -438,14 +416,14 @@ def judgement(
         (judgement("a", 11.0, outcome="exceeded"), judgement("b", 10.0)),
         (judgement("a", 30.0, outcome="exceeded"), judgement("b", 20.0, outcome="exceeded")),
         (judgement("a", 11.0, outcome="waived"), judgement("b", 10.0)),
-        (judgement("a", 11.0, at_least=True), judgement("b", 20.0, at_least=True)),
+        (judgement("a", 11.0, statistic="at_least"), judgement("b", 20.0, statistic="at_least")),
         (judgement("a", 0.0), judgement("b", 1e9, outcome="exceeded", warns=True)),
-        (judgement("a", 0.0), judgement("b", 10.0, control=True)),
-        (judgement("a", 10.1, outcome="exceeded", control=True), judgement("b", 1e9, outcome="exceeded")),
+        (judgement("a", 0.0), judgement("controls", 10.0)),
+        (judgement("controls", 10.1, outcome="exceeded"), judgement("b", 1e9, outcome="exceeded")),
         (judgement("a", 0.1, 0.0, outcome="exceeded"), judgement("b", 1e9, outcome="exceeded")),
         (judgement("a", 0.1), judgement("b", 0.0, 0.0)),
-        (judgement("a", 0.1), judgement("key_overlap", 11.0, at_least=True)),
-        (judgement("key_overlap", 9.0, outcome="exceeded", at_least=True), judgement("b", 9.9)),
+        (judgement("a", 0.1), judgement("key_overlap", 11.0, statistic="at_least")),
+        (judgement("key_overlap", 9.0, outcome="exceeded", statistic="at_least"), judgement("b", 9.9)),
     ],
 )
 def test_the_worst_stands_most_against_a_release(worse: Judgement, better: Judgement) -> None:

@@ -138,7 +138,7 @@ def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
 def test_each_changed_figure_leaves_every_release_valid(signed: Path, change: str) -> None:
     """One figure at a time, of those that the statements name."""
     predicates = [read_predicate(signed / name) for name in ("conditional-model", "two-syntheses")]
-    names = {clause.measure for of in predicates for clause in (*of.clauses, *of.controls)}
+    names = {clause.figure for of in predicates for clause in (*of.clauses, *of.controls)}
     assert {"repU", "unique_copies_beyond", "guessed_beyond", "key_overlap", "copy_repU"} <= names
     for name in sorted(names):
         with pytest.MonkeyPatch.context() as patch:

@@ -128,7 +128,7 @@ def test_nothing_is_released_of_which_a_figure_is_missing(
     monkeypatch.setattr(disclosure, "build_disclosure", without_repU)
     ran = approved.run_gate(HONEST)
     assert not ran.success
-    check = checks(ran)["identity_risk:bound_repU"]
+    check = checks(ran)["identity_risk:found_repU"]
     assert not check.passed and "value" not in check.metadata
     assert not checks(ran)["dossier:within_policy"].passed
     assert approved.dossier(HONEST)["decision"] == "undetermined"

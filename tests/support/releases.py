@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from disclosure_pipeline.policy.registry import has_public_value
 from securesystemslib.signer import CryptoSigner
 
 from disclosure_pipeline.candidates.snapshot import Snapshot
@@ -16,7 +15,7 @@ from disclosure_pipeline.candidates.store import STATEMENT, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver, trust_always
-from disclosure_pipeline.policy.verdict import judge, waive
+from disclosure_pipeline.policy.verdict import has_public_value, judge, waive
 from disclosure_pipeline.release.keys import to_pem
 from disclosure_pipeline.release.predicate import Predicate, build_predicate
 from disclosure_pipeline.release.statement import build_statement, sign
@@ -107,7 +106,7 @@ def assert_states_clauses(predicate: Predicate, content: dict[str, Any]) -> None
         ]
         for clause, row in zip(clauses, rows, strict=True):
             assert clause.limit == (None if clause.share_of else row["limit"])
-            assert (clause.value is not None) == has_public_value(clause.measure, clause.share_of)
+            assert (clause.value is not None) == has_public_value(clause.figure, clause.share_of)
             assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * step
 
 
