@@ -19,6 +19,7 @@ from disclosure_pipeline.policy.reviewed_files import Digest
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
 from disclosure_pipeline.release.predicate import (
     AnyStatedClause,
+    EarlierStatedClause,
     Predicate,
     StatementError,
     describe_errors,
@@ -91,7 +92,6 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
     for target in predicate.policy.targets:
         if ("attribute", target) not in bounded:
             yield f"it has no bound on attribute disclosure of {target}"
-    guards = _read_guards(predicate)
     for stated in all_clauses:
         is_control = stated in predicate.controls
         try:
@@ -103,7 +103,8 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
             yield f"clause {stated.name} must be named {name} for its figure"
         if not _is_loosened_as_stated(stated):
             yield f"clause {stated.name} names a wrong default that it is loosened from"
-        if guards.get(stated.figure, stated.bound) != stated.bound:
+        written = _list_written_bounds(stated, predicate)
+        if written and stated.bound not in written:
             yield f"clause {stated.name} has another bound than its policy"
         if stated.outcome == "undetermined":
             yield f"clause {stated.name} could not be determined"
@@ -120,6 +121,28 @@ def _find_required(stated: AnyStatedClause) -> RequiredBound | None:
 def _read_guards(predicate: Predicate) -> Mapping[str, Any]:
     guards = predicate.policy.definition.get("guards")
     return guards if isinstance(guards, dict) else {}
+
+
+def _list_written_bounds(stated: AnyStatedClause, predicate: Predicate) -> list[Any]:
+    """List the bounds that the policy has for a clause, or the default of a figure that it does not name."""
+    if isinstance(stated, EarlierStatedClause):
+        guards = _read_guards(predicate)
+        return [guards[stated.figure]] if stated.figure in guards else []
+    default = [] if stated.rules.default is None else [stated.rules.default]
+    written = predicate.policy.definition.get(stated.figure)
+    if written is None:
+        return default
+    places = [written]
+    if isinstance(written, dict) and isinstance(written.get("targets"), dict):
+        places += [of for name, of in written["targets"].items() if name in stated.about]
+    words = (stated.statistic, "worst")
+    bounds = [
+        bound
+        for place in places
+        for bound in (map(place.get, words) if isinstance(place, dict) else [place])
+        if bound is not None
+    ]
+    return bounds or default
 
 
 def _is_loosened_as_stated(stated: AnyStatedClause) -> bool:

@@ -15,7 +15,7 @@ import pandas as pd
 from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge
 from disguises.tables import apart, definition

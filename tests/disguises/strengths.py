@@ -13,7 +13,7 @@ from support import gates
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 from disguises.cases import mirrored

@@ -27,8 +27,8 @@ from support.paths import ROOT
 from support.sampling import some_of
 
 from disclosure_pipeline.cli.main import main
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 from disclosure_pipeline.tables.additions import MORE_DECIMALS

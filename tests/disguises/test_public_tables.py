@@ -10,7 +10,7 @@ from support.sampling import some_of
 from synthesizers import candidates, findings, plain, public_tables, results
 from synthesizers.judging import Judge, finish, take_known_values, write_gate
 
-from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 
 HONEST = ("columns_apart", "copula", "network", "trees_100")
 COPYING = ("trees_1", "neighbours")

@@ -12,13 +12,13 @@ from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.together import RELEASED_WORDS
 from disclosure_pipeline.measures.words import SHARE
-from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import build_file_schema

@@ -19,6 +19,7 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import count_keys
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.resemblance import find_renumbered
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
@@ -52,7 +53,6 @@ from disclosure_pipeline.measures.resemblance import (
     resemblance,
 )
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.policy.bounds import DEFAULTS
 from disclosure_pipeline.tables.grouping import grouping_of
 
 RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=30)

@@ -223,7 +223,6 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
     failed = {name for name, check in checks(ran).items() if not check.passed}
     assert failed == {
         "identity_risk:found_repU",
-        "identity_risk:found_repU",
         "attribute_risk:learned_DiSCO",
         "identity_risk:copied_people_copied",
         "identity_risk:copied_partial_copies",

@@ -9,96 +9,81 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from securesystemslib.signer import CryptoSigner
 from support import releases
 
 from disclosure_pipeline.candidates.store import STATEMENT
-from disclosure_pipeline.policy import bounds, clauses, registry
+from disclosure_pipeline.evaluation import catalogue
+from disclosure_pipeline.evaluation.catalogue import Default, Figure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.statement import find_contradictions, read_statement
 from disclosure_pipeline.release.verifying import verify
 
 SIGNED = Path(__file__).parents[1] / "golden" / "signed_0.1.0.zip"
-TABLES = ("JUDGED", "MEASURES", "STRICT", "CONTROLS", "DOUBTS", "GUARDS")
-Change = Callable[[Measure], Measure | None]
+Change = Callable[[Figure], Figure | None]
 
 
-def halve_default(entry: Measure) -> Measure:
-    if entry.bound is None:
-        return entry
-    return replace(entry, bound=replace(entry.bound, default=entry.bound.default / 2))
+def with_bound(entry: Figure, bound: float) -> Figure:
+    return entry if entry.default is None else replace(entry, default=replace(entry.default, bound=bound))
 
 
-def double_default(entry: Measure) -> Measure:
-    if entry.bound is None:
-        return entry
-    return replace(entry, bound=replace(entry.bound, default=2 * entry.bound.default + 1))
+def halve_default(entry: Figure) -> Figure:
+    return entry if entry.default is None else with_bound(entry, entry.default.bound / 2)
 
 
-def withhold(entry: Measure) -> Measure:
-    return replace(entry, published=None)
+def double_default(entry: Figure) -> Figure:
+    return entry if entry.default is None else with_bound(entry, 2 * entry.default.bound + 1)
 
 
-def publish_as(kind: Any) -> Change:
-    return lambda entry: replace(entry, published=kind)
+def withhold(entry: Figure) -> Figure:
+    return replace(entry, place=replace(entry.place, frame="a frame that is not published"))
 
 
-def rename(entry: Measure) -> Measure:
+def rename(entry: Figure) -> Figure:
     return replace(entry, name=f"{entry.name}_renamed")
 
 
-def make_guard(entry: Measure) -> Measure:
-    return replace(entry, role="guard", bound=GuardBound(0.001, "A guard now"))
+def make_guard(entry: Figure) -> Figure:
+    return replace(entry, default=Default("at_most", 0.001, "A guard now"))
 
 
-def make_doubt(entry: Measure) -> Measure:
-    return replace(entry, role="doubt", bound=None)
+def make_doubt(entry: Figure) -> Figure:
+    return replace(entry, is_doubt=True, default=None)
 
 
 CHANGES: dict[str, Change] = {
     "every default is halved": halve_default,
     "every default is doubled": double_default,
     "nothing is published": withhold,
-    "every figure is a published share": publish_as("share"),
-    "every figure is a published number": publish_as("records"),
-    "every figure is in the page alone": publish_as("unit"),
     "every figure is renamed": rename,
     "every figure is dropped": lambda _: None,
     "every figure is a guard": make_guard,
     "every figure is a doubt": make_doubt,
+    "every figure is bounded otherwise": lambda entry: replace(entry, statistics=("at_least",)),
+    "every figure is a share of another": lambda entry: replace(entry, own="another"),
 }
 
 
 def change_catalogue(monkeypatch: pytest.MonkeyPatch, change: Change, only: str | None = None) -> None:
     """Change the entries (or one of them) in every table that the policy is read from."""
     entries = {
-        name: change(entry) if only in {None, name} else entry for name, entry in registry.JUDGED.items()
+        name: change(entry) if only in {None, name} else entry for name, entry in catalogue.FIGURES.items()
     }
     changed = {entry.name: entry for entry in entries.values() if entry is not None}
-    roles: dict[str, set[str]] = {
-        "MEASURES": {"bound"}, "STRICT": {"strict"}, "CONTROLS": {"control"},
-        "DOUBTS": {"doubt"}, "GUARDS": {"guard"},
-    }  # fmt: skip
     tables: list[tuple[Any, dict[str, Any]]] = [
-        (registry.JUDGED, changed),
-        *(
-            (getattr(registry, table), {name: of for name, of in changed.items() if of.role in roles[table]})
-            for table in TABLES[1:]
+        (catalogue.FIGURES, changed),
+        (catalogue.BOUNDABLE, {name: of for name, of in changed.items() if of.statistics}),
+        (
+            catalogue.DEFAULTS,
+            {name: of.default.bound for name, of in changed.items() if of.default is not None},
         ),
-        (bounds.DEFAULTS, {name: of.bound.default for name, of in changed.items() if of.bound is not None}),
     ]
     for table, content in tables:
         for name in [name for name in table if name not in content]:
             monkeypatch.delitem(table, name)
         for name, value in content.items():
             monkeypatch.setitem(table, name, value)
-    if only is None and change is rename:
-        for names in ("IDENTITY_BOUNDS", "BAND_BOUNDS"):
-            renamed = tuple(f"{name}_renamed" for name in getattr(registry, names))
-            for module in (registry, clauses):
-                monkeypatch.setattr(module, names, renamed)
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +107,9 @@ def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
     monkeypatch: pytest.MonkeyPatch, signed: Path, published: tuple[Path, Any], change: str
 ) -> None:
     keys = read_key_file(signed / "public-key.pem")
-    before = dict(registry.JUDGED)
+    before = dict(catalogue.FIGURES)
     change_catalogue(monkeypatch, CHANGES[change])
-    assert before != registry.JUDGED
+    assert before != catalogue.FIGURES
     for candidate in ("conditional-model", "two-syntheses"):
         approval = verify(signed / candidate, keys)
         assert approval.predicate.candidate == candidate
@@ -208,8 +193,7 @@ def test_a_statement_says_the_rules_that_it_is_judged_by() -> None:
     nearer, of_DiSCO, identity = rules["nearer"], rules["DiSCO[income]"], rules["repU"]
     assert nearer is not None and of_DiSCO is not None and identity is not None
     assert nearer.model_dump() == {
-        "default": 70.0, "is_published": registry.has_public_value("nearer", None),
-        "can_be_waived": False, "required": None,
+        "default": 70.0, "is_published": False, "can_be_waived": False, "required": None,
     }  # fmt: skip
     assert (of_DiSCO.required, identity.required) == ("attribute", "identity")
     assert of_DiSCO.can_be_waived and of_DiSCO.is_published and of_DiSCO.default is None

@@ -12,13 +12,14 @@ from typing import Any, cast
 import dagster as dg
 import pandas as pd
 import pytest
-from disclosure_pipeline.policy.registry import round_records
 from support import gates, homes
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import Moment, Ran, copied, opened, run_gate, watch
 from support.paths import ROOT
 from support.processes import fork, together
 from support.sampling import CI, on_some_days
+
+from disclosure_pipeline.policy.rounding import round_records
 
 # How often what races is raced: now and then it comes out differently.
 ROUNDS = 5 if CI else 1

@@ -12,7 +12,6 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from disclosure_pipeline.policy.registry import round_figure
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -22,6 +21,7 @@ from support.paths import ROOT
 
 from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.policy.reviewed_files import read_key_file
+from disclosure_pipeline.policy.rounding import round_figure
 from disclosure_pipeline.release.keys import KeysError, parse_keys_by_id, to_pem
 from disclosure_pipeline.release.predicate import Predicate, StatementError, build_predicate
 from disclosure_pipeline.release.statement import (
@@ -86,7 +86,7 @@ def test_it_tells_the_figures_in_words() -> None:
     words = {clause.name: clause.words for clause in releases.predicate(waived=True).clauses}
     rounded = r"is at most [0-9.]+ \(rounded up to 10 records\);"
     assert re.fullmatch(rf"repU {rounded} the limit is 8", words["repU"])
-    assert words["repU / UiO"] == "repU / UiO keeps its bound; the limit is 0.6 of UiO"
+    assert words["repU share"] == "repU share keeps its bound; the limit is 0.6 of UiO"
     assert re.fullmatch(rf"DiSCO\[income\] {rounded} the limit is 0\.01; waived .*", words["DiSCO[income]"])
 
 
@@ -125,10 +125,10 @@ REFUSED: dict[str, Callable[[dict[str, Any]], object]] = {
     "a default that was not loosened": lambda content: content["clauses"][0].update(loosened_from=1.0),
     "no clauses": lambda content: content.update(clauses=[]),
     "no controls": lambda content: content.update(
-        clauses=[row for row in content["clauses"] if not row["control"]]
+        clauses=[row for row in content["clauses"] if row["figure"] != "controls"]
     ),
     "only controls": lambda content: content.update(
-        clauses=[row for row in content["clauses"] if row["control"]]
+        clauses=[row for row in content["clauses"] if row["figure"] == "controls"]
     ),
     "a table is missing": lambda content: content["figures"]["N_s"].pop(),
     "a table is empty": lambda content: content["figures"].update(N_s=[298, 0]),
@@ -311,7 +311,7 @@ def test_ground_truths_that_differ_in_few_records_are_told_alike() -> None:
     other = copy.deepcopy(content)
     other["figures"]["N_d"] += 9
     for row in other["clauses"]:
-        if row["share_of"]:
+        if row["statistic"] == "at_most_share":
             row["limit"] *= 1.03
     first, second = (stated(stated_content) for stated_content in (content, other))
     assert first == second and first.ground_truth.records == 300

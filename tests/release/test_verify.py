@@ -433,7 +433,7 @@ def with_waiver(**changes: Any) -> Change:
 
 
 DISCO = "DiSCO[work]"
-CONTROL = "copy_repU / copy_UiO"
+CONTROL = "controls"
 AGAINST, UNKNOWN = "forbids an approval", "could not be determined"
 NO_SHARE, OTHER_LIMIT = "has a value that must be withheld", "has a limit that is not its bound"
 LOOSENED = "clause nearer names a wrong default that it is loosened from"
@@ -448,13 +448,13 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "an undetermined clause": (with_clause("repU", outcome="undetermined"), UNKNOWN),
     "no value": (with_clause("repU", value=None), "clause repU lacks its value"),
     "no value, exceeded": (with_clause("repU", value=None, outcome="exceeded"), AGAINST),
-    "a value of a relative bound": (with_clause("repU / UiO", value=0.5), f"clause repU / UiO {NO_SHARE}"),
+    "a value of a relative bound": (with_clause("repU share", value=0.5), f"clause repU share {NO_SHARE}"),
     "the limit of a relative bound": (
-        with_clause("repU / UiO", limit=20.5),
+        with_clause("repU share", limit=20.5),
         "reveals the limit of a share, which is a figure of the ground truth",
     ),
     "a relative bound that is broken": (
-        with_clause("repU / UiO", outcome="exceeded"), f"clause repU / UiO {AGAINST}"
+        with_clause("repU share", outcome="exceeded"), f"clause repU share {AGAINST}"
     ),
     "no value, undetermined": (with_clause("repU", value=None, limit=None, outcome="undetermined"), UNKNOWN),
     "no limit": (with_clause(DISCO, limit=None), OTHER_LIMIT),
@@ -463,21 +463,20 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "a guard with another bound than in the policy": (
         with_clause("nearer", bound=80.0, limit=80.0, loosened_from=70.0), "another bound than its policy"
     ),
-    "no rules": (with_clause("nearer", rules=None), "it names the rules of some clauses only"),
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), OTHER_LIMIT),
-    "an overlap that is too low": (with_clause("key_overlap[sex]", outcome="exceeded"), AGAINST),
-    "the value of an overlap": (with_clause("key_overlap[sex]", value=79.9), NO_SHARE),
+    "an overlap that is too low": (with_clause("key_overlap", outcome="exceeded"), AGAINST),
+    "the value of an overlap": (with_clause("key_overlap", value=79.9), NO_SHARE),
     "a maximum said to be a minimum": (
-        with_clause("repU", at_least=True, value=7.0), "value and limit say exceeded"
+        with_clause("repU", statistic="at_least", value=7.0), "value and limit say exceeded"
     ),
     "a binding clause that warns": (
         with_clause(DISCO, warns=True), "no bound on attribute disclosure of work"
     ),
-    "no repU": (without_clause("repU", "repU / UiO"), "no bound on identity disclosure"),
+    "no repU": (without_clause("repU", "repU share"), "no bound on identity disclosure"),
     "no DiSCO of a target": (without_clause(DISCO), "no bound on attribute disclosure of work"),
     "a clause twice": (lambda of: {"clauses": (*of.clauses, of.clauses[0])}, "it repeats clause repU"),
     "a clause with the name of another": (
-        with_clause(DISCO, measure="repU"), f"clause {DISCO} must be named repU[work]"
+        with_clause(DISCO, figure="repU"), f"clause {DISCO} must be named repU[work]"
     ),
     "a control that failed": (with_clause(CONTROL, "controls", outcome="exceeded"), AGAINST),
     "the value of a control": (with_clause(CONTROL, "controls", value=0.0), NO_SHARE),
@@ -513,19 +512,19 @@ def test_a_contradiction_is_found_although_it_is_signed(release: Release, contra
 
 def test_an_overlap_cannot_be_waived(release: Release) -> None:
     predicate = releases.predicate(waived=True)
-    changes = with_clause("key_overlap[sex]", outcome="waived")(predicate)
+    changes = with_clause("key_overlap", outcome="waived")(predicate)
     (waiver,) = predicate.waivers
-    more = waiver.model_copy(update={"clause": "key_overlap[sex]", "ceiling": 0.0})
+    more = waiver.model_copy(update={"clause": "key_overlap", "ceiling": 0.0})
     release.sign(changed(predicate, **changes, waivers=(waiver, more)))
-    assert release.problem() == "the statement contradicts itself: clause key_overlap[sex] cannot be waived"
+    assert release.problem() == "the statement contradicts itself: clause key_overlap cannot be waived"
 
 
 def test_a_clause_that_warns_may_be_exceeded(release: Release) -> None:
     predicate = releases.predicate(waived=True)
-    change = with_clause("one_way_flags[work]", outcome="exceeded", warns=True)
+    change = with_clause("repU share", outcome="exceeded", warns=True)
     release.sign(changed(predicate, **change(predicate)))
     approval = verify(release.folder, release.keys)
-    assert "  warns   one_way_flags[work]" in str(approval)
+    assert "  warns   repU share" in str(approval)
 
 
 OTHER_FORM = "not encoded in canonical form"

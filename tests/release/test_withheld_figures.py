@@ -7,19 +7,19 @@ from datetime import datetime, timezone
 from typing import Any
 
 import pytest
-from disclosure_pipeline.evaluation.catalogue_entry import GuardBound, Measure
 from support import gates
+from support.judging import judge_values
 
-from disclosure_pipeline.evaluation.catalogue import CATALOGUE, COLUMNS
+from disclosure_pipeline.evaluation.catalogue import FIGURES, Default, Figure, Place
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy import registry
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import Waiver
-from disclosure_pipeline.policy.verdict import judge, judge_figures, round_judgements
+from disclosure_pipeline.policy.verdict import judge, round_judgements
 from disclosure_pipeline.release.predicate import build_predicate
 
 NAME, VALUE, TEXT = "unmarked_figure", 43.2198765, "Value-8844"
@@ -71,11 +71,16 @@ def test_a_figure_beside_a_holdout_needs_a_mark_of_its_own(measured: Disclosure)
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure:
     column = f"{NAME}_beyond_chance"
-    bound = GuardBound(50, "A new guard")
-    entry = Measure(NAME, WORDS, "guards", column, "guard", "guards", per_target=False, bound=bound)
+    entry = Figure(
+        NAME,
+        WORDS,
+        Place("guards", value=column),
+        "copied",
+        statistics=("at_most",),
+        default=Default("at_most", 50, "A new guard"),
+    )
     assert entry.published is None
-    for entries in (registry.JUDGED, registry.GUARDS):
-        monkeypatch.setitem(entries, NAME, entry)
+    monkeypatch.setitem(FIGURES, NAME, entry)
     monkeypatch.setitem(COLUMNS["guards"], column, WORDS)
 
     def add(result: Disclosure) -> Disclosure:
@@ -120,15 +125,15 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
         measured_at=moment,
         published_at=moment,
     )
-    [stated] = [stated for stated in predicate.clauses if stated.measure == NAME]
+    [stated] = [stated for stated in predicate.clauses if stated.figure == NAME]
     assert_withheld({"value": stated.value}, predicate.model_dump_json())
 
 
 def test_a_refusal_does_not_tell_what_is_not_marked(
     monkeypatch: pytest.MonkeyPatch, guarded: Disclosure
 ) -> None:
-    strict = replace(registry.GUARDS[NAME], bound=GuardBound(1, "A new guard"))
-    monkeypatch.setitem(registry.GUARDS, NAME, strict)
+    strict = replace(FIGURES[NAME], default=Default("at_most", 1, "A new guard"))
+    monkeypatch.setitem(FIGURES, NAME, strict)
     content = dossier(gates.gate(), guarded)
     assert content["decision"] == "refused"
     reasons = describe_broken_clauses(content, 10)
@@ -139,8 +144,9 @@ def test_a_refusal_does_not_tell_what_is_not_marked(
 
 def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
     """Two roundings of one figure would tell more than each: the ceiling of a waiver counts for both."""
-    clauses = Clause("DiSCO", "work", 5.0, "mean"), Clause("DiSCO", "work", 8.0)
-    mean, worst = (judge_figures(clause, [9.3], 1) for clause in clauses)
+    of_work = Clause("DiSCO", "at_most", 8.0, ("work",))
+    clauses = replace(of_work, bound=5.0, over="mean"), of_work
+    mean, worst = (judge_values(clause, [9.3]) for clause in clauses)
     waiver = Waiver(
         name="w", gate="g", snapshot="a" * 64, policy_digest="b" * 64, clause=mean.clause.name, ceiling=9.5,
         reason="r", approver="a", expires=datetime(2026, 1, 1, tzinfo=timezone.utc),
@@ -156,9 +162,7 @@ def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
     assert "at most 9.5 (rounded up to 10 records)" in public
 
 
-def test_a_column_of_a_frame_has_one_entry() -> None:
+def test_a_figure_has_one_entry() -> None:
     """Otherwise one could mark what the other withholds."""
-    columns = [(entry.frame, entry.column) for entry in CATALOGUE if entry.column]
-    assert len(columns) == len(set(columns))
-    clauses = [entry.name for entry in CATALOGUE if entry.role is not None]
-    assert len(clauses) == len(set(clauses))
+    assert all(name == figure.name for name, figure in FIGURES.items())
+    assert len({figure.words.title for figure in FIGURES.values()}) == len(FIGURES)

@@ -13,6 +13,7 @@ from securesystemslib.signer import CryptoSigner
 from disclosure_pipeline.candidates.snapshot import Snapshot
 from disclosure_pipeline.candidates.store import STATEMENT, StoredFile
 from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, Waiver, trust_always
 from disclosure_pipeline.policy.verdict import has_public_value, judge, waive
@@ -93,21 +94,20 @@ def predicate(*, waived: bool = False, published: datetime = PUBLISHED) -> Predi
 def assert_states_clauses(predicate: Predicate, content: dict[str, Any]) -> None:
     """Every clause and control is that of the dossier's content, but for figures rounded to ten records."""
     rounded = {"value", "limit", "words", "rules"}
-    not_stated = {"control", "waiver", "note", "part"}
     step = 100 * 10 / min(content["figures"]["N_d"], *content["figures"]["N_s"])
     for is_control, clauses in ((False, predicate.clauses), (True, predicate.controls)):
-        rows = [row for row in content["clauses"] if row["control"] is is_control]
+        rows = [row for row in content["clauses"] if (row["figure"] == "controls") is is_control]
         assert rows
-        assert [
-            {name: value for name, value in clause.model_dump().items() if name not in rounded}
-            for clause in clauses
-        ] == [
-            {name: value for name, value in row.items() if name not in rounded | not_stated} for row in rows
-        ]
-        for clause, row in zip(clauses, rows, strict=True):
-            assert clause.limit == (None if clause.share_of else row["limit"])
-            assert (clause.value is not None) == has_public_value(clause.figure, clause.share_of)
-            assert clause.value is None or 0 <= clause.value - max(0, row["value"]) <= 2 * step
+        for stated, row in zip(clauses, rows, strict=True):
+            clause, fields = Clause.from_row(row), stated.model_dump()
+            assert {name: row[name] for name in fields if name not in rounded} == {
+                name: list(value) if name == "about" else value
+                for name, value in fields.items()
+                if name not in rounded
+            }
+            assert stated.limit == (None if clause.share_of else row["limit"])
+            assert (stated.value is not None) == has_public_value(clause)
+            assert stated.value is None or 0 <= stated.value - max(0, row["value"]) <= 2 * step
 
 
 def publish(folder: Path, signer: CryptoSigner, made: Predicate | None = None) -> Path:
