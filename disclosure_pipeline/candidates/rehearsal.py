@@ -11,26 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from disclosure_pipeline.candidates.arrival import (
-    receive,
-    record_ground_truth,
-)
+from disclosure_pipeline.candidates.arrival import receive, record_ground_truth
 from disclosure_pipeline.candidates.clock import LAST_MOMENT
 from disclosure_pipeline.candidates.evaluation import measure
 from disclosure_pipeline.candidates.evaluation_records import EVALUATIONS, SKETCHES
-from disclosure_pipeline.candidates.released import (
-    RELEASED,
-    list_released_paths,
-)
+from disclosure_pipeline.candidates.power import read_power
+from disclosure_pipeline.candidates.released import RELEASED, list_released_paths
 from disclosure_pipeline.candidates.store import GateFolders, Store
-from disclosure_pipeline.errors import (
-    UndeterminedError,
-)
+from disclosure_pipeline.errors import UndeterminedError
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses
+from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.policy.verdict import Decision
-from disclosure_pipeline.runtime.files import (
-    make_private,
-)
+from disclosure_pipeline.runtime.files import make_private, write_whole
 
 
 @dataclass(frozen=True)

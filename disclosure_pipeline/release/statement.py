@@ -133,8 +133,9 @@ def _list_written_bounds(stated: AnyStatedClause, predicate: Predicate) -> list[
     if written is None:
         return default
     places = [written]
-    if isinstance(written, dict) and isinstance(written.get("targets"), dict):
-        places += [of for name, of in written["targets"].items() if name in stated.about]
+    targets = written.get("targets") if isinstance(written, dict) else None
+    if isinstance(targets, dict):
+        places += [of for name, of in targets.items() if of is not None and name in stated.about]
     words = (stated.statistic, "worst")
     bounds = [
         bound
