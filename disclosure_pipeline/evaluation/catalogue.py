@@ -112,12 +112,11 @@ class Figure:
         """True if a waiver may lift its bound: not of a figure that every gate bounds."""
         return self.default is None and not self.is_doubt
 
-    @property
-    def published(self) -> Rounding | None:
-        """How it is rounded for the public; None withholds it."""
+    def find_published(self, statistic: Statistic) -> Rounding | None:
+        """Return how what is bounded is rounded for the public; None withholds it."""
         place = self.place
         column = place.value if isinstance(place.value, str) else place.value[0]
-        return PUBLISHED.get((place.frame, column or place.beyond))
+        return PUBLISHED.get((place.frame, place.beyond if statistic == "beyond" else column))
 
     def find_words(self, statistic: Statistic) -> Words:
         """Return the words of what is bounded."""

@@ -45,7 +45,7 @@ def build_metric_table(clauses: Sequence[Clause], rows: Sequence[FigureRow], fil
         of_figure = table[table["figure"] == clause.figure]
         expected = list_expected(clause, [row for row in rows if row.figure == clause.figure], files)
         places = list(zip(of_figure["about"], of_figure["part"], of_figure["basis"], strict=True))
-        own = of_figure[[place in expected for place in places]]
+        own = of_figure[np.array([place in expected for place in places], dtype=bool)]
         bounded = {clause.name: _read_bounded(clause, own)}
         if clause.statistic == "at_most_share":
             bounded[ALLOWED.format(clause.name)] = clause.bound * own["own"]

@@ -181,8 +181,9 @@ def has_public_value(clause: Clause) -> bool:
     >>> [has_public_value(Clause("DiSCO", word, 1, ("work",))) for word in ("at_most", "at_most_share")]
     [True, False]
     """
-    entry = clause.entry
-    return clause.statistic != "at_most_share" and entry is not None and entry.published == "share"
+    if clause.entry is None or clause.statistic == "at_most_share":
+        return False
+    return clause.entry.find_published(clause.statistic) == "share"
 
 
 def _write_apart(value: float, bound: float) -> str:

@@ -1,9 +1,9 @@
 """The row that was judged is the row that is shown, in both editions, and its sentence adds up."""
 
-import copy
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from disclosure_pipeline.policy.registry import JUDGED, SMALLER_OF, find_entry
 from support import gates
 from support.paths import PACKAGE
 
 from disclosure_pipeline.demo.population import population
+from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.evaluation.long_table import ALL_FILES, ANY_FILE, WITH_RELEASES, FigureRow
 from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.evidence.page.clauses_section import find_judged_row, write_baselines
+from disclosure_pipeline.evidence.page.clauses_section import write_baselines
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
     describe_found,
@@ -26,8 +27,9 @@ from disclosure_pipeline.evidence.page.first_page import (
 )
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target, show_subgroups
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import ALL_FILES, ANY_FILE, WITH_RELEASES, Judgement, judge
+from disclosure_pipeline.policy.verdict import Judgement, judge, judge_rows
 
 MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
 PEOPLE = 400
@@ -47,7 +49,7 @@ def _dossier(records: tuple[int, ...]) -> str:
     attributes["policy"] |= {
         "DiSCO": {"beyond": 3, "targets": {"income": {"at_most": 40, "beyond": 3}}},
         "repU": {"at_most": 8, "over": "mean", "worst": 9},
-        "DiSCO_any_beyond": 3,
+        "DiSCO_any": {"beyond": 3},
     }
     gate = Gate.model_validate(attributes)
     tables = [copy_some(people, number, size) for number, size in enumerate(records)]
@@ -65,36 +67,43 @@ EACH_SIZE = pytest.mark.parametrize(
 )
 
 
-def find_by_hand(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> list[tuple[Any, float]]:
-    """Return the part and figure of every row that a clause is about, one row at a time."""
-    measure = clause["measure"]
-    found = []
+def find_by_hand(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> list[tuple[Any, Any, float]]:
+    """Return the part, column and figure of every row of the frames that a clause is about, one at a time."""
+    place, about, found = FIGURES[clause["figure"]].place, clause["about"], []
+    if place.frame == "together" and len(figures["N_s"]) == 1:
+        place = replace(FIGURES["DiSCO"].place, permuted="")  # any file is the only one
+    is_beyond = clause["statistic"] == "beyond" or "beyond" not in FIGURES[clause["figure"]].statistics
+    column = place.beyond_chance if place.beyond_chance and is_beyond else place.value
     for part, source in (("", figures), (ALL_FILES, figures.get("stacked") or {})):
-        names = SMALLER_OF.get(measure, (measure,))
-        entries = [find_entry(name, len(figures["N_s"])) for name in names]
-        for row in source.get(entries[0].frame, ()):
-            if entries[0].per_target and row.get("target") != clause["column"]:
+        for row in source.get(place.frame, ()):
+            if about and row.get("target", row.get("key")) not in about:
                 continue
-            values = [row[entry.column] for entry in entries]
-            named = ANY_FILE if entries[0].frame == "together" else row.get("synthesis", WITH_RELEASES)
-            found.append((part or named, min(values)))
+            values = [row[name] for name in ([column] if isinstance(column, str) else column)]
+            if place.permuted and clause["statistic"] == "beyond":
+                apart = row[str(place.value)] - row[place.permuted]
+                values = [min(row[place.beyond_chance], apart)]
+            named = ANY_FILE if place.frame == "together" else row.get("synthesis", WITH_RELEASES)
+            found.append((part or named, row.get("target", row.get("key")), min(values)))
     return found
 
 
 @EACH_SIZE
 def test_a_judgement_names_the_part_that_it_judged(records: tuple[int, ...]) -> None:
     content = dossier(*records)
-    figures, checked = content["figures"], set()
+    checked = set()
     for clause in content["clauses"]:
-        entry = JUDGED[clause["measure"]]
-        if clause["control"] or entry.role in {"check", "overlap"} or clause["over"] == "mean":
+        entry, row = FIGURES[clause["figure"]], clause["row"]
+        if clause["figure"] == "controls" or "overlap" in clause["figure"] or clause["over"] == "mean":
             continue
-        found = find_by_hand(clause, figures)
-        assert (clause["part"], clause["value"]) in found, clause["name"]
-        values = [value for _, value in found]
-        assert clause["value"] == (min(values) if clause["at_least"] else max(values))
-        assert find_judged_row(clause, figures)[clause["measure"]] == clause["value"]
-        checked.add(clause["part"])
+        if entry.about == "key":
+            continue  # distances of the keys have frames of their own
+        found = find_by_hand(clause, content["figures"])
+        judged = [value for part, column, value in found if (part, column) == (row["part"], row["about"])]
+        assert clause["value"] in judged, clause["name"]
+        values = [value for _, _, value in found]
+        is_least = clause["statistic"] == "at_least"
+        assert clause["value"] == (min(values) if is_least else max(values)), clause["name"]
+        checked.add(row["part"])
     expected = {1} if len(records) == 1 else {ALL_FILES, ANY_FILE}
     assert expected <= checked
 
@@ -103,53 +112,59 @@ def test_a_judgement_names_the_part_that_it_judged(records: tuple[int, ...]) -> 
 def test_both_editions_show_the_row_that_was_judged(records: tuple[int, ...]) -> None:
     content = dossier(*records)
     public = make_publishable(content)
+    shown = 0
     for exact, rounded in zip(content["clauses"], public["clauses"], strict=True):
-        assert rounded["part"] == exact["part"]
-        rows = [find_judged_row(exact, content["figures"]), find_judged_row(rounded, public["figures"])]
-        if not rows[1]:
-            continue  # a frame that is not public
-        assert [row.get("part") for row in rows] == [exact["part"]] * 2 or exact["over"] == "mean"
-        for name in ("DiSCO", "DiSCO_others", "repU", "people_copied", "guessed"):
-            if None not in (rows[0].get(name), rows[1].get(name)):
+        rows = [exact["row"], rounded["row"]]
+        assert [row["part"] for row in rows] == [exact["row"]["part"]] * 2
+        assert rows[0]["about"] == rows[1]["about"]
+        for name in ("value", "others"):
+            if exact["figure"] in {"DiSCO", "repU", "people_copied", "guessed"} and rows[1][name] is not None:
                 assert 0 <= rows[1][name] - max(0.0, rows[0][name]) <= 2 * 100 * 10 / 300
+                shown += 1
+    assert shown
+
+
+def row_of(figure: str, part: Any = 1, **values: Any) -> dict[str, Any]:
+    return FigureRow(figure, values.pop("about", None), part, **values).to_record()
 
 
 def test_rounded_rows_that_tie_are_not_confused() -> None:
     """The second file is judged; the first has the same rounded figure but other baselines."""
     content = dossier(PEOPLE, PEOPLE)
     [clause] = [clause for clause in content["clauses"] if clause["name"] == "DiSCO[income]"]
-    rows = [row for row in content["figures"]["attribute"] if row["target"] == "income"]
-    rows[0].update(DiSCO=12.6, DiSCO_others=0.1, Dorig=30.0)
-    rows[1].update(DiSCO=12.7, DiSCO_others=9.9, Dorig=50.0)
-    clause.update(value=12.7, part=2)
-    assert write_baselines(clause, content["figures"]).others == "9.9 %"
+    rows = [
+        row_of("DiSCO", 1, about="income", value=12.6, others=0.1, own=30.0),
+        row_of("DiSCO", 2, about="income", value=12.7, others=9.9, own=50.0),
+    ]
+    clause.update(value=12.7, row=rows[1])
+    assert write_baselines(Judgement.from_row(clause)).others == "9.9 %"
     public = make_publishable(content)
     [shown] = [clause for clause in public["clauses"] if clause["name"] == "DiSCO[income]"]
-    rounded = [row for row in public["figures"]["attribute"] if row["target"] == "income"]
-    assert rounded[0]["DiSCO"] == rounded[1]["DiSCO"]
-    assert write_baselines(shown, public["figures"]).others == f"{rounded[1]['DiSCO_others']:.1f} %"
-    assert rounded[0]["DiSCO_others"] != rounded[1]["DiSCO_others"]
+    assert shown["row"]["part"] == 2
+    assert shown["row"]["value"] == 15.0
+    assert shown["row"]["others"] > 9.9
+    assert write_baselines(Judgement.from_row(shown)).others == f"{shown['row']['others']:.1f} %"
 
 
 def test_a_mean_is_shown_beside_means() -> None:
     content = dossier(PEOPLE, 300, 1000)
     [clause] = [clause for clause in content["clauses"] if clause["name"] == "repU (mean)"]
     figures = content["figures"]["identity"]
-    assert clause["part"] is None
-    row = find_judged_row(clause, content["figures"])
-    assert row["repU"] == pytest.approx(np.mean([row["repU"] for row in figures]), abs=1e-12)
+    row = clause["row"]
+    assert row["value"] == pytest.approx(np.mean([row["repU"] for row in figures]), abs=1e-12)
     own = np.mean([row["UiO"] for row in figures])
-    assert write_baselines(clause, content["figures"]).own == f"{own:.1f} %"
+    assert write_baselines(Judgement.from_row(clause)).own == f"{own:.1f} %"
 
 
 def test_a_clause_on_a_further_table_shows_that_tables_row() -> None:
-    clause = {"measure": "people_copied_beyond", "column": "holdout", "over": "worst", "value": 7.0}
-    clause |= {"control": False, "part": 1}
-    row = {"synthesis": 1, "people_copied_beyond_chance": 1.0, "people_copied_expected": 2.0}
-    other = {**row, "confidential": "holdout", "people_copied_beyond_chance": 7.0}
-    other |= {"people_copied_expected": 4.0}
-    figures = {"N_d": 100, "N_s": [100], "guards": [row], "confidential": [other]}
-    assert write_baselines(clause, figures).others == "4.0 %"
+    rows = [
+        FigureRow("people_copied", about, 1, beyond=bound, beyond_chance=bound, others=others)
+        for about, bound, others in ((None, 1.0, 2.0), ("holdout", 7.0, 4.0))
+    ]
+    clauses = [Clause("people_copied", "beyond", 2.5, about) for about in ((), ("holdout",))]
+    of_table, of_holdout = judge_rows(clauses, rows, 1)
+    assert write_baselines(of_table).others == "2.0 %"
+    assert write_baselines(of_holdout).others == "4.0 %"
 
 
 NUMBER = r"(?:at most )?(\d+\.\d)"
@@ -170,7 +185,7 @@ def test_the_sentence_adds_up(records: tuple[int, ...], is_public: bool) -> None
     stated = 0
     step = 100 * 10 / min(PEOPLE, *records) if is_public else 0.0
     for clause in content["clauses"]:
-        if clause["measure"] == "DiSCO_beyond_both":
+        if (clause["figure"], clause["statistic"]) == ("DiSCO", "beyond"):
             alone = {**content, "clauses": [clause]}
             [answer] = answer_questions(alone)
             if " more" not in answer.sentence:
@@ -179,7 +194,7 @@ def test_the_sentence_adds_up(records: tuple[int, ...], is_public: bool) -> None
             # Each figure is rounded: to a digit, in public to ten people, upwards.
             assert any(abs(difference - more) <= 2 * step + 0.21 for difference in differences)
             stated += 1
-            larger = clause["part"] == ALL_FILES or clause["part"] == 3
+            larger = clause["row"]["part"] in {ALL_FILES, 3}
             assert ("as many records as the confidential table" in answer.sentence) <= larger
             assert (answer.bound, answer.kind) == ("at most 3.0 points", clause["outcome"])
     assert stated > 1
@@ -188,11 +203,10 @@ def test_the_sentence_adds_up(records: tuple[int, ...], is_public: bool) -> None
 def test_a_larger_table_says_both_figures() -> None:
     """16.9 % and 2.0 % do not make 11.2 points: those are of as many records as people."""
     content = dossier(PEOPLE, PEOPLE)
-    [clause] = [of for of in content["clauses"] if of["name"] == "DiSCO_beyond_both[income]"]
-    row = {"target": "income", "synthesis": 1, "DiSCO": 16.9, "DiSCO_others": 2.0, "DiSCO_at_n": 13.2}
-    row |= {"DiSCO_chance": 1.2, "DiSCO_excess": 15.7, "DiSCO_beyond": 11.2, "DiSCO_beyond_chance": 11.2}
-    content["figures"]["stacked"]["attribute"] = [row]
-    [answer] = answer_questions({**content, "clauses": [{**clause, "value": 11.2, "part": ALL_FILES}]})
+    [clause] = [of for of in content["clauses"] if of["name"] == "DiSCO[income] beyond"]
+    figures = {"value": 16.9, "others": 2.0, "at_n": 13.2, "permuted": 1.2, "is_larger": True}
+    row = row_of("DiSCO", ALL_FILES, about="income", **figures, beyond=11.2, beyond_chance=11.2)
+    [answer] = answer_questions({**content, "clauses": [{**clause, "value": 11.2, "row": row}]})
     assert answer.sentence == (
         "16.9 % of the people have their income disclosed; by chance 1.2 %; of as many records as the "
         "confidential table has 13.2 %, from other people's records 2.0 %: 11.2 points more."
@@ -204,7 +218,7 @@ def test_the_same_clause_decides_in_both_editions(records: tuple[int, ...]) -> N
     content = dossier(*records)
     public = make_publishable(content)
     reasons = find_reason(content), find_reason(public)
-    assert reasons[0] and reasons[1] and reasons[0]["name"] == reasons[1]["name"]
+    assert reasons[0] and reasons[1] and reasons[0].clause == reasons[1].clause
     for exact, rounded in zip(answer_questions(content), answer_questions(public), strict=True):
         assert (exact.question, exact.kind, exact.kept) == (rounded.question, rounded.kind, rounded.kept)
         forms = [
@@ -222,7 +236,7 @@ def test_the_same_clause_decides_in_both_editions(records: tuple[int, ...]) -> N
 def test_what_is_nothing_does_not_decide_although_it_is_rounded_up() -> None:
     """0 of at most 2.5 points is rounded up to the bound itself; 20 of at most 50 is nearer to its own."""
     content = dossier(PEOPLE)
-    figures = {"people_copied_beyond": (20.0, 50.0), "unique_copies_beyond": (0.0, 2.5)}
+    figures = {"people_copied beyond": (20.0, 50.0), "unique_copies beyond": (0.0, 2.5)}
     clauses = [
         {**clause, "outcome": "kept", "note": "", "value": value, "bound": limit, "limit": limit}
         for clause in content["clauses"]
@@ -233,7 +247,7 @@ def test_what_is_nothing_does_not_decide_although_it_is_rounded_up() -> None:
     content |= {"decision": "approved", "clauses": clauses}
     public = make_publishable(content)
     shares = {clause["name"]: clause["value"] / clause["limit"] for clause in public["clauses"]}
-    assert shares["unique_copies_beyond"] == 1 > shares["people_copied_beyond"]
+    assert shares["unique_copies beyond"] == 1 > shares["people_copied beyond"]
     for shown in (content, public):
         [answer] = answer_questions(shown)
         assert answer.bound == "at most 50.0 points"
@@ -288,26 +302,9 @@ def test_no_group_is_called_exposed_that_others_records_expose_as_much() -> None
     assert shown is not None and shown.title.startswith("No group is more exposed")
 
 
-def forget(content: dict[str, Any], *names: str) -> dict[str, Any]:
-    older = copy.deepcopy(content)
-    for clause in older["clauses"]:
-        for name in names:
-            clause.pop(name)
-    return older
-
-
 @pytest.mark.parametrize("edition", ["internal", "publication"])
-def test_a_dossier_of_earlier_code_is_shown(edition: Any) -> None:
-    """Without the part of a judgement, and with a clause on a figure that nobody knows any more."""
+def test_a_dossier_with_a_figure_that_nobody_knows_any_more_is_shown(edition: Any) -> None:
     content = dossier(PEOPLE, PEOPLE)
-    older = forget(content, "part")
-    assert [Judgement.from_row(clause).part for clause in older["clauses"]] == [None] * len(older["clauses"])
-    unknown = {**older["clauses"][0], "measure": "renamed_since", "name": "renamed_since", "value": 1.5}
-    older["clauses"].append(unknown)
-    page = render_page(older, edition)
-    assert "renamed_since" in page
-    for before, after in zip(older["clauses"], content["clauses"], strict=False):
-        if not before["control"] and before["over"] == "worst" and before["value"] is not None:
-            row = find_judged_row(before, older["figures"])
-            assert not row or row[before["measure"]] == before["value"] or before["measure"] not in row
-            assert after["part"] is None or row.get("part") is not None or not row
+    unknown = {**content["clauses"][0], "figure": "renamed_since", "name": "renamed_since", "value": 1.5}
+    content["clauses"].append(unknown)
+    assert "renamed_since" in render_page(content, edition)

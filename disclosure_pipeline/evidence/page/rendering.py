@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.evaluation.catalogue import Place
 from disclosure_pipeline.evaluation.frame_columns import PUBLISHED
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow
@@ -85,7 +86,7 @@ _ORDERED = {
 def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     """Round every figure of a dossier to multiples of `smallest_count` people, and withhold every level.
 
-    Figures are rounded as in the statement (`policy.registry`), never to the safer side. Figures that the
+    Figures are rounded as in the statement (`policy.rounding`), never to the safer side. Figures that the
     catalogue does not mark as public are left out, and warnings, which may hold values, are only counted.
     Bounds and outcomes are unchanged.
     """
@@ -154,7 +155,8 @@ def _round_clause(
     row: Mapping[str, Any], exact: Judgement, public: Judgement, rounding: _Rounding
 ) -> dict[str, Any]:
     """Round a clause as the statement does, and a figure that the statement withholds by its unit."""
-    clause, published = exact.clause, None if exact.clause.entry is None else exact.clause.entry.published
+    clause, entry = exact.clause, exact.clause.entry
+    published = None if entry is None else entry.find_published(clause.statistic)
     if published == "exact":
         return dict(row)
     value = public.value
@@ -169,13 +171,23 @@ def _round_judged(row: FigureRow, clause: Clause, rounding: _Rounding) -> Figure
     """Round what stands beside a figure; the figure itself by the limits that it is judged by."""
     entry = clause.entry
     withheld: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
-    if entry is None or entry.published is None:
+    if entry is None:
         return replace(row, **withheld)
     limits = rounding.find_limits(row.figure, row.about)
-    in_unit = ("value", "at_n", "others", "own", "permuted", "holdout")
-    rounded = {name: rounding.round_figure(getattr(row, name), entry.words, limits) for name in in_unit}
-    by_chance = rounding.round_figure(row.by_chance, entry.beyond or entry.words)
-    return replace(row, **withheld | rounded | {"by_chance": by_chance})
+    rounded = {
+        name: rounding.round_figure(getattr(row, name), entry.words, limits)
+        for name in ("value", "at_n", "others", "own", "permuted", "holdout")
+        if _is_published(name, entry.place)
+    }
+    if _is_published("by_chance", entry.place):
+        rounded["by_chance"] = rounding.round_figure(row.by_chance, entry.beyond or entry.words)
+    return replace(row, **withheld | rounded)
+
+
+def _is_published(name: str, place: Place) -> bool:
+    """Return whether a number of a row is: its own column is, or the figure's where it has none."""
+    column = getattr(place, name, "") or place.value
+    return (place.frame, column if isinstance(column, str) else column[0]) in PUBLISHED
 
 
 def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
