@@ -12,11 +12,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from disclosure_pipeline.policy.registry import JUDGED
 from support import gates
 from support.processes import fork
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, NEAR_COPIES, GatePower
@@ -42,7 +42,6 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_result,
 )
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
-from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -127,14 +126,14 @@ def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any])
     answer = answer_questions(refused)[0]
     clause = find_reason(refused)
     assert clause is not None
-    figure = f"{clause['value']:.1f} points"
+    figure = f"{clause.value:.1f} points"
     assert answer.value == figure and figure in answer.sentence and figure in write_headline(refused)
     bounds = show_bounds(refused)
     assert bounds is not None
     subject = write_subject(clause)
     assert subject in write_headline(refused)
-    assert f"{subject}: {clause['value']:.1f} of 2.5 points" in bounds.svg
-    assert bounds.table.rows[0][:2] == (f"{capitalized(subject)} ({clause['name']})", figure)
+    assert f"{subject}: {clause.value:.1f} of 2.5 points" in bounds.svg
+    assert bounds.table.rows[0][:2] == (f"{capitalized(subject)} ({clause.clause.name})", figure)
 
 
 def test_an_approval_says_what_is_told_and_that_it_is_no_more(approved: dict[str, Any]) -> None:
@@ -203,13 +202,11 @@ def test_the_headline_is_the_first_question_with_a_bad_answer(refused: dict[str,
 def test_a_control_that_fails_comes_before_every_risk(refused: dict[str, Any]) -> None:
     """No figure counts where the engine cannot be trusted: nobody is said to be copied."""
     clauses = [
-        {**clause, "value": 12.5, "outcome": "undetermined"}
-        if clause["name"] == "copy_repU / copy_UiO"
-        else clause
+        {**clause, "value": 1.0, "outcome": "undetermined"} if clause["name"] == "controls" else clause
         for clause in refused["clauses"]
     ]
     content = {**refused, "decision": "undetermined", "clauses": clauses}
-    assert write_headline(content).startswith("Could not be determined: the engine finds only 12.5 %")
+    assert write_headline(content).startswith("Could not be determined: controls")
     assert answer_questions(content)[-1].answer == "? Not determined"
 
 
@@ -297,7 +294,7 @@ def test_the_cost_of_a_remedy_is_counted(lost: int) -> None:
 
 def test_a_subject_reads_well_without_its_column(refused: dict[str, Any]) -> None:
     """And with it: the words of each measure are put into sentences with any column's name."""
-    for words in {entry.name: find_measure_words(entry.name) for entry in JUDGED.values()}.values():
+    for words in [figure.find_words(word) for figure in BOUNDABLE.values() for word in figure.statistics]:
         assert words.subject.count("{column}") <= 1
         # A number before a noun would have to agree with it.
         if words.unit == COUNT:
@@ -316,7 +313,7 @@ def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]
         assert told in text[: text.index("Four questions")]
 
 
-COPIED = ("people_copied_beyond", "unique_copies_beyond")
+COPIED = ("people_copied beyond", "unique_copies beyond")
 TRIED = [
     TriedRemedy("Remove the copies of one person", 290, 0, (), dict.fromkeys(COPIED, 0.0), 0.3),
     TriedRemedy("Blank the targets that copies disclose", 0, 40, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
@@ -348,11 +345,16 @@ def find_cell(content: dict[str, Any], clause: dict[str, Any]) -> tuple[str, ...
     for table in tabulate_clauses(content):
         for row in table.rows:
             cells = dict(zip(table.headings, row.cells, strict=True))
-            if clause["column"] is None and "Outcome" in cells and cells["Clause"] == clause["name"]:
+            column = clause["about"][0] if len(clause["about"]) == 1 else None
+            if (
+                column is None
+                and "Outcome" in cells
+                and cells["Clause"] == Judgement.from_row(clause).subject
+            ):
                 found.append((cells["Outcome"], cells["Figure"], cells["Bound"]))
-            name = clause["name"].replace(f"[{clause['column']}]", "")
-            if clause["column"] in cells and cells["Clause"].removesuffix(", only warns") == name:
-                mark, figure = cells[clause["column"]].split(" ", maxsplit=1)
+            name = clause["name"].replace(f"[{column}]", "")
+            if column in cells and cells["Clause"].removesuffix(", only warns") == name:
+                mark, figure = cells[column].split(" ", maxsplit=1)
                 found.append((mark, figure, cells["Bound"]))
     [cell] = found
     return cell
@@ -373,22 +375,18 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
     assert not [name for name in names if "[work]" in name]
 
 
-def test_clauses_of_one_name_have_a_row_each(refused: dict[str, Any]) -> None:
-    """Weighted figures say so; where even the figures are the same, the clause tells them apart."""
+def test_clauses_on_one_figure_have_a_row_each(refused: dict[str, Any]) -> None:
+    """Weighted figures and means say so."""
     [repU] = [clause for clause in refused["clauses"] if clause["name"] == "repU"]
-    clauses = [
-        repU,
-        {**repU, "measure": "repU_weighted", "name": "repU_weighted"},
-        {**repU, "name": "repU again"},
-    ]
+    clauses = [repU, {**repU, "row": {**repU["row"], "basis": "people"}}, {**repU, "over": "mean"}]
     bounds = show_bounds({**refused, "clauses": clauses})
     assert bounds is not None
     named = re.findall(r"<text[^>]*>(people singled out[^<]*): [\d.]+ of [\d.]+ %([^<]*)</text>", bounds.svg)
-    assert sorted(named) == [
-        ("people singled out in both tables", ""),
-        ("people singled out in both tables", " (repU again)"),
-        ("people singled out in both tables (weighted)", ""),
-    ]
+    assert {subject for subject, _ in named} == {
+        "people singled out in both tables",
+        "people singled out in both tables (mean)",
+        "people singled out in both tables (weighted)",
+    }
 
 
 def test_targets_with_long_names_stand_on_paper_too(refused: dict[str, Any]) -> None:
@@ -396,7 +394,7 @@ def test_targets_with_long_names_stand_on_paper_too(refused: dict[str, Any]) -> 
     for length, most in ((8, 5), (26, 3), (200, 1)):
         names = [f"{number}".rjust(length, "x") for number in range(7)]
         [disco] = [clause for clause in refused["clauses"] if clause["name"] == "DiSCO[work]"]
-        clauses = [{**disco, "column": name, "name": f"DiSCO[{name}]"} for name in names]
+        clauses = [{**disco, "about": [name], "name": f"DiSCO[{name}]"} for name in names]
         tables = tabulate_clauses({**refused, "clauses": clauses})
         assert [name for table in tables for name in table.headings[2:]] == names
         assert max(len(table.headings) - 2 for table in tables) == most
@@ -584,11 +582,13 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
         for row, public in zip(page["clauses"], stated, strict=True):
             if public.value is not None:
                 assert row["value"] == public.value
-                of_target = [
-                    figures for figures in page["figures"]["attribute"] if figures["target"] == row["column"]
-                ]
-                if row["measure"] in {"DiSCO", "iS"} and not row["share_of"]:
-                    assert of_target[0][row["measure"]] == public.value
+                if (row["figure"], row["statistic"]) == ("DiSCO", "at_most"):
+                    [of_target] = [
+                        figures
+                        for figures in page["figures"]["attribute"]
+                        if [figures["target"]] == row["about"]
+                    ]
+                    assert of_target["DiSCO"] == public.value == row["row"]["value"]
                     compared += 1
         assert compared == 2
 
@@ -596,9 +596,9 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
 def test_bounds_and_outcomes_are_kept(refused: dict[str, Any]) -> None:
     public = make_publishable(refused)
     for before, after in zip(refused["clauses"], public["clauses"], strict=True):
-        for name in ("name", "bound", "outcome", "warns", "control"):
+        for name in ("name", "bound", "outcome", "warns", "statistic", "about"):
             assert before[name] == after[name]
-        if not before["share_of"]:
+        if before["statistic"] != "at_most_share":
             assert before["limit"] == after["limit"]
     assert refused["clauses"][0]["value"] != public["clauses"][0]["value"]
 

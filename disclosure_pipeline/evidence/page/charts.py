@@ -100,7 +100,12 @@ def write_subject(judgement: Judgement) -> str:
         column = None if "{column}" in words.subject else column
     else:
         subject = words.title.removesuffix(": where beyond chance")
-    notes = [column, clause.share_of and f"of {clause.share_of}", "mean" if clause.over == "mean" else None]
+    notes = [
+        column,
+        clause.share_of and f"of {clause.share_of}",
+        "mean" if clause.over == "mean" else None,
+        "weighted" if judgement.row is not None and judgement.row.basis == "people" else None,
+    ]
     noted = ", ".join(note for note in notes if note)
     return f"{subject} ({noted})" if noted else subject
 
