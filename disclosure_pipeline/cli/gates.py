@@ -101,7 +101,7 @@ def draft_policy(
             click.echo(write_power(power), nl=False)
         return
     headings = {
-        "measure": LABELS["measure"].heading,
+        "figure": LABELS["measure"].heading,
         "target": LABELS["target"].heading,
         "own": BY_ITSELF,
         "others": BY_OTHERS,

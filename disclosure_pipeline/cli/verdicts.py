@@ -178,7 +178,7 @@ def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tupl
     """Return the clauses as one table for programs, or as two that fit a terminal."""
     rows = [
         {
-            "clause": judgement.subject,
+            "clause": judgement.subject if shown_as == "table" else judgement.clause.name,
             "value": judgement.value,
             "bound": judgement.limit_text or "",
             "outcome": judgement.outcome,

@@ -76,7 +76,7 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
         shutil.copytree(tmp_path / candidate, incoming / candidate)
         (incoming / candidate / "_SUCCESS").touch()
     assert call("run", gate, "honest").stdout.startswith("honest: approved\nPublished in ")
-    assert "people_copied_beyond is 30" in call("run", gate, "leaky", expected=1).stdout
+    assert "people_copied beyond is 30" in call("run", gate, "leaky", expected=1).stdout
     stands = call("status", gate).stdout
     assert "honest: published\n" in stands and "leaky: refused\n" in stands
     call("report", gate, "leaky", "--format", "html", "--output", tmp_path / "leaky.html", expected=1)

@@ -87,7 +87,7 @@ names = st.text(st.sampled_from("ab_[]-9é"), min_size=1, max_size=40)
 
 
 @given(st.lists(st.tuples(names, names, names), min_size=1, max_size=3), st.sampled_from([80, 200]))
-@example([("conditional-model", "DiSCO_beyond_both[worked_abroad] 2.2 <= 3", "2026-11-24 23:10 UTC")], 80)
+@example([("conditional-model", "DiSCO[worked_abroad] beyond 2.2 <= 3", "2026-11-24 23:10 UTC")], 80)
 @example([("a" * 40, "b" * 40, "c" * 40)], 80)
 def test_no_name_is_broken_or_cut(rows: list[tuple[str, str, str]], width: int) -> None:
     columns = ("candidate", "worst clause", "date")

@@ -13,7 +13,7 @@ import pytest
 from support import gates
 from support.gates import COPY, GATE, HONEST, Home, contents, run_command
 
-from disclosure_pipeline.candidates.evaluation import REHEARSALS
+from disclosure_pipeline.candidates.rehearsal import REHEARSALS
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 
@@ -125,7 +125,7 @@ def test_without_a_ground_truth_nothing_is_determined(
 
 def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.write_ground_truth(gates.ground_truth())
-    monkeypatch.setattr("disclosure_pipeline.candidates.evaluation.measure", gates.crash)
+    monkeypatch.setattr("disclosure_pipeline.candidates.rehearsal.measure", gates.crash)
     shown = run_command("evaluate", write_gate(home), deliver(home, gates.honest()))
     assert shown.exit_code == 4
     assert "Unexpected ValueError" in shown.stderr and gates.CANARIES[0] not in shown.output
@@ -143,7 +143,7 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     assert rows[0]["outcome"] == "exceeded" and rows[-1]["outcome"] == "kept"
     consequences = {row["clause"]: row["if not kept"] for row in rows}
     assert consequences["repU"] == "refuses"
-    doubtful = ("key_overlap", "key_overlap[age]", "relabelled", "copy_repU / copy_UiO")
+    doubtful = ("key_overlap", "whole_key_overlap", "relabelled", "controls")
     assert {consequences[name] for name in doubtful} == {"undetermined"}
     assert run_command("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
 
@@ -175,7 +175,7 @@ def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     assert (honest["verdict"], honest["published"], honest["records"]) == ("approved", True, 298)
     assert (copied["verdict"], copied["published"], copied["records"]) == ("refused", False, 300)
     assert " <= " in honest["worst clause"] and "overlap" not in honest["worst clause"]
-    assert copied["worst clause"].startswith("people_copied_beyond 9")
+    assert copied["worst clause"].startswith("people_copied beyond 9")
     assert honest["judged at"].endswith("+00:00")
     lines = list(csv.DictReader(io.StringIO(run_command("status", gate, "--format", "csv").stdout)))
     assert [line["candidate"] for line in lines] == sorted(rows)
