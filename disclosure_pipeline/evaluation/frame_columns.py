@@ -18,6 +18,7 @@ from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
+from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
@@ -333,6 +334,7 @@ _FRAMES: tuple[_Columns, ...] = (
     _Columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _SUMMARISED),
     _Columns("exact_copies", frame_words.EXACT_COPIES, exact=("columns",), unit=("percent", "copies")),
     _Columns("nearest", _NEARNESS),
+    _Columns("found", words_of_fields(Found) | frame_words.FOUND_WHERE),
     _Columns("disclosure_protection", PROTECTION_FRAME),
     _Columns("resemblance", words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled")),
     _Columns("key_sets", _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO")),
