@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pandas as pd
-from disclosure_pipeline.policy.registry import DOUBTS, GUARDS, JUDGED
 
-from disclosure_pipeline.policy.bounds import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from synthesizers.candidates import CONTROLS, SYNTHESIZERS
 from synthesizers.results import FAILED
 
@@ -19,11 +19,11 @@ OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
 # The gates of the study have no earlier releases, and ask for no bands.
 _NOT_IN_THE_STUDY = {"bands", "over_releases"}
-_IN_THE_STUDY = {name for name in DEFAULTS if JUDGED[name].frame not in _NOT_IN_THE_STUDY}
-COPY_FIGURES = tuple(
-    name for name in GUARDS if JUDGED[name].bound and name in _IN_THE_STUDY and name != "guessed_beyond"
-)
-FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed_beyond", "relabelled", "repeats", "missing_beyond")
+_IN_THE_STUDY = [name for name in DEFAULTS if FIGURES[name].place.frame not in _NOT_IN_THE_STUDY]
+_DOUBTS = [name for name in _IN_THE_STUDY if FIGURES[name].is_doubt]
+_GUARDS = [name for name in _IN_THE_STUDY if not FIGURES[name].is_doubt]
+COPY_FIGURES = tuple(name for name in _GUARDS if FIGURES[name].question == "copied")
+FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed", "relabelled", "repeats", "missing")
 SHARES = (1, 3, 10, 30)
 # Clauses that no default bounds, and that say whether tables can be compared at all.
 _OF_COMPARABILITY = {"key_overlap", "target_overlap", "warnings"}
@@ -37,13 +37,14 @@ def read_bound(guard: str) -> float:
 
 def find_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
     """Return the figure by which a guard judges: beyond what chance gives."""
-    entry = JUDGED[guard]
-    return table[f"{entry.frame}.{entry.column}"]
+    place = FIGURES[guard].place
+    return table[f"{place.frame}.{place.beyond_chance or place.value}"]
 
 
 def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
     """Return the figure itself, with what chance gives."""
-    return table[f"{JUDGED[guard].frame}.{guard}"]
+    place = FIGURES[guard].place
+    return table[f"{place.frame}.{place.beyond or place.value}"]
 
 
 def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
@@ -61,16 +62,19 @@ def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
     """Return how each candidate fared: by the bounds of the policy that `init` writes, and today's guards."""
     outcome = pd.Series(APPROVED, index=table.index)
     names = (
-        table["broken"].str.split("; ").map(lambda clauses: {name.split("[")[0] for name in clauses if name})
+        table["broken"].str.split("; ").map(lambda clauses: {_find_figure(name) for name in clauses if name})
     )
     by_bounds = names.map(lambda clauses: bool(clauses - DEFAULTS.keys() - _OF_COMPARABILITY))
     in_doubt = names.map(lambda clauses: bool(clauses & _OF_COMPARABILITY))
     outcome[by_bounds] = BY_BOUNDS
-    outcome[in_doubt | is_broken(table, DOUBTS.keys() & _IN_THE_STUDY) | table["contract"].ne("")] = (
-        BY_CONTRACT
-    )
-    outcome[is_broken(table, GUARDS.keys() & _IN_THE_STUDY)] = BY_GUARDS
+    outcome[in_doubt | is_broken(table, _DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
+    outcome[is_broken(table, _GUARDS)] = BY_GUARDS
     return outcome.mask(table["decision"].eq(FAILED), FAILED)
+
+
+def _find_figure(clause: str) -> str:
+    """Return the figure of a clause, of which the recorded ones say in one word what is bounded."""
+    return re.split(r"[\[ ]", clause)[0].removesuffix("_both").removesuffix("_beyond")
 
 
 def summarise(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
-from disclosure_pipeline.policy.registry import find_figures
 
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.counting.opening import find_engine
-from disclosure_pipeline.evaluation.catalogue import CATALOGUE
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, write_definition
@@ -113,23 +113,24 @@ def _name_rules(violations: Any) -> tuple[str, ...]:
 
 
 def collect(result: Disclosure) -> dict[str, float]:
-    """Return every figure of the catalogue that the result has, by frame and column."""
+    """Return every figure that the result has, by frame and column, and DiSCO beyond others and chance."""
+    found: dict[str, list[Any]] = {}
+    for frame, columns in COLUMNS.items():
+        if frame not in _NO_FIGURES:
+            table = result.frame(frame)
+            found |= {f"{frame}.{name}": list(table[name]) for name in columns if name in table.columns}
+    found["DiSCO_beyond_both"] = [
+        min(row.beyond_chance, row.value - row.permuted)
+        for row in tabulate_figures(result)
+        if row.figure == "DiSCO"
+    ]
     figures = {}
-    for entry in CATALOGUE:
-        if entry.frame in _NO_FIGURES:
-            continue
-        name = f"{entry.frame}.{entry.column}" if entry.column else entry.name
-        if entry.column:
-            frame = result.frame(entry.frame)
-            found: Any = frame[entry.column] if entry.column in frame.columns else []
-        elif entry.role in {"beyond", "check", "overlap"}:
-            columns = result.targets if entry.per_target else [None]
-            found = [value for column in columns for value in find_figures(result, entry.name, column)]
-        else:
-            continue
-        numbers = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna().to_numpy(float)
+    for name, values in found.items():
+        frame, _, column = name.partition(".")
+        numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").dropna().to_numpy(float)
         if len(numbers):
-            figures[name] = float(numbers.min() if entry.high_is_safe else numbers.max())
+            is_least = bool(column) and COLUMNS[frame][column].high_is == "safe"
+            figures[name] = float(numbers.min() if is_least else numbers.max())
     return figures
 
 

@@ -70,7 +70,7 @@ def _describe_study(table: pd.DataFrame) -> str:
 def _describe_copies(table: pd.DataFrame, summary: pd.DataFrame) -> str:
     names = summary["title"]
     often = names[summary[BY_GUARDS] >= 100 / 3]
-    without_copies = often[summary["people copied"] <= read_bound("people_copied_beyond")]
+    without_copies = often[summary["people copied"] <= read_bound("people_copied")]
     never = (summary[BY_GUARDS] == 0).sum()
     only_looks = names[(summary[BY_GUARDS] < 10) & (summary[BY_BOUNDS] + summary[BY_CONTRACT] >= 25)]
     sentences = [
@@ -136,7 +136,7 @@ def _describe_first(table: pd.DataFrame) -> str:
 def _describe_resemblance(summary: pd.DataFrame) -> str:
     honest = summary[summary[BY_GUARDS] < 10]
     nearest = honest.sort_values("distance").iloc[0] if len(honest) else summary.iloc[0]
-    copying = summary[summary["people copied"] > read_bound("people_copied_beyond")]
+    copying = summary[summary["people copied"] > read_bound("people_copied")]
     closer = (
         ""
         if copying.empty

@@ -63,7 +63,7 @@ def test_a_claim_that_is_ruled_out_leaves_the_candidate_undetermined(engine: str
         [row] = json.loads(found["dossier"])["figures"]["membership"]
         assert row["epsilon_ruled_out"] > 1
         assert row["epsilon_claimed"] == (1 if candidate == "claims-much" else 50)
-    assert Clause("epsilon_beyond_claim", None, 0).consequence == "leaves undetermined"
+    assert Clause("epsilon_beyond_claim", "at_most", 0).consequence == "leaves undetermined"
 
 
 def test_a_fresh_table_keeps_what_it_claims(arrived: Path) -> None:

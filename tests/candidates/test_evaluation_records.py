@@ -208,7 +208,7 @@ def test_a_file_that_changes_while_it_is_copied_is_not_taken(
         change(arrived / "synthetic.csv")
         return copied
 
-    monkeypatch.setattr("disclosure_pipeline.candidates.store.copy_hashed", copy_while_it_is_written)
+    monkeypatch.setattr("disclosure_pipeline.candidates.snapshot.copy_hashed", copy_while_it_is_written)
     store = Store(tmp_path / "store")
     with pytest.raises(StoreError, match="changed while it was read"):
         take_snapshot(arrived, CANDIDATE, store, needs_marker=False)

@@ -39,11 +39,11 @@ def compared(actual: dict[str, Any]) -> dict[str, Any]:
     actual["ground truth"] = replace(actual["ground truth"], sha256="")
     dossier.pop("measured")
     dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
-    controls = [clause for clause in dossier["clauses"] if clause["control"]]
+    controls = [clause for clause in dossier["clauses"] if clause["figure"] == "controls"]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
     for clause in controls:
         del actual["checks"][clause["name"]]
-    dossier["clauses"] = [clause for clause in dossier["clauses"] if not clause["control"]]
+    dossier["clauses"] = [clause for clause in dossier["clauses"] if clause["figure"] != "controls"]
     return actual | {"dossier": dossier}
 
 
@@ -56,7 +56,8 @@ def take_nearness(actual: dict[str, Any]) -> list[float]:
     actual["checks"] = {name: text for name, text in actual["checks"].items() if "nearer" not in name}
     for clause in actual["dossier"]["clauses"]:
         if "nearer" in clause["name"]:
-            assert clause.pop("value") is not None
+            assert clause.pop("value") is not None and clause.pop("row") is not None
+    figures["table"] = [row for row in figures["table"] if "nearer" not in row["figure"]]
     return [row.pop(name) for row in rows for name in list(row) if "nearer" in name]
 
 

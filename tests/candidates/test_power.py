@@ -42,7 +42,7 @@ from disclosure_pipeline.runtime.progress import listen
 from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Contract
 
-POLICY = {"unique_hits_beyond": 3, "DiSCO": {"beyond": 3}}
+POLICY = {"unique_hits": {"beyond": 3}, "DiSCO": {"beyond": 3}}
 A_MOMENT = 0.001  # one try of each kind
 
 

@@ -13,7 +13,7 @@ from support import gate_steps, gates
 from support.gate_steps import NOW
 from support.sampling import on_some_days, only_in_ci
 
-from disclosure_pipeline.candidates import arrival, evaluation
+from disclosure_pipeline.candidates import arrival, evaluation, rehearsal
 from disclosure_pipeline.candidates.released import (
     RELEASED,
     Released,
@@ -198,7 +198,7 @@ def test_a_rehearsal_counts_it_too(tmp_path: Path) -> None:
     gate = folders(tmp_path)
     publish(gate, "first", gates.honest(1))
     folder = gate_steps.deliver(tmp_path, "rehearsed", gates.honest(2))
-    dossier = evaluation.rehearse(gate, folder, NOW).dossier
+    dossier = rehearsal.rehearse(gate, folder, NOW).dossier
     assert [row["releases"] for row in dossier["figures"]["over_releases"]] == [1, 2]
 
 

@@ -11,7 +11,7 @@ from support.gate_steps import NOW, deliver, folders, steps, write
 from support.sampling import on_some_days
 from support.surveys import gate_of, leaked, silc
 
-from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.candidates import tried_remedies
 from disclosure_pipeline.candidates.evaluation import file_dossier, measure
 from disclosure_pipeline.candidates.snapshot import read_snapshot
 from disclosure_pipeline.candidates.store import GateFolders
@@ -46,20 +46,20 @@ def test_each_is_measured_as_the_gate_measures(tmp_path: Path) -> None:
     gate = gate_with(tmp_path, half_copied())
     found = tried(gate)
     assert found is not None
-    assert [remedy.name for remedy in found] == list(evaluation._REMEDIES)
+    assert [remedy.name for remedy in found] == list(tried_remedies._REMEDIES)
     removed = found[0]
     frames = (gates.ground_truth(), half_copied())
     tables = check_tables(*frames, gate.gate.keys, gate.gate.targets, gate.gate.grouping)
     after, _ = apply_remedy(Remedy.remove_unique_copies(), tables)
     assert removed.lost == len(frames[1]) - len(after.frames[1]) > 100
     measured = gates.measured(gate.gate, frames[0], after.frames[1:])
-    assert removed.values["unique_copies_beyond"] == measured.guards["unique_copies_beyond_chance"].max()
+    assert removed.values["unique_copies beyond"] == measured.guards["unique_copies_beyond_chance"].max()
     assert removed.values["repU"] == measured.identity["repU"].max()
     assert removed.distance == measured.columns_apart["TVD"].max()
-    assert "unique_copies_beyond" not in removed.broken
+    assert "unique_copies beyond" not in removed.broken
     as_it_is = measure(gate, "candidate", NOW).dossier
     broken = {clause["name"] for clause in as_it_is["clauses"] if clause["outcome"] == "exceeded"}
-    assert "unique_copies_beyond" in broken
+    assert "unique_copies beyond" in broken
     blanked = found[-1]
     assert (blanked.lost, removed.blanked) == (0, 0) and blanked.blanked > 0
 
@@ -91,10 +91,10 @@ def test_tables_that_are_large_or_not_in_memory_are_not_tried(
 ) -> None:
     assert tried(gate_with(tmp_path / "files", half_copied(), "partitioned")) == []
     gate = gate_with(tmp_path / "large", half_copied())
-    monkeypatch.setattr(evaluation, "_SECONDS", 0.0)
+    monkeypatch.setattr(tried_remedies, "_SECONDS", 0.0)
     assert tried(gate) == []
     monkeypatch.undo()
-    monkeypatch.setattr(evaluation, "_MOST_RECORDS", 500)
+    monkeypatch.setattr(tried_remedies, "_MOST_RECORDS", 500)
     assert tried(gate) == []
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
     assert found
     as_it_is = measure(gate, "candidate", NOW).dossier["clauses"]
     broken = {
-        clause["name"] for clause in as_it_is if clause["column"] == "others" and clause["outcome"] != "kept"
+        clause["name"] for clause in as_it_is if clause["about"] == ["others"] and clause["outcome"] != "kept"
     }
     assert broken
     assert all(broken <= set(remedy.broken) for remedy in found)
@@ -123,7 +123,7 @@ def test_what_cannot_be_tried_stays_broken(tmp_path: Path) -> None:
 def test_a_waiver_does_not_hold_for_changed_content(tmp_path: Path) -> None:
     gate = gate_with(tmp_path, half_copied())
     content = measure(gate, "candidate", NOW).dossier
-    broken = "unique_copies_beyond"
+    broken = "unique_copies beyond"
     for clause in content["clauses"]:
         if clause["name"] == broken:
             clause["outcome"] = "waived"
@@ -142,8 +142,8 @@ def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: 
     assert "refused" not in steps(gate, "candidate")
     found = tried(gate)
     assert found is not None
-    assert [remedy.name for remedy in found] == list(evaluation._REMEDIES)
+    assert [remedy.name for remedy in found] == list(tried_remedies._REMEDIES)
     as_it_is = {clause["name"]: clause for clause in measure(gate, "candidate", NOW).dossier["clauses"]}
-    assert as_it_is["unique_copies_beyond"]["outcome"] == "exceeded"
-    after = found[0].values["unique_copies_beyond"]
-    assert after is not None and after < as_it_is["unique_copies_beyond"]["value"] / 10
+    assert as_it_is["unique_copies beyond"]["outcome"] == "exceeded"
+    after = found[0].values["unique_copies beyond"]
+    assert after is not None and after < as_it_is["unique_copies beyond"]["value"] / 10

@@ -266,8 +266,8 @@ def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pyt
     honest, raised = (read_json(evidence / name / "dossier.json", "the test") for name in (HONEST, RAISED))
     assert (honest["decision"], raised["decision"]) == ("approved", "refused")
     outcomes = {clause["name"]: clause["outcome"] for clause in raised["clauses"]}
-    assert outcomes["DiSCO_within_beyond[income]"] == outcomes["guessed_within_beyond[income]"] == "exceeded"
-    assert {"repU_weighted", "DiSCO_within[income]", "DiSCO_within_weighted[income]"} <= set(outcomes)
+    assert outcomes["DiSCO_within[income] beyond"] == outcomes["guessed_within[income] beyond"] == "exceeded"
+    assert {"repU", "DiSCO_within[income]"} <= set(outcomes)
     exact = raised["figures"]["attribute"][0]
     assert exact["DiSCO_beyond"] < 5
     assert raised["figures"]["bands"][0]["DiSCO_within_beyond"] > 20

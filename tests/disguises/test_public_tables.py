@@ -4,6 +4,8 @@ Small synthesizers are run and judged now. Of those that need environments of th
 study recorded are held against the guards' defaults of today.
 """
 
+import re
+
 import pandas as pd
 import pytest
 from support.sampling import some_of
@@ -29,7 +31,7 @@ def test_guards_refuse_who_copies(name: str, synthesizer: str) -> None:
     made = candidates.SYNTHESIZERS[synthesizer].make(known, 1)
     finished = finish(take_known_values(made, known), known)
     verdict = Judge(write_gate(of, whole), ground_truth).decide(finished)
-    guards = {clause.split("[")[0] for clause in verdict.broken} & DEFAULTS.keys()
+    guards = {re.split(r"[\[ ]", clause)[0] for clause in verdict.broken} & DEFAULTS.keys()
     assert bool(guards) == (synthesizer in COPYING), verdict.broken
 
 
@@ -54,7 +56,7 @@ def test_no_recorded_table_of_theirs_holds_more_people_than_a_fresh_one(
 ) -> None:
     made = table[(table["candidate"] == synthesizer) & (table["decision"] != results.FAILED)]
     assert len(made) >= len(candidates.SEEDS)
-    assert not findings.is_broken(made, ["people_copied_beyond"]).any()
+    assert not findings.is_broken(made, ["people_copied"]).any()
 
 
 def test_trees_with_a_record_in_each_leaf_copy_people() -> None:

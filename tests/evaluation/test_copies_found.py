@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from disclosure_pipeline.evaluation.catalogue_guards import GUARDS_OF_COPIES
 from support import gates
 from support.gates import run_command
 from support.surveys import panel, survey
@@ -21,6 +20,7 @@ from disclosure_pipeline.cli.printing import EXIT_CODES, ExitCode
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.evaluation import disclosure as measuring
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.evaluation.copies_found import CopiesFound
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result
@@ -28,7 +28,7 @@ from disclosure_pipeline.policy.gate import Gate
 
 RECORDS = 900
 KEYS = ["sex", "age", "region"]
-GUARDS = [entry.name for entry in GUARDS_OF_COPIES if entry.bound is not None]
+GUARDS = [name for name in DEFAULTS if FIGURES[name].place.frame == "guards" and not FIGURES[name].is_doubt]
 PEOPLE, FRESH = population(RECORDS), population(RECORDS, 7)
 
 
@@ -66,11 +66,11 @@ def test_a_column_that_numbers_the_records_hides_no_copies() -> None:
     by_column = dp.copies(numbered(PEOPLE), sd).xs("all but Unnamed: 0", level="columns")
     expected = float(by_column["people_copied"].item())
     assert expected > 90 and finding.sentence.startswith(f"{expected:.0f} % of the people are in")
-    assert finding.guard == "partial_copies_beyond" and finding.value > 7
+    assert finding.guard == "partial_copies" and finding.value > 7
     assert result.partial_copies.loc[("all but Unnamed: 0", 1), "people_copied"] == pytest.approx(expected)
     assert [Path(warning.filename).name for warning in caught] == [Path(__file__).name]
     without = dp.disclosure(PEOPLE, shuffled(PEOPLE), KEYS).copies.findings[0]
-    assert without.guard == "people_copied_beyond"
+    assert without.guard == "people_copied"
     assert without.sentence.partition(" %")[0] == finding.sentence.partition(" %")[0]
 
 
@@ -78,7 +78,7 @@ def test_near_copies_are_found() -> None:
     with pytest.warns(CopiesWarning, match="3[123] % of the people .*'all but income'"):
         result = dp.disclosure(PEOPLE, nearly_copied(0.33), KEYS)
     assert result.comparability_doubts == (), "the tables are coded alike"
-    assert [finding.guard for finding in result.copies.findings] == ["partial_copies_beyond"]
+    assert [finding.guard for finding in result.copies.findings] == ["partial_copies"]
 
 
 def test_a_fresh_table_is_no_copy_and_everything_was_examined() -> None:
@@ -125,7 +125,7 @@ def test_a_copied_group_is_found() -> None:
     gt, fresh = patients(1), patients(2)
     sd = pd.concat([fresh[fresh["ward"] != "ward 7"], gt[gt["ward"] == "ward 7"]], ignore_index=True)
     [finding] = found(gt, sd, ["age", "ward"]).findings
-    assert finding.guard == "group_copied_beyond" and finding.value > 90
+    assert finding.guard == "group_copied" and finding.value > 90
     assert finding.headline == "People with one value of 'ward' are copied in the synthetic table"
     assert "ward 7" not in finding.sentence
     assert not found(gt, fresh, ["age", "ward"]).findings
@@ -134,7 +134,7 @@ def test_a_copied_group_is_found() -> None:
 def test_copies_in_a_small_table_are_found_by_its_records() -> None:
     """Too few people for a share of all, but every tenth record is one."""
     sd = pd.concat([PEOPLE.head(8), FRESH.head(40)], ignore_index=True)
-    [finding] = [finding for finding in found(PEOPLE, sd).findings if finding.guard == "unique_copies_beyond"]
+    [finding] = [finding for finding in found(PEOPLE, sd).findings if finding.guard == "unique_copies"]
     assert finding.sentence.startswith("17 % of the records of the synthetic table have a record")
 
 
@@ -185,7 +185,7 @@ def test_people_with_several_records_are_copied_as_units() -> None:
     near = once.drop(columns="person").assign(changing=sd["changing"].to_numpy())
     for several in (near, [sd, near]):
         findings = found(gt, several, ["c0", "c1"], unit="person").findings
-        assert [finding.guard for finding in findings] == ["partial_copies_beyond"]
+        assert [finding.guard for finding in findings] == ["partial_copies"]
     assert findings[0].table == "synthetic table 2"
     assert not found(gt, sd, ["c0", "c1"], unit="person").findings
 
@@ -281,7 +281,7 @@ def test_columns_that_cannot_be_compared_are_named() -> None:
     gt = PEOPLE.assign(number=range(RECORDS))
     sd = PEOPLE.assign(number=pd.date_range("2020", periods=RECORDS))
     result = dp.disclosure(gt, sd, ["sex"], ["income", "health"])
-    assert result.copies.findings[0].guard == "people_copied_beyond"
+    assert result.copies.findings[0].guard == "people_copied"
     assert any("without the columns 'number'" in warning for warning in result.warnings)
 
 

@@ -7,27 +7,21 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from disclosure_pipeline.policy.registry import CONTROLS, DOUBTS, GUARDS, MEASURES, SMALLER_OF
 from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
-from disclosure_pipeline.evidence.dossier import collect_figures
-from disclosure_pipeline.evidence.validation import build_metric_tables
 from disclosure_pipeline.measures.together import RELEASED_WORDS
 from disclosure_pipeline.measures.words import SHARE
-from disclosure_pipeline.policy.clauses import find_measure_words
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import build_file_schema
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
-# What the rows of a metric table say, and not the words of a policy.
-IN_METRIC_TABLES = {"GT_in_SD", "SD_in_GT"}
 # Frame -> the columns that stand together in a chart or table of the dossier's page.
 BESIDE = {
     "attribute": ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance", "DiSCO_beyond"],
@@ -127,20 +121,14 @@ def test_every_frame_of_a_gate_has_words(measured: Any) -> None:
             assert not missing, (name, missing)
 
 
-def test_every_column_of_a_metric_table_has_words(measured: Any) -> None:
-    for name, table in build_metric_tables(collect_figures(measured, 10)).items():
-        measures = set(table.columns) - set(LABELS) - IN_METRIC_TABLES
-        assert measures
-        for measure in measures:
-            assert find_measure_words(measure).sentence, (name, measure)
-
-
-@pytest.mark.parametrize("name", sorted({*MEASURES, *CONTROLS, *DOUBTS, *GUARDS, *SMALLER_OF}))
-def test_every_measure_of_a_policy_has_words(name: str) -> None:
-    words = find_measure_words(name)
-    assert words.sentence.endswith(".")
-    assert words.title
-    assert words.unit
+@pytest.mark.parametrize("name", sorted(FIGURES))
+def test_every_figure_of_a_policy_has_words(name: str) -> None:
+    figure = FIGURES[name]
+    for statistic in figure.statistics or ("at_most",):
+        words = figure.find_words(statistic)
+        assert words.sentence.endswith(".")
+        assert words.title
+        assert words.unit
 
 
 def test_words_are_whole() -> None:
@@ -171,7 +159,9 @@ def test_a_standard_error_is_named_after_its_figure() -> None:
 
 def test_no_two_guards_are_called_the_same() -> None:
     """A chart names them by their words alone."""
-    names = [words.subject or words.title for words in map(find_measure_words, DEFAULTS)]
+    of_defaults = [FIGURES[name] for name in DEFAULTS]
+    words_of_all = [of.find_words(of.default.statistic) for of in of_defaults if of.default is not None]
+    names = [words.subject or words.title for words in words_of_all]
     assert len(names) == len(set(names)) > 10
 
 
@@ -183,8 +173,8 @@ def test_a_label_has_a_heading_and_a_sentence(label: str) -> None:
 
 def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:
     properties = build_file_schema()["$defs"]["Policy"]["properties"]
-    for name, measure in MEASURES.items():
-        assert properties[name]["description"] == measure.words.description
+    for name, figure in BOUNDABLE.items():
+        assert figure.words.title in properties[name]["description"]
         assert set(properties[name]) > {"description"}
 
 

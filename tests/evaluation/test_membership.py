@@ -1,12 +1,12 @@
 """Membership measured with a holdout: planted copies, fresh tables, and every engine."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from disclosure_pipeline.policy.registry import find_figures
 from hypothesis import given
 from reference import membership as reference
 from reference.cap import Record
@@ -15,8 +15,11 @@ from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.measures.holdout import MembershipClaims, find_rate_of_members
 from disclosure_pipeline.measures.samples import clopper_pearson
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.verdict import find_bounded
 
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
@@ -114,8 +117,11 @@ def test_a_clause_on_an_advantage_allows_for_chance() -> None:
     row = result.membership.loc[1]
     assert row["advantage_keys"] == pytest.approx(50 - 100 / 3)
     assert row["advantage_keys_chance"] == 0
-    assert find_figures(result, "advantage_keys", None) == [0]
-    assert find_figures(result, "advantage_keys_strictly", None) == [row["advantage_keys"]]
+    [of_records] = [row for row in tabulate_figures(result) if row.figure == "advantage_records"]
+    clause = Clause("advantage_records", "at_most", 1)
+    assert find_bounded(clause, of_records) == of_records.beyond_chance == row["advantage_records_chance"]
+    assert find_bounded(replace(clause, chance=False), of_records) == row["advantage_records"]
+    assert row["advantage_records"] > row["advantage_records_chance"]
 
 
 def test_a_fresh_table_rules_nothing_out() -> None:

@@ -91,9 +91,9 @@ def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_an_honest_candidate_is_released(with_honest: Home) -> None:
     clauses = with_honest.outcomes(HONEST)
-    guards = ("unique_copies_beyond", "partial_copies_beyond", "nearer")
-    for name in [*guards, *(f"{guard}[{NAME}]" for guard in guards)]:
-        assert clauses[name] == "kept"
+    for figure, word in (("unique_copies", " beyond"), ("partial_copies", " beyond"), ("nearer", "")):
+        for about in ("", f"[{NAME}]"):
+            assert clauses[f"{figure}{about}{word}"] == "kept"
     measured = with_honest.dossier(HONEST)["measured"]
     assert {"ground_truth", f"confidential[{NAME}]"} <= set(measured)
 
@@ -140,7 +140,7 @@ LAST_YEAR = "last year's table, one column changed"
 DISGUISES = {
     "one column changed everywhere": (one_column_changed, "nearer"),
     "noise in the numbers": (noise_in_the_numbers, "nearer"),
-    "last year's table": (lambda: gates.last_year(280).drop(index=0), f"unique_copies_beyond[{NAME}]"),
+    "last year's table": (lambda: gates.last_year(280).drop(index=0), f"unique_copies[{NAME}] beyond"),
     LAST_YEAR: (
         lambda: gates.last_year(280).drop(index=0).eval("income = income + 1"),
         f"nearer[{NAME}]",
@@ -178,4 +178,4 @@ def test_a_changed_table_is_measured_anew(recorded: Recorded, home: Home) -> Non
         assert not home.run_gate(HONEST).success
     finally:
         recorded.registers.write({NAME: gates.last_year(280)})
-    assert home.outcomes(HONEST)[f"unique_copies_beyond[{NAME}]"] == "exceeded"
+    assert home.outcomes(HONEST)[f"unique_copies[{NAME}] beyond"] == "exceeded"

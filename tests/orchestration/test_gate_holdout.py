@@ -13,16 +13,13 @@ from support.sampling import on_some_days
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
+from disclosure_pipeline.evaluation.long_table import ALL_FILES
 from disclosure_pipeline.evidence.page.charts import MISSING
-from disclosure_pipeline.evidence.page.clauses_section import (
-    find_judged_row,
-    tabulate_clauses,
-    write_baselines,
-)
+from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses, write_baselines
 from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import ALL_FILES
+from disclosure_pipeline.policy.verdict import Judgement
 
 NAME = "others"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
@@ -71,7 +68,7 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     content = home.dossier(HONEST)
     exact = {row["target"]: row for row in content["figures"]["holdout"] if row["measure"] == "DiSCO"}
     shown = {
-        clause["name"]: write_baselines(clause, content["figures"]).holdout for clause in content["clauses"]
+        clause["name"]: write_baselines(Judgement.from_row(clause)).holdout for clause in content["clauses"]
     }
     [beside] = [
         dict(zip(table.headings, row.cells, strict=True))
@@ -103,17 +100,18 @@ def test_several_tables_as_one_have_no_holdout_beside_them(home: Home) -> None:
     figures = content["figures"]
     by_file = {row["DiSCO"] for row in figures["attribute"]}
     of_stack = {row["target"]: row["DiSCO"] for row in figures["stacked"]["attribute"]}
-    clauses = [clause for clause in content["clauses"] if clause["measure"] == "DiSCO"]
+    clauses = [clause for clause in content["clauses"] if clause["figure"] == "DiSCO"]
     assert clauses and not by_file & set(of_stack.values())
     for clause in clauses:
-        assert write_baselines(clause, figures).holdout != MISSING
-        of_all = {**clause, "part": ALL_FILES}
-        assert find_judged_row(of_all, figures)["DiSCO"] == of_stack[clause["column"]]
-        assert write_baselines(of_all, figures).holdout == MISSING
-        # Dossiers of earlier versions do not name the part.
-        earlier = {name: value for name, value in clause.items() if name != "part"}
-        earlier["value"] = of_stack[clause["column"]]
-        assert write_baselines(earlier, figures).holdout == MISSING
+        assert write_baselines(Judgement.from_row(clause)).holdout != MISSING
+        [target] = clause["about"]
+        [of_all] = [
+            row
+            for row in figures["table"]
+            if (row["figure"], row["about"], row["part"]) == ("DiSCO", target, ALL_FILES)
+        ]
+        assert of_all["value"] == of_stack[target]
+        assert write_baselines(Judgement.from_row({**clause, "row": of_all})).holdout == MISSING
 
 
 def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,5 +151,5 @@ def test_it_decides_of_claims_alone() -> None:
         Gate.model_validate(written)
         for written in (definition(), gates.definition(policy=LOOSE, confidential={NAME: "others.csv"}))
     )
-    assert {*with_it.clauses()} - {*without.clauses()} == {Clause("epsilon_beyond_claim", None, 0)}
+    assert {*with_it.clauses()} - {*without.clauses()} == {Clause("epsilon_beyond_claim", "at_most", 0)}
     assert with_it.policy_digest() != without.policy_digest()

@@ -14,7 +14,7 @@ from disclosure_pipeline.candidates.released import RELEASED
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
-PEOPLE, SHARED = "people_in_releases_beyond", "shared_with_releases_beyond"
+PEOPLE, SHARED = "people_in_releases beyond", "shared_with_releases beyond"
 RECORDS, COPIED = 1500, 36
 COLUMNS = gates.definition()["columns"]
 # Nobody's income is another's: without this, the copied ones would be refused as real values.

@@ -16,8 +16,8 @@ from support.sampling import on_some_days
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
 from disclosure_pipeline.orchestration.steps import VERDICT, group_clauses
-from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.verdict import Judgement, Outcome
+from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
+from disclosure_pipeline.policy.verdict import Judgement, Outcome, judge
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
@@ -112,7 +112,7 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
     (listed,) = metadata_of(home.run_gate(COPY), "candidates")
     assert list(listed)[:3] == [COPY, "broken", HONEST]  # the newest first
     assert listed[HONEST].value == after[HONEST].value
-    assert re.fullmatch(r"refused:\speople_copied_beyond\s9[\d.]+\s>\s[\d.]+", listed[COPY].value)
+    assert re.fullmatch(r"refused:\speople_copied\sbeyond\s9[\d.]+\s>\s[\d.]+", listed[COPY].value)
     assert listed["broken"].value == "refused:\u00a0broken\u00a0contract"
     table = {row["candidate"]: row for row in rows(listed["records and dates"])}
     assert list(table) == [COPY, "broken", HONEST] and table["broken"]["records"] == ""
@@ -162,20 +162,21 @@ def test_five_targets_have_a_dozen_checks_an_asset_at_most(small_gate: dg.Defini
         exclusions={"target_levels": {"a": ["x"]}},
         policy={
             "repU": {"at_most": 8, "at_most_share": 0.5},
-            "unique_hits_beyond": 3,
+            "unique_hits": {"beyond": 3},
             "DiSCO": {"at_most": 10, "over": "mean", "worst": 20, "beyond": 3},
-            "TCAP": 90,
+            "DCAP": 90,
         },
     )
     checks = group_clauses(gate.clauses())
     for asset in ("identity_risk", "attribute_risk"):
         names = sorted(check.name for check in checks if check.asset == asset)
         assert len(names) <= 12
-        assert names == sorted(names, key=lambda name: (not name.startswith("bound_"), name))
+        questions = [name.partition("_")[0] for name in names]
+        assert questions == sorted(questions, key=["copied", "found", "learned", "trusted"].index)
     assert {name for check in checks for name in [check.name] if len(name) > 28} == set()
     grouped = [clause for check in checks for clause in check.clauses]
     assert len(grouped) == len(set(grouped))
-    assert set(grouped) == {clause for clause in gate.clauses() if clause.figure != "key_overlap"}
+    assert set(grouped) == {clause for clause in gate.clauses() if clause.figure not in KEY_OVERLAPS}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_a_check_of_several_clauses_warns_only_where_all_that_are_broken_do(
     outcomes: list[Outcome], warns: list[bool], expected: bool
 ) -> None:
     judgements = [
-        Judgement(Clause("DiSCO", name, 1, warns=warn), 2, 1, outcome)
+        Judgement(Clause("DiSCO", "at_most", 1, (name,), warns=warn), 2, 1, outcome)
         for name, outcome, warn in zip("ab", outcomes, warns, strict=True)
     ]
     assert passes_with_warnings(judgements) is expected
@@ -206,5 +207,6 @@ def test_a_figure_stands_beside_that_of_others_for_the_same_file() -> None:
     of_work = attribute.index.get_level_values("target") == "work"
     attribute.loc[of_work, "DiSCO"] = [30.0, 20.0]
     attribute.loc[of_work, "DiSCO_others"] = [5.0, 15.0]
-    shown = show_plots(replace(result, attribute=attribute), [], ["work"])
+    changed = replace(result, attribute=attribute)
+    shown = show_plots(changed, judge(gate.clauses(), changed), ["work"])
     assert (shown["DiSCO__work"].value, shown["DiSCO__work__others"].value) == (30.0, 5.0)

@@ -91,7 +91,7 @@ def with_figures(result: Disclosure, figures: list[tuple[Any, Any]]) -> Disclosu
     def changed(of: Disclosure, rows: list[tuple[Any, Any]]) -> Disclosure:
         repeated = rows * len(of.targets)
         beyond, excess = ([row[place] for row in repeated] for place in (0, 1))
-        changes = {"DiSCO_beyond_chance": beyond, "DiSCO": excess, "DiSCO_chance": 0.0}
+        changes: dict[str, Any] = {"DiSCO_beyond_chance": beyond, "DiSCO": excess, "DiSCO_chance": 0.0}
         return replace(of, attribute=of.attribute.assign(**changes))
 
     assert result.stacked is not None

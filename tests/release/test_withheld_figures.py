@@ -79,7 +79,7 @@ def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure
         statistics=("at_most",),
         default=Default("at_most", 50, "A new guard"),
     )
-    assert entry.published is None
+    assert entry.find_published("at_most") is None
     monkeypatch.setitem(FIGURES, NAME, entry)
     monkeypatch.setitem(COLUMNS["guards"], column, WORDS)
 
