@@ -19,20 +19,25 @@ OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
 # The gates of the study have no earlier releases, and ask for no bands.
 _NOT_IN_THE_STUDY = {"bands", "over_releases"}
-_IN_THE_STUDY = [name for name in DEFAULTS if FIGURES[name].place.frame not in _NOT_IN_THE_STUDY]
-_DOUBTS = [name for name in _IN_THE_STUDY if FIGURES[name].is_doubt]
-_GUARDS = [name for name in _IN_THE_STUDY if not FIGURES[name].is_doubt]
-COPY_FIGURES = tuple(name for name in _GUARDS if FIGURES[name].question == "copied")
+GUARDS = tuple(
+    name
+    for name in DEFAULTS
+    if not FIGURES[name].is_doubt and FIGURES[name].place.frame not in _NOT_IN_THE_STUDY
+)
+DOUBTS = (*(name for name in DEFAULTS if FIGURES[name].is_doubt), "equal_content")
+COPY_FIGURES = tuple(name for name in GUARDS if name != "guessed")
 FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed", "relabelled", "repeats", "missing")
 SHARES = (1, 3, 10, 30)
-# Clauses that no default bounds, and that say whether tables can be compared at all.
-_OF_COMPARABILITY = {"key_overlap", "target_overlap", "warnings"}
+# Figures that say whether tables can be compared at all.
+_OF_COMPARABILITY = {"key_overlap", "whole_key_overlap", "target_overlap", "warnings"}
 _DISTANCE = "guards.TVD_pair_beyond"
 
 
 def read_bound(guard: str) -> float:
     """Return the default of a guard as it is today."""
-    return float(DEFAULTS[guard])
+    default = FIGURES[guard].default
+    assert default is not None, guard
+    return default.bound
 
 
 def find_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
@@ -45,6 +50,15 @@ def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
     """Return the figure itself, with what chance gives."""
     place = FIGURES[guard].place
     return table[f"{place.frame}.{place.beyond or place.value}"]
+
+
+def find_figure_name(clause: str) -> str:
+    """Return the figure of a clause by the clause's name.
+
+    >>> find_figure_name("DiSCO[work] beyond"), find_figure_name("people_copied beyond")
+    ('DiSCO', 'people_copied')
+    """
+    return re.split(r"[\[ ]", clause)[0]
 
 
 def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
@@ -61,14 +75,13 @@ def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
 def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
     """Return how each candidate fared: by the bounds of the policy that `init` writes, and today's guards."""
     outcome = pd.Series(APPROVED, index=table.index)
-    names = (
-        table["broken"].str.split("; ").map(lambda clauses: {_find_figure(name) for name in clauses if name})
-    )
-    by_bounds = names.map(lambda clauses: bool(clauses - DEFAULTS.keys() - _OF_COMPARABILITY))
-    in_doubt = names.map(lambda clauses: bool(clauses & _OF_COMPARABILITY))
+    clauses = table["broken"].str.split("; ")
+    names = clauses.map(lambda broken: {find_figure_name(clause) for clause in broken if clause})
+    by_bounds = names.map(lambda figures: any(FIGURES[name].default is None for name in figures))
+    in_doubt = names.map(lambda figures: bool(figures & _OF_COMPARABILITY))
     outcome[by_bounds] = BY_BOUNDS
-    outcome[in_doubt | is_broken(table, _DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
-    outcome[is_broken(table, _GUARDS)] = BY_GUARDS
+    outcome[in_doubt | is_broken(table, DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
+    outcome[is_broken(table, GUARDS)] = BY_GUARDS
     return outcome.mask(table["decision"].eq(FAILED), FAILED)
 
 
@@ -90,7 +103,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
             **(100 * shares),
             "people copied": group["guards.people_copied_beyond"].median(),
             "nearer": group["guards.nearer"].median(),
-            "DiSCO": group["DiSCO_beyond_both"].median(),
+            "DiSCO": group["DiSCO beyond"].median(),
             "distance": group[_DISTANCE].median(),
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_values([BY_GUARDS, "distance"])

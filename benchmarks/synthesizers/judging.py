@@ -14,12 +14,14 @@ import yaml
 
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.counting.opening import find_engine
+from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, write_definition
-from disclosure_pipeline.policy.verdict import decide, judge
+from disclosure_pipeline.policy.verdict import decide, find_bounded, judge
 from disclosure_pipeline.tables.additions import find_additions
 from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
@@ -28,6 +30,12 @@ from synthesizers.public_tables import PublicTable
 
 # Levels, and counts of them that the flags say shorter.
 _NO_FIGURES = {"one_way", "two_way", "excluded"}
+# What is bounded of several columns at once.
+_COMBINED = {
+    "DiSCO beyond": Clause("DiSCO", "beyond", 0),
+    "DiSCO beyond, chance: 0": Clause("DiSCO", "beyond", 0, chance=False),
+    "target_overlap": Clause("target_overlap", "at_least", 0),
+}
 # So many values `init` leaves as they are; more it puts into groups.
 _FEW_VALUES = 50
 _PLACEHOLDER = "ground_truth.parquet"
@@ -113,25 +121,27 @@ def _name_rules(violations: Any) -> tuple[str, ...]:
 
 
 def collect(result: Disclosure) -> dict[str, float]:
-    """Return every figure that the result has, by frame and column, and DiSCO beyond others and chance."""
-    found: dict[str, list[Any]] = {}
-    for frame, columns in COLUMNS.items():
-        if frame not in _NO_FIGURES:
-            table = result.frame(frame)
-            found |= {f"{frame}.{name}": list(table[name]) for name in columns if name in table.columns}
-    found["DiSCO_beyond_both"] = [
-        min(row.beyond_chance, row.value - row.permuted)
-        for row in tabulate_figures(result)
-        if row.figure == "DiSCO"
-    ]
+    """Return every figure of the result by frame and column, then what the clauses of two figures bound."""
     figures = {}
-    for name, values in found.items():
-        frame, _, column = name.partition(".")
-        numbers = pd.to_numeric(pd.Series(values, dtype=object), errors="coerce").dropna().to_numpy(float)
-        if len(numbers):
-            is_least = bool(column) and COLUMNS[frame][column].high_is == "safe"
-            figures[name] = float(numbers.min() if is_least else numbers.max())
-    return figures
+    for frame, words in COLUMNS.items():
+        if frame in _NO_FIGURES or frame not in result.frames:
+            continue
+        of_frame = result.frame(frame)
+        for column in words:
+            found = of_frame[column] if column in of_frame.columns else []
+            figures[f"{frame}.{column}"] = _find_worst(found, is_safe=words[column].high_is == "safe")
+    rows = tabulate_figures(result)
+    for name, clause in _COMBINED.items():
+        found = [find_bounded(clause, row) for row in rows if row.figure == clause.figure]
+        figures[name] = _find_worst(found, is_safe=FIGURES[clause.figure].high_is_safe)
+    return {name: figure for name, figure in figures.items() if not np.isnan(figure)}
+
+
+def _find_worst(found: Any, *, is_safe: bool) -> float:
+    numbers = pd.to_numeric(pd.Series(found, dtype=object), errors="coerce").dropna().to_numpy(float)
+    if not len(numbers):
+        return np.nan
+    return float(numbers.min() if is_safe else numbers.max())
 
 
 def finish(made: pd.DataFrame, ground_truth: pd.DataFrame) -> pd.DataFrame:

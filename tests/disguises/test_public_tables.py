@@ -31,7 +31,7 @@ def test_guards_refuse_who_copies(name: str, synthesizer: str) -> None:
     made = candidates.SYNTHESIZERS[synthesizer].make(known, 1)
     finished = finish(take_known_values(made, known), known)
     verdict = Judge(write_gate(of, whole), ground_truth).decide(finished)
-    guards = {re.split(r"[\[ ]", clause)[0] for clause in verdict.broken} & DEFAULTS.keys()
+    guards = set(map(findings.find_figure_name, verdict.broken)) & DEFAULTS.keys()
     assert bool(guards) == (synthesizer in COPYING), verdict.broken
 
 
