@@ -25,7 +25,7 @@ def test_the_gate_is_one() -> None:
     written = yaml.safe_load(block("yaml"))
     assert written["type"] == f"disclosure_pipeline.{dp.DisclosureGate.__name__}"
     gate = Gate.model_validate(written["attributes"])
-    assert {"repU", "DiSCO[health] beyond", "DiSCO[income]", "protection[income]"} <= {
+    assert {"repU", "unique_hits beyond", "DiSCO[health] beyond", "DiSCO[income]", "protection[income]"} <= {
         clause.name for clause in gate.clauses()
     }
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.policy.gate_template import build_file_schema
 
 _LIMITS = {
@@ -28,12 +29,13 @@ def page() -> str:
 
 
 def guards_page() -> str:
-    """A row for each guard that a policy can bound: its name, default and description."""
-    guards = build_file_schema()["$defs"]["Guards"]["properties"]
+    """A row for each figure that every gate bounds and a policy can: its name, default and description."""
     rows = [
-        f"| `{name}` | {_default(guard, required=False)} | {_text(guard)} |" for name, guard in guards.items()
+        f"| `{name}` | `{default.statistic}: {default.bound:g}` | {_cell(default.text)} |"
+        for name, figure in BOUNDABLE.items()
+        if (default := figure.default) is not None
     ]
-    return "\n".join(["| guard | default | |", "|---|---|---|", *rows]) + "\n"
+    return "\n".join(["| figure | default | |", "|---|---|---|", *rows]) + "\n"
 
 
 def _section(name: str, model: Mapping[str, Any]) -> str:

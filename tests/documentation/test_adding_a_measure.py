@@ -29,7 +29,7 @@ def files_with_the_guard() -> set[str]:
 
 def test_the_architecture_lists_every_file_that_knows_a_guard() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    listed = text[text.index("The guard `missing` has its columns") :]
+    listed = text[text.index("The columns of the figure `missing`") :]
     listed = listed[: listed.index("\n\nA measure also gets")]
     actual = files_with_the_guard()
     assert set(re.findall(r"`([\w/]+\.\w+)`", listed)) == actual
