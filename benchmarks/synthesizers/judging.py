@@ -128,7 +128,7 @@ def collect(result: Disclosure) -> dict[str, float]:
             continue
         of_frame = result.frame(frame)
         for column in words:
-            found = of_frame[column] if column in of_frame.columns else []
+            found: Any = of_frame[column] if column in of_frame.columns else []
             figures[f"{frame}.{column}"] = _find_worst(found, is_safe=words[column].high_is == "safe")
     rows = tabulate_figures(result)
     for name, clause in _COMBINED.items():

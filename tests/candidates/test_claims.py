@@ -144,7 +144,7 @@ def test_a_link_is_no_claim(arrived: Path) -> None:
 
 
 def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
-    bounds = {"advantage_records": 5, "TPR_at_1": 5, "AUC": 60}
+    bounds = {"advantage_records": 5}
     with pytest.raises(ValidationError, match="only measured with a holdout"):
         Gate.model_validate(gate_of(NAME, policy=LOOSE | bounds))
     deliver(arrived, "copied", leaked(NAME, 0.5), suffix=".parquet")

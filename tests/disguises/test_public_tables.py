@@ -4,8 +4,6 @@ Small synthesizers are run and judged now. Of those that need environments of th
 study recorded are held against the guards' defaults of today.
 """
 
-import re
-
 import pandas as pd
 import pytest
 from support.sampling import some_of

@@ -108,9 +108,7 @@ def test_twelve_candidates_that_share_copies_in_pairs() -> None:
 
     def broken(number: int) -> list[str]:
         last = measured(gt, tables[:number], ["sex", "age"], ["work"])[0].iloc[-1]
-        return [
-            name for name in (PEOPLE, SHARED) if last[f"{name}_beyond_chance"] > DEFAULTS[f"{name}_beyond"]
-        ]
+        return [name for name in (PEOPLE, SHARED) if last[f"{name}_beyond_chance"] > DEFAULTS[name]]
 
     assert broken(2) == [SHARED]
     assert broken(3) == [PEOPLE]

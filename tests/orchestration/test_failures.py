@@ -417,12 +417,12 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
 
     def with_another(severity: dg.AssetCheckSeverity) -> tuple[str, ...]:
         data = dg.AssetCheckEvaluation(
-            asset_key=dg.AssetKey([GATE, "attribute_risk"]),
-            check_name="flags_one_way",
+            asset_key=dg.AssetKey([GATE, "identity_risk"]),
+            check_name="trusted_relabelled",
             passed=False,
-            metadata={"value": 12.34, "outcome": "exceeded", "worst_clause": "one_way_flags[work]"},
+            metadata={"value": 12.34, "outcome": "exceeded", "worst_clause": "relabelled"},
             severity=severity,
-            description="12.34 flags",
+            description="12.34",
         )
         return classify_failed_run([*refused, check._replace(event_specific_data=data)], known).reasons
 
@@ -430,7 +430,7 @@ def test_a_warning_is_no_reason(refused: list[dg.DagsterEvent], known: set[dg.As
     assert with_another(dg.AssetCheckSeverity.WARN) == before
     assert with_another(dg.AssetCheckSeverity.ERROR) == (
         *before,
-        "flags_one_way of attribute_risk: one_way_flags[work] breaks its bound",
+        "trusted_relabelled of identity_risk: relabelled breaks its bound",
     )
 
 

@@ -42,8 +42,7 @@ from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.runtime import worker_process
-from disclosure_pipeline.tables import coding
-from disclosure_pipeline.tables import files as table_files
+from disclosure_pipeline.tables import coding, text_files
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
 
 CANARIES = (
@@ -411,7 +410,7 @@ def in_batches() -> dg.Definitions:
 
 @pytest.fixture
 def tiny_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(table_files, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(text_files, "_BLOCK", 1 << 10)
     with small_batches(Limits(table=0, spill_part=50), rows=64):
         yield
 
