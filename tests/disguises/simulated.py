@@ -15,10 +15,9 @@ import pandas as pd
 from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge
-from disguises.tables import apart, definition
+from disguises.tables import GUARDS, apart, definition
 
 RESULT = Path(__file__).with_name("simulated.tsv")
 CANDIDATES: Mapping[int, int] = {200: 30, 2_000: 4, 20_000: 1}
@@ -196,7 +195,7 @@ def list_refusals(name: str, maker: str, records: int, number: int) -> list[Judg
 def find_refusals(people: Population, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[Judgement]:
     """Return the guards that do not let a table pass."""
     gate = people.gate()
-    clauses = [clause for clause in gate.clauses() if clause.figure in DEFAULTS]
+    clauses = [clause for clause in gate.clauses() if clause.figure in GUARDS]
     opened = FramesInMemory((ground_truth, synthetic.reset_index(drop=True)), "memory")
     judgements = judge(clauses, measure_without_controls(gate, opened))
     return [found for found in judgements if found.outcome != "kept" and not found.clause.warns]

@@ -10,7 +10,7 @@ from support.sampling import some_of
 from synthesizers import candidates, findings, plain, public_tables, results
 from synthesizers.judging import Judge, finish, take_known_values, write_gate
 
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
+from disguises.tables import GUARDS
 
 HONEST = ("columns_apart", "copula", "network", "trees_100")
 COPYING = ("trees_1", "neighbours")
@@ -29,7 +29,7 @@ def test_guards_refuse_who_copies(name: str, synthesizer: str) -> None:
     made = candidates.SYNTHESIZERS[synthesizer].make(known, 1)
     finished = finish(take_known_values(made, known), known)
     verdict = Judge(write_gate(of, whole), ground_truth).decide(finished)
-    guards = set(map(findings.find_figure_name, verdict.broken)) & DEFAULTS.keys()
+    guards = set(map(findings.find_figure_name, verdict.broken)) & GUARDS
     assert bool(guards) == (synthesizer in COPYING), verdict.broken
 
 
