@@ -121,14 +121,22 @@ def test_every_frame_of_a_gate_has_words(measured: Any) -> None:
             assert not missing, (name, missing)
 
 
-@pytest.mark.parametrize("name", sorted(FIGURES))
-def test_every_figure_of_a_policy_has_words(name: str) -> None:
-    figure = FIGURES[name]
-    for statistic in figure.statistics or ("at_most",):
-        words = figure.find_words(statistic)
-        assert words.sentence.endswith(".")
-        assert words.title
-        assert words.unit
+def test_every_column_of_the_metric_table_has_words(gate: Gate, measured: Any) -> None:
+    clauses = {clause.name: clause for clause in gate.clauses()}
+    columns = set(map(str, build_metric_table(gate.clauses(), tabulate_figures(measured), 2)))
+    assert columns > PLACES
+    columns -= {ALLOWED.format(name) for name, clause in clauses.items() if clause.share_of} | PLACES
+    assert columns <= clauses.keys()
+    for name in columns:
+        assert clauses[name].words.sentence, name
+
+
+@pytest.mark.parametrize(("name", "statistic"), BOUNDED)
+def test_everything_that_is_bounded_has_words(name: str, statistic: Statistic) -> None:
+    words = FIGURES[name].find_words(statistic)
+    assert words.sentence.endswith(".")
+    assert words.title
+    assert words.unit
 
 
 def test_words_are_whole() -> None:
