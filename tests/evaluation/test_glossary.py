@@ -11,9 +11,11 @@ from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Statistic
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
+from disclosure_pipeline.evidence.validation import ALLOWED, build_metric_table
 from disclosure_pipeline.measures.together import RELEASED_WORDS
 from disclosure_pipeline.measures.words import SHARE
 from disclosure_pipeline.policy.gate import Gate
@@ -22,6 +24,12 @@ from disclosure_pipeline.policy.gate_template import build_file_schema
 pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
 
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
+# What the rows of a metric table are of, and not the words of a policy.
+PLACES = {"figure", "about", "part", "basis"}
+# Each figure that a policy or every gate bounds, and what is bounded of it.
+BOUNDED: list[tuple[str, Statistic]] = [
+    (name, statistic) for name, figure in FIGURES.items() for statistic in figure.statistics or ("at_most",)
+]
 # Frame -> the columns that stand together in a chart or table of the dossier's page.
 BESIDE = {
     "attribute": ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance", "DiSCO_beyond"],
@@ -107,9 +115,13 @@ def test_every_column_has_words(function: str, tables: tuple[pd.DataFrame, pd.Da
 
 
 @pytest.fixture(scope="module")
-def measured() -> Any:
-    """A result of a gate in which every family is on."""
-    gate = Gate.model_validate(gates.definition(measures={"protection": True, "prediction": True}))
+def gate() -> Gate:
+    """A gate in which every family is on."""
+    return Gate.model_validate(gates.definition(measures={"protection": True, "prediction": True}))
+
+
+@pytest.fixture(scope="module")
+def measured(gate: Gate) -> Any:
     return gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
 
 
@@ -167,9 +179,9 @@ def test_a_standard_error_is_named_after_its_figure() -> None:
 
 def test_no_two_guards_are_called_the_same() -> None:
     """A chart names them by their words alone."""
-    of_defaults = [FIGURES[name] for name in DEFAULTS]
-    words_of_all = [of.find_words(of.default.statistic) for of in of_defaults if of.default is not None]
-    names = [words.subject or words.title for words in words_of_all]
+    bounded = [(figure, figure.default) for figure in map(FIGURES.__getitem__, DEFAULTS)]
+    of_each = [figure.find_words(default.statistic) for figure, default in bounded if default is not None]
+    names = [words.subject or words.title for words in of_each]
     assert len(names) == len(set(names)) > 10
 
 
@@ -182,7 +194,9 @@ def test_a_label_has_a_heading_and_a_sentence(label: str) -> None:
 def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:
     properties = build_file_schema()["$defs"]["Policy"]["properties"]
     for name, figure in BOUNDABLE.items():
-        assert figure.words.title.casefold() in properties[name]["description"].casefold()
+        description = properties[name]["description"]
+        assert description.startswith(f"{figure.words.description} Bounded by ")
+        assert all(statistic in description for statistic in figure.statistics)
         assert set(properties[name]) > {"description"}
 
 
