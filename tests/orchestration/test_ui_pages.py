@@ -66,7 +66,8 @@ def test_the_checks_follow_the_four_questions(pages: Pages) -> None:
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_risk")["found_repU"]
     assert "People" in description
-    pages.show("/assets/survey/identity_risk?view=checks", [description, "repU is 10.86; the limit is 8"])
+    path = "/assets/survey/identity_risk?view=checks&checkDetail=found_repU"
+    pages.show(path, [description, "repU is 10.86; the limit is 8"])
 
 
 def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
@@ -99,7 +100,7 @@ def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str)
         f"/assets/survey/dossier?view=events&partition={candidate}",
         [candidate, "DiSCO[worked_abroad] beyond", "≤3"],
     )
-    assert pages.find_lines("guessed beyond") == 1
+    assert pages.find_lines("people_copied beyond") == 1
     assert "Stack Trace" not in shown
     pages.show(f"/assets/survey/attribute_risk?view=events&partition={candidate}", [candidate])
     assert pages.find_cut_names(names) == []
