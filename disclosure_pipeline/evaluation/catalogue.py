@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
 from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.weighted import WEIGHTED
 from disclosure_pipeline.measures.words import Words
 
 Question = Literal["copied", "found", "learned", "trusted"]
@@ -123,15 +124,24 @@ class Figure:
         return self.beyond if statistic == "beyond" and self.beyond is not None else self.words
 
 
-def _copies_place(name: str, others: str | tuple[str, ...] = "", value: str | None = None) -> Place:
-    return Place(
-        "guards",
-        value=name if value is None else value,
-        others=others,
-        beyond=f"{name}_beyond",
-        by_chance=f"{name}_by_chance",
-        beyond_chance=f"{name}_beyond_chance",
-    )
+def _place_beyond(frame: str, name: str, basis: str = "", /, **columns: str | tuple[str, ...]) -> Place:
+    """Return the place of a figure whose columns are named after it; `columns` has those of other names.
+
+    `basis`: the end of the names of figures by weight.
+    """
+    beyond = f"{name}_beyond{basis}"
+    named: dict[str, Any] = {
+        "value": f"{name}{basis}",
+        "others": f"{name}_others{basis}",
+        "beyond": beyond,
+        "se": f"{beyond}_se",
+        "beyond_chance": f"{beyond}_chance",
+    }
+    return Place(frame, **named | columns)
+
+
+def _place_copies(name: str, **columns: str | tuple[str, ...]) -> Place:
+    return _place_beyond("guards", name, se="", by_chance=f"{name}_by_chance", **columns)
 
 
 def _words(frame: str, column: str) -> Words:
@@ -142,17 +152,12 @@ _ENTRIES = (
     Figure(
         "people_copied",
         _words("guards", "people_copied"),
-        _copies_place("people_copied", "people_copied_expected"),
+        _place_copies("people_copied", others="people_copied_expected"),
         "copied",
         statistics=("beyond",),
         beyond=_words("guards", "people_copied_beyond"),
-        weighed=Place(
-            "population",
-            value="people_copied_weighted",
-            others="people_copied_expected_weighted",
-            beyond="people_copied_beyond_weighted",
-            se="people_copied_beyond_weighted_se",
-            beyond_chance="people_copied_beyond_weighted_chance",
+        weighed=_place_beyond(
+            "population", "people_copied", WEIGHTED, others="people_copied_expected_weighted"
         ),
         default=Default(
             "beyond",
@@ -166,7 +171,7 @@ _ENTRIES = (
     Figure(
         "unique_copies",
         _words("guards", "unique_copies"),
-        _copies_place("unique_copies", ("unique_copies_others", "unique_copies_apart")),
+        _place_copies("unique_copies", others=("unique_copies_others", "unique_copies_apart")),
         "copied",
         statistics=("beyond",),
         beyond=_words("guards", "unique_copies_beyond"),
@@ -183,7 +188,7 @@ _ENTRIES = (
     Figure(
         "partial_copies",
         frame_words.PARTIAL_COPIES,
-        _copies_place("partial_copies", value=""),
+        _place_copies("partial_copies", value="", others=""),
         "copied",
         statistics=("beyond",),
         beyond=frame_words.PARTIAL_COPIES,
@@ -200,7 +205,7 @@ _ENTRIES = (
     Figure(
         "group_copied",
         frame_words.GROUP_COPIED,
-        _copies_place("group_copied", value=""),
+        _place_copies("group_copied", value="", others=""),
         "copied",
         statistics=("beyond",),
         beyond=frame_words.GROUP_COPIED,
@@ -262,15 +267,7 @@ _ENTRIES = (
         Figure(
             name,
             _words("over_releases", name),
-            Place(
-                "over_releases",
-                value=name,
-                others=f"{name}_expected",
-                beyond=f"{name}_beyond",
-                se=f"{name}_beyond_se",
-                by_chance=f"{name}_by_chance",
-                beyond_chance=f"{name}_beyond_chance",
-            ),
+            _place_beyond("over_releases", name, others=f"{name}_expected", by_chance=f"{name}_by_chance"),
             "copied",
             statistics=("beyond",),
             beyond=_words("over_releases", f"{name}_beyond"),
@@ -307,7 +304,6 @@ _ENTRIES = (
         "copied",
         statistics=("at_most",),
         family="membership",
-        is_stacked=True,
     ),
     Figure(
         "repU",
@@ -322,14 +318,7 @@ _ENTRIES = (
     Figure(
         "unique_hits",
         _words("identity", "unique_hits"),
-        Place(
-            "identity",
-            value="unique_hits",
-            others=("unique_hits_others", "unique_hits_apart"),
-            beyond="unique_hits_beyond",
-            se="unique_hits_beyond_se",
-            beyond_chance="unique_hits_beyond_chance",
-        ),
+        _place_beyond("identity", "unique_hits", others=("unique_hits_others", "unique_hits_apart")),
         "found",
         statistics=("beyond",),
         beyond=_words("identity", "unique_hits_beyond"),
@@ -346,30 +335,13 @@ _ENTRIES = (
     Figure(
         "DiSCO",
         _words("attribute", "DiSCO"),
-        Place(
-            "attribute",
-            value="DiSCO",
-            at_n="DiSCO_at_n",
-            others="DiSCO_others",
-            beyond="DiSCO_beyond",
-            se="DiSCO_beyond_se",
-            beyond_chance="DiSCO_beyond_chance",
-            own="Dorig",
-            permuted="DiSCO_chance",
-        ),
+        _place_beyond("attribute", "DiSCO", at_n="DiSCO_at_n", own="Dorig", permuted="DiSCO_chance"),
         "learned",
         about="target",
         statistics=("at_most", "at_most_share", "beyond"),
         beyond=frame_words.BEYOND_BOTH,
-        weighed=Place(
-            "population_targets",
-            value="DiSCO_weighted",
-            others="DiSCO_others_weighted",
-            beyond="DiSCO_beyond_weighted",
-            se="DiSCO_beyond_weighted_se",
-            beyond_chance="DiSCO_beyond_weighted_chance",
-            own="Dorig_weighted",
-            permuted="DiSCO_chance_weighted",
+        weighed=_place_beyond(
+            "population_targets", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),
         own="Dorig",
         rank=1,
@@ -377,40 +349,18 @@ _ENTRIES = (
     Figure(
         "DiSCO_within",
         _words("bands", "DiSCO_within"),
-        Place(
-            "bands",
-            value="DiSCO_within",
-            others="DiSCO_within_others",
-            beyond="DiSCO_within_beyond",
-            se="DiSCO_within_beyond_se",
-            beyond_chance="DiSCO_within_beyond_chance",
-        ),
+        _place_beyond("bands", "DiSCO_within"),
         "learned",
         about="target",
         statistics=("at_most", "beyond"),
         beyond=_words("bands", "DiSCO_within_beyond"),
-        weighed=Place(
-            "bands",
-            value="DiSCO_within_weighted",
-            others="DiSCO_within_others_weighted",
-            beyond="DiSCO_within_beyond_weighted",
-            se="DiSCO_within_beyond_weighted_se",
-            beyond_chance="DiSCO_within_beyond_weighted_chance",
-        ),
+        weighed=_place_beyond("bands", "DiSCO_within", WEIGHTED),
         rank=2,
     ),
     Figure(
         "DiSCO_any",
         _words("together", "any"),
-        Place(
-            "together",
-            value="any",
-            others="DiSCO_any_others",
-            beyond="DiSCO_any_beyond",
-            se="DiSCO_any_beyond_se",
-            by_chance="DiSCO_any_by_chance",
-            beyond_chance="DiSCO_any_beyond_chance",
-        ),
+        _place_beyond("together", "DiSCO_any", value="any", by_chance="DiSCO_any_by_chance"),
         "learned",
         about="target",
         statistics=("beyond",),
@@ -421,28 +371,12 @@ _ENTRIES = (
     Figure(
         "guessed",
         _words("guessed", "guessed"),
-        Place(
-            "guessed",
-            value="guessed",
-            at_n="guessed_at_n",
-            others="guessed_others",
-            beyond="guessed_beyond",
-            se="guessed_beyond_se",
-            by_chance="guessed_by_chance",
-            beyond_chance="guessed_beyond_chance",
-        ),
+        _place_beyond("guessed", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
         "learned",
         about="target",
         statistics=("beyond",),
         beyond=_words("guessed", "guessed_beyond"),
-        weighed=Place(
-            "population_targets",
-            value="guessed_weighted",
-            others="guessed_others_weighted",
-            beyond="guessed_beyond_weighted",
-            se="guessed_beyond_weighted_se",
-            beyond_chance="guessed_beyond_weighted_chance",
-        ),
+        weighed=_place_beyond("population_targets", "guessed", WEIGHTED),
         default=Default(
             "beyond",
             6,
@@ -454,27 +388,12 @@ _ENTRIES = (
     Figure(
         "guessed_within",
         _words("bands", "guessed_within"),
-        Place(
-            "bands",
-            value="guessed_within",
-            others="guessed_within_others",
-            beyond="guessed_within_beyond",
-            se="guessed_within_beyond_se",
-            by_chance="guessed_within_by_chance",
-            beyond_chance="guessed_within_beyond_chance",
-        ),
+        _place_beyond("bands", "guessed_within", by_chance="guessed_within_by_chance"),
         "learned",
         about="target",
         statistics=("beyond",),
         beyond=_words("bands", "guessed_within_beyond"),
-        weighed=Place(
-            "bands",
-            value="guessed_within_weighted",
-            others="guessed_within_others_weighted",
-            beyond="guessed_within_beyond_weighted",
-            se="guessed_within_beyond_weighted_se",
-            beyond_chance="guessed_within_beyond_weighted_chance",
-        ),
+        weighed=_place_beyond("bands", "guessed_within", WEIGHTED),
         default=Default(
             "beyond",
             6,
@@ -486,29 +405,12 @@ _ENTRIES = (
     Figure(
         "DCAP",
         _words("cap", "DCAP"),
-        Place(
-            "cap",
-            value="DCAP",
-            at_n="DCAP_at_n",
-            others="DCAP_others",
-            beyond="DCAP_beyond",
-            se="DCAP_beyond_se",
-            beyond_chance="DCAP_beyond_chance",
-            own="CAPd",
-        ),
+        _place_beyond("cap", "DCAP", at_n="DCAP_at_n", own="CAPd"),
         "learned",
         about="target",
         statistics=("at_most", "beyond"),
         beyond=_words("cap", "DCAP_beyond"),
-        weighed=Place(
-            "population_targets",
-            value="DCAP_weighted",
-            others="DCAP_others_weighted",
-            beyond="DCAP_beyond_weighted",
-            se="DCAP_beyond_weighted_se",
-            beyond_chance="DCAP_beyond_weighted_chance",
-            own="CAPd_weighted",
-        ),
+        weighed=_place_beyond("population_targets", "DCAP", WEIGHTED, own="CAPd_weighted"),
         family="attribution",
     ),
     Figure(
