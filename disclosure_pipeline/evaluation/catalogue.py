@@ -66,6 +66,15 @@ class Place:
     is_of_any: bool = False
     of_fresh_sample: float = math.nan
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of all these columns."""
+        own = (self.value, self.at_n, self.others, self.own, self.permuted)
+        differences = (self.beyond, self.se, self.by_chance, self.beyond_chance)
+        return [
+            name for of in (*own, *differences) for name in ((of,) if isinstance(of, str) else of) if name
+        ]
+
 
 @dataclass(frozen=True)
 class Figure:

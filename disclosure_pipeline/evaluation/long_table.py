@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -89,7 +89,7 @@ def _to_plain(value: Any) -> Any:
 
 def tabulate_figures(result: Disclosure) -> tuple[FigureRow, ...]:
     """Return the rows of all figures that a policy may bound, of each file and of all of them together."""
-    return tuple(row for entry in FIGURES.values() for row in _list_rows(entry, result))
+    return tuple(row for entry in FIGURES.values() for row in list_rows(entry, result))
 
 
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
@@ -119,7 +119,8 @@ class _Sizes:
         return self.N_s[part - 1] if isinstance(part, int) and part <= len(self.N_s) else max(self.N_s)
 
 
-def _list_rows(entry: Figure, result: Disclosure) -> Iterator[FigureRow]:
+def list_rows(entry: Figure, result: Disclosure) -> Iterator[FigureRow]:
+    """Yield the rows of one figure: see `tabulate_figures`."""
     if entry.name == "controls":
         yield from _count_failed_controls(result)
         return
@@ -141,15 +142,11 @@ def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
     if entry.name == "DiSCO_any":
         # What a single file discloses is DiSCO.
         yield (FIGURES["DiSCO"].place if files == 1 else entry.place), "records"
-        yield Place("released_targets", **_columns(entry.place)), "records"
+        yield replace(entry.place, frame="released_targets"), "records"
         return
     yield entry.place, "records"
     if entry.weighed is not None:
         yield entry.weighed, "people"
-
-
-def _columns(place: Place) -> dict[str, Any]:
-    return {name: value for name, value in asdict(place).items() if name != "frame"}
 
 
 def _read_place(
@@ -186,7 +183,8 @@ def _read_frame(
     if frame.empty or not _has_figure(place, frame):
         return
     holdout = {} if is_stacked or basis == "people" else sizes.holdout
-    for row in frame.reset_index().to_dict("records"):
+    of_figure = frame[frame.columns.intersection(place.columns)]
+    for row in of_figure.reset_index().to_dict("records"):
         about = None if label is None else str(row[label])
         part = _name_part(place.frame, row, is_stacked=is_stacked)
         yield FigureRow(

@@ -152,7 +152,7 @@ class Disclosure:
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a frame by name; an empty one if its family was not measured."""
-        return self.frames.get(name, pd.DataFrame())
+        return getattr(self, name) if name in FRAMES else pd.DataFrame()
 
     @property
     def frames(self) -> dict[str, pd.DataFrame]:

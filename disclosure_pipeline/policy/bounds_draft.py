@@ -18,7 +18,7 @@ import yaml
 
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES
-from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figures
+from disclosure_pipeline.evaluation.long_table import FigureRow, list_rows
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.together import any_beyond_by_chance, any_of_fresh_samples
@@ -152,8 +152,8 @@ def _find_mean_of_halves(halves: Sequence[Disclosure], figure: str, column: str 
 
 def _find_rows(measured: Disclosure, figure: str, column: str | None) -> list[FigureRow]:
     """Return the rows of a figure, of each file."""
-    rows = tabulate_figures(measured)
-    return [row for row in rows if (row.figure, row.about, row.basis) == (figure, column, "records")]
+    rows = list_rows(FIGURES[figure], measured)
+    return [row for row in rows if (row.about, row.basis) == (column, "records")]
 
 
 def round_up_bound(bound: float) -> float:
