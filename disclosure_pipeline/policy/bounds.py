@@ -185,8 +185,8 @@ class Policy(BaseModel):
         """Return the bound of a figure that every gate bounds, whether the policy names it or not."""
         default = FIGURES[name].default
         assert default is not None, f"{name} has no default"
-        written = self.bounds[name].limits if name in self.bounds else {}
-        return written.get(default.statistic, default.bound)
+        bound = self.bounds.get(name)
+        return default.bound if bound is None else bound.limits.get(default.statistic, default.bound)
 
     @model_validator(mode="after")
     def _bounds_are_possible(self) -> Policy:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Figure, Statistic
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.bounds import Bound, Over, Policy, find_short_word
+from disclosure_pipeline.policy.bounds import Bound, Over, find_short_word
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
@@ -178,10 +178,10 @@ def list_clauses(gate: Gate) -> tuple[Clause, ...]:
     Raise PolicyError if identity disclosure or DiSCO of a target (within its band, if it has one) has no
     bound, or if a bound is on a column that is not a target or on a figure that is not measured.
     """
-    policy, by_weight = gate.policy, gate.people == "weighted"
+    bounds, by_weight = gate.policy.bounds, gate.people == "weighted"
     bounded = [
         clause
-        for name, bound in policy.bounds.items()
+        for name, bound in bounds.items()
         for clause in _list_bound_clauses(BOUNDABLE[name], bound, gate, by_weight=by_weight)
     ]
     unbounded = find_unbounded(bounded, gate.targets, tuple(gate.within))
@@ -191,8 +191,9 @@ def list_clauses(gate: Gate) -> tuple[Clause, ...]:
         )
     of_every_gate = (
         clause
-        for figure in FIGURES.values()
-        for clause in _list_default_clauses(figure, policy, gate, by_weight=by_weight)
+        for name, figure in FIGURES.items()
+        if name not in bounds
+        for clause in _list_default_clauses(figure, gate, by_weight=by_weight)
     )
     return (*bounded, *of_every_gate)
 
@@ -256,11 +257,9 @@ def _require_measured(figure: Figure, bound: Bound, columns: Sequence[str], gate
     )
 
 
-def _list_default_clauses(figure: Figure, policy: Policy, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
-    """Yield the clauses of a figure that every gate bounds, unless the policy bounds it itself."""
+def _list_default_clauses(figure: Figure, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
+    """Yield the clauses of a figure that every gate bounds, and that the policy does not bound itself."""
     name, default = figure.name, figure.default
-    if name in policy.bounds:
-        return
     if name == "excluded":
         if gate.exclusions.limit is not None:
             yield Clause(name, "at_most", gate.exclusions.limit, tuple(gate.targets))

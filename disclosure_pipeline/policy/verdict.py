@@ -130,7 +130,7 @@ class Judgement:
         return f"{self.subject} {self.value:.4g} {sign} {self.limit:.4g}"
 
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
-        """Return the judgement with its figure rounded for publication, without its row.
+        """Return the judgement with its figure rounded for publication; of its row only the place is left.
 
         A share is rounded to `smallest_count` of `fewest` records, a number of records to a multiple of
         `smallest_count`; `limits` are all limits of this figure (`find_limits`). A value that cannot be
