@@ -30,7 +30,7 @@ from disclosure_pipeline.tables.dictionary import (
     Dictionary,
     Violation,
 )
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray
+from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT, CodedColumn, IntArray
 from disclosure_pipeline.tables.messages import listed, table_names
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
@@ -193,7 +193,6 @@ _PLAIN_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 _MOST_DECIMALS = 15
 _WIDTHS = 10  # fresh samples of skewed amounts were outside by up to nine times the width
 _MOST_ZEROS = 18  # of a 64-bit integer
-_EXACT_IN_FLOAT = 2.0**53
 
 
 def find_additions(
@@ -310,7 +309,7 @@ def count_digits(values: Any) -> dict[int, int]:
         scale = 10.0**decimals
         scaled = np.rint(numbers * scale)
         # Both are exact below 2^53, so that the quotient is the float nearest to the decimal.
-        written = (scaled / scale == numbers) & (np.abs(scaled) < _EXACT_IN_FLOAT)
+        written = (scaled / scale == numbers) & (np.abs(scaled) < EXACT_IN_FLOAT)
         if written.any():
             digits[decimals] = len(str(int(np.abs(scaled[written]).max())))
         numbers = numbers[~written]

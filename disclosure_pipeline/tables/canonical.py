@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, MapTo, normalize_text
-from disclosure_pipeline.tables.levels import Mask, level_label
+from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT, Mask, level_label
 
 _INTEGER = r"^[+-]?[0-9]{1,18}(\.0*)?$"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -26,8 +26,6 @@ _WHOLE = r"^[+-]?[0-9]+$"
 # "01" and "1" are two codes, not one number.
 _LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _NOT_ZERO = r"^[^eE]*[1-9]"
-# Whole numbers below this are distinct floats.
-_EXACT_IN_FLOAT = 2.0**53
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?)?$"
@@ -229,7 +227,7 @@ def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask
         numbers = raw.cast(pa.float64())
         whole = pc.and_(
             pc.equal(pc.floor(numbers), numbers),
-            pc.less(pc.abs(numbers), _EXACT_IN_FLOAT),
+            pc.less(pc.abs(numbers), EXACT_IN_FLOAT),
         )
         changed[WHOLE_FLOAT] = to_mask(whole)
         return keep_where(whole, numbers).cast(pa.int64())
@@ -246,7 +244,7 @@ def _read_integers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask
 def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
     if pa.types.is_integer(raw.type):
         values = raw.cast(pa.float64(), safe=False)
-        return keep_where(pc.less(pc.abs(values), _EXACT_IN_FLOAT), values)
+        return keep_where(pc.less(pc.abs(values), EXACT_IN_FLOAT), values)
     if pa.types.is_floating(raw.type):
         values = raw.cast(pa.float64())
         return pc.add(keep_where(pc.is_finite(values), values), 0.0)  # 0.0 for -0.0
@@ -257,7 +255,7 @@ def _read_numbers(_column: Column, raw: Any, text: Any, changed: dict[str, Mask]
     # Whole numbers from 2^53 on can share a float: such a column must be declared as integer. A number too
     # small for a float is not 0.
     blurred = pc.and_(
-        pc.match_substring_regex(text, _WHOLE), pc.greater_equal(pc.abs(values), _EXACT_IN_FLOAT)
+        pc.match_substring_regex(text, _WHOLE), pc.greater_equal(pc.abs(values), EXACT_IN_FLOAT)
     )
     vanished = pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(text, _NOT_ZERO))
     lost = pc.or_(pc.or_(blurred, vanished), pc.invert(pc.is_finite(values)))

@@ -16,6 +16,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.levels import (
+    EXACT_IN_FLOAT,
     ORDERED_KINDS,
     CodedColumn,
     IntArray,
@@ -75,10 +76,6 @@ def _find_second_whole(whole: Mask, chained: npt.NDArray[np.intp], none: int) ->
     return positions[np.searchsorted(positions[:-2], chained, side="left") + 1]
 
 
-# Beyond this, two integers can be the same float.
-_EXACT_IN_FLOAT = 2**53
-
-
 def _make_comparable(column: Any, kind: Kind, levels: Sequence[Any]) -> list[Values]:
     """Return the levels of each table in one representation, in which equal means the same value."""
     if kind is Kind.NUMBER:
@@ -110,7 +107,7 @@ def _unify_numbers(levels: list[Values]) -> list[Values]:
     if kinds <= {"i", "u"} and all(int(table.max()) < 2**63 for table in levels if len(table)):
         return [table.astype(np.int64) for table in levels]
     exact = all(
-        int(table.min()) >= -_EXACT_IN_FLOAT and int(table.max()) <= _EXACT_IN_FLOAT
+        int(table.min()) >= -EXACT_IN_FLOAT and int(table.max()) <= EXACT_IN_FLOAT
         for table in levels
         if len(table) and table.dtype.kind in "iu"
     )

@@ -17,6 +17,9 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 
+EXACT_IN_FLOAT = 2.0**53
+"""Whole numbers below this are distinct floats; beyond it, two can be the same."""
+
 _PROBE = 1000
 
 

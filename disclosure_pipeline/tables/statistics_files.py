@@ -21,6 +21,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.archives import PASSWORD
 from disclosure_pipeline.tables.encoding import widen_arrow
 from disclosure_pipeline.tables.files import FileFormat, OpenTable, StoragePath
+from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT
 
 _READERS = {
     "sav": "read_sav",
@@ -51,7 +52,6 @@ _1582, _1960, _FIRST, _END = (
     int(np.datetime64(day, "us").astype(np.int64))
     for day in ("1582-10-14", "1960-01-01", "0001-01-01", "+10000-01-01")
 )
-_EXACT_IN_FLOAT = 2.0**53
 
 Floats = npt.NDArray[np.float64]
 Read = Callable[..., tuple[Any, Any]]
@@ -161,6 +161,6 @@ def _to_numbers(numbers: Floats, kind: str) -> Any:
     present = ~np.isnan(numbers)
     if kind == "float":
         return widen_arrow(pa.array(numbers.astype(np.float32), mask=~present))
-    if (present & ((numbers != np.floor(numbers)) | (np.abs(numbers) >= _EXACT_IN_FLOAT))).any():
+    if (present & ((numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT_IN_FLOAT))).any():
         return pa.array(numbers, mask=~present)
     return pa.array(np.where(present, numbers, 0).astype(np.int64), mask=~present)

@@ -14,9 +14,8 @@ from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.tables.archives import PASSWORD, require_unpackable
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.files import FileFormat, OpenTable, StoragePath
-from disclosure_pipeline.tables.levels import level_label
+from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT, level_label
 
-_EXACT_IN_FLOAT = 2.0**53
 # An encrypted workbook is a file of another kind, which holds it under this name.
 _COMPOUND, _ENCRYPTED = b"\xd0\xcf\x11\xe0", "EncryptedPackage".encode("utf-16-le")
 
@@ -85,7 +84,7 @@ def _to_arrow(cells: Sequence[Any]) -> Any:
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
         numbers = [value for value in values if value is not None]
-        whole = all(float(number).is_integer() and abs(number) < _EXACT_IN_FLOAT for number in numbers)
+        whole = all(float(number).is_integer() and abs(number) < EXACT_IN_FLOAT for number in numbers)
         return pa.array(
             [None if value is None else int(value) if whole else float(value) for value in values],
             pa.int64() if whole else pa.float64(),
