@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.box_sets import BoxCounter
+from disclosure_pipeline.counting.memory.box_sets import BoxCounter, BoxSet
 from disclosure_pipeline.counting.memory.boxes import (
     FAR,
     BoxColumn,
@@ -176,26 +176,18 @@ class BoxedPeople:
             chances[alone] = chance_of_values(near[alone], matching[alone], records[alone])
         return chances
 
-    def count_sets(self, sets: Sequence[Sequence[int]], place: int) -> list[IntArray]:
-        """Count the other people in each person's box, on each set of columns."""
+    def count_others(self, sets: Sequence[BoxSet]) -> list[IntArray]:
+        """Count the other people in each person's box, on each set of columns with their tolerances."""
         person, _ = self.own
         own_near = {
-            k: self.boxes.are_near(k, GT, self.own, place) for k in sorted({k for one in sets for k in one})
+            (k, place): self.boxes.are_near(k, GT, self.own, place)
+            for k, place in {pair for one in sets for pair in one}
         }
-        counts = self.counters[GT].count([[(k, place) for k in one] for one in sets])
         others: list[IntArray] = []
-        for one, near in zip(sets, counts, strict=True):
-            own = np.logical_and.reduce([own_near[k] for k in one])
+        for one, near in zip(sets, self.counters[GT].count(sets), strict=True):
+            own = np.logical_and.reduce([own_near[pair] for pair in one])
             others.append(near - np.bincount(person[own], minlength=len(self.people)))
         return others
-
-    def count_matching(self, columns: Sequence[int], number: int, place: int) -> IntArray:
-        """Count those people near by the largest tolerance in `number`, by that of `place` elsewhere."""
-        one = [(k, WIDEST if k == number else place) for k in columns]
-        [near] = self.counters[GT].count([one])
-        person, _ = self.own
-        own = np.logical_and.reduce([self.boxes.are_near(k, GT, self.own, at) for k, at in one])
-        return near - np.bincount(person[own], minlength=len(self.people))
 
 
 class MatchCounter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,6 @@ from disclosure_pipeline.evaluation.found_groups import MOST_PEOPLE, find_in_gro
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.population import UnitRecords, count_sets_by_unit, read_units
-from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import IntArray, percent, total
 from disclosure_pipeline.measures.found import TOLERANCES, Found, OwnCoverage
 from disclosure_pipeline.measures.found import found as compare
@@ -71,15 +70,6 @@ class FoundRow:
     tolerance: float
     group: str
     figures: Found
-
-    @property
-    def bounded(self) -> float:
-        """The figure to be bounded: where it is beyond chance, otherwise at most 0."""
-        return beyond_chance(self.figures.found, self.figures.found_by_chance)
-
-    def rank(self) -> tuple[float, float]:
-        """Return what the worst row has most of."""
-        return self.bounded, self.figures.found
 
 
 def measure_found(
@@ -156,8 +146,12 @@ def find_equal(
             )
             way = "whole" if label == ALL_COLUMNS else "all but one"
             in_each_way.setdefault(way, []).append(FoundRow(way, label, 0.0, "", figures))
-        rows.append([max(of_way, key=FoundRow.rank) for of_way in in_each_way.values()])
+        rows.append([_find_worst(of_way) for of_way in in_each_way.values()])
     return rows
+
+
+def _find_worst(rows: Iterable[FoundRow]) -> FoundRow:
+    return max(rows, key=lambda row: row.figures.rank())
 
 
 def _find_nearly(
@@ -178,7 +172,7 @@ def _find_nearly(
             figures = compare(counts, sizes, covered, len(counted), per_unit)
             label = ALL_COLUMNS if left_out is None else f"all but {names[left_out]}"
             rows.append(FoundRow("nearly", label, TOLERANCES[place], "", figures))
-    yield max(rows, key=FoundRow.rank)
+    yield _find_worst(rows)
 
 
 def _find_coverage(
@@ -272,7 +266,7 @@ def found(
             "tolerance": row.tolerance,
             "group": row.group,
             **to_row(row.figures),
-            "found_beyond_chance": row.bounded,
+            "found_beyond_chance": row.figures.bounded,
         }
         for of_equal, (table, stacked) in zip(equal, stacks.items(), strict=True)
         for row in (

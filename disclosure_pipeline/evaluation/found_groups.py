@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from disclosure_pipeline.counting.memory.boxes import BoxColumn
 from disclosure_pipeline.evaluation.boxed_people import GT, SD, BoxedPeople, BoxedTables, MatchCounter
-from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import (
     TOLERANCES,
@@ -57,10 +56,6 @@ class GroupFound:
     groups: tuple[Group, ...]
     place: int
     figures: Found
-
-    def rank(self) -> tuple[float, float]:
-        """Return what the worst group has most of: the figure where beyond chance, then the figure."""
-        return beyond_chance(self.figures.found, self.figures.found_by_chance), self.figures.found
 
 
 def list_groups(columns: Sequence[BoxColumn], fewest: int) -> list[Group]:
@@ -110,7 +105,7 @@ def _find_worst(boxed: BoxedPeople, pairs: _Pairs, counters: Sequence[MatchCount
             groups = tuple(pairs.groups[g] for g in dict.fromkeys([first, second]))
             figures = _measure(boxed, counters[GT], place, (Y, X), groups, len(pairs.first))
             found_groups.append(GroupFound(groups, place, figures))
-    return max(found_groups, key=GroupFound.rank, default=None)
+    return max(found_groups, key=lambda one: one.figures.rank(), default=None)
 
 
 Marks = npt.NDArray[np.float32]

@@ -11,7 +11,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.memory.box_sets import BoxCounter
 from disclosure_pipeline.counting.memory.boxes import Boxes
-from disclosure_pipeline.evaluation.boxed_people import SD, BoxedPeople, BoxedTables
+from disclosure_pipeline.evaluation.boxed_people import SD, WIDEST, BoxedPeople, BoxedTables
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.found import BoxCounts, Found, OwnCoverage, find_beyond_fresh, found
 
@@ -129,7 +129,7 @@ class _Search:
     ) -> list[tuple[Set, BoxCounts, OwnCoverage | None]]:
         """Count boxes on each set that tells enough people apart, but for `by_values`."""
         boxed, people = self.boxed, len(self.boxed.people)
-        others = boxed.count_sets(sets, place)
+        others = boxed.count_others(_at(sets, place))
         told_apart = [n for n, Y in enumerate(others) if np.count_nonzero(Y == 0) >= fewest_alone * people]
         chosen = [sets[n] for n in told_apart]
         shown = boxed.counters[SD].count(_at(chosen, place))
@@ -146,7 +146,7 @@ class _Search:
         number = self.boxed.find_number(one, place)
         if number is None:
             return counts
-        matching = self.boxed.count_matching(one, number, place)
+        [matching] = self.boxed.count_others([[(k, WIDEST if k == number else place) for k in one]])
         by_values = self.boxed.find_by_values(number, matching, place, counts.others == 0)
         return replace(counts, by_values=by_values)
 

@@ -16,6 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_exactly
 from disclosure_pipeline.measures.people import (
     ONCE_IN,
@@ -122,6 +123,15 @@ class Found:
         beside=BY_CHANCE,
     )
     people: int = neutral("people looked at", "Confidential records that were looked at.", RECORDS)
+
+    @property
+    def bounded(self) -> float:
+        """The figure to be bounded: `found` where it is beyond chance, otherwise at most 0."""
+        return beyond_chance(self.found, self.found_by_chance)
+
+    def rank(self) -> tuple[float, float]:
+        """Return what the figures of the most exposed people have most of."""
+        return self.bounded, self.found
 
 
 def found(

@@ -88,7 +88,7 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
                 reference.found(expected, len(sd))
             )
             assert find_beyond_fresh(counts, tables.sizes) == figures.found
-            [by_bits] = people.count_sets([columns], place)
+            [by_bits] = people.count_others([[(k, place) for k in columns]])
             assert by_bits.tolist() == list(others)
 
 
