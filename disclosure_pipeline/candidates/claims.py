@@ -12,8 +12,6 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, read_definition
 
 CLAIMS = "claims.yaml"
-
-
 MOST_BYTES = 4096
 
 

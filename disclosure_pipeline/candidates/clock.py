@@ -6,18 +6,12 @@ from datetime import datetime, timedelta
 
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.errors import StoreError, UndeterminedError
-from disclosure_pipeline.runtime.files import (
-    read_json,
-    write_json,
-)
+from disclosure_pipeline.runtime.files import read_json, write_json
 
 # The clocks of several machines may differ by this much, or be corrected by it.
 TOLERANCE = timedelta(minutes=5)
 
-
 LAST_MOMENT = "last_moment.json"
-
-
 """The file of a store with the latest time that was recorded."""
 
 

@@ -167,8 +167,6 @@ def is_stored(file: StoredFile, store: Store) -> bool:
 
 
 LINKED = ("persons", "events")
-
-
 """Prefixes of the names of a candidate's files, if people have events."""
 
 

@@ -1,4 +1,4 @@
-"""A gate's store, the snapshots of candidates in it, and the privacy that is claimed for them."""
+"""A gate's store, and the folders of its releases."""
 
 from __future__ import annotations
 

@@ -7,20 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from disclosure_pipeline.candidates.measuring import (
-    measure_without_controls,
-)
-from disclosure_pipeline.candidates.reading import (
-    find_tables,
-    open_candidate,
-)
+from disclosure_pipeline.candidates.measuring import measure_without_controls
+from disclosure_pipeline.candidates.reading import find_tables, open_candidate
 from disclosure_pipeline.candidates.snapshot import Snapshot
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.errors import (
-    DisclosurePipelineError,
-    InputError,
-)
+from disclosure_pipeline.errors import DisclosurePipelineError, InputError
 from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.families.remedies import Remedy, apply_remedy
 from disclosure_pipeline.policy.gate import Gate
@@ -34,11 +26,7 @@ _REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
     "Remove both": (Remedy.remove_unique_copies(), Remedy.remove_replicated_uniques()),
     "Blank the targets that copies disclose": (Remedy.blank_copied_targets(),),
 }
-
-
 _MOST_RECORDS = 100_000  # of all tables together, so that trying takes seconds
-
-
 _SECONDS = 10.0
 
 

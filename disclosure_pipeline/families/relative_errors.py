@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     import altair as alt
 
     from disclosure_pipeline.families.prediction import PredictionRisk
-
-
-from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
@@ -118,8 +112,6 @@ def _make_axis(angle: float = -45) -> alt.Axis:
 
 # In percent of the true value; closed on the left.
 _EDGES = (1, 2, 5, 10, 20, 50, 100, 200)
-
-
 _NAMES = (
     f"under {_EDGES[0]}",
     *(f"{low} to {high}" for low, high in pairwise(_EDGES)),

@@ -121,9 +121,6 @@ class Together:
     )
 
 
-"""The figures shown beside `any`."""
-
-
 @dataclass(frozen=True)
 class TogetherIdentity:
     """Percent of all GT records that are replicated uniques (repU) in at least one synthesis."""

@@ -11,29 +11,19 @@ from datetime import datetime, timedelta
 from errno import ENOENT, ENOTEMPTY
 from pathlib import Path, PurePath
 
-from disclosure_pipeline.candidates.released import (
-    list_released_paths,
-)
+from disclosure_pipeline.candidates.released import list_released_paths
 from disclosure_pipeline.candidates.snapshot import Snapshot, read_snapshot
-from disclosure_pipeline.candidates.store import (
-    PARTIAL_PREFIX,
-    STATEMENT,
-    Store,
-    list_published,
-)
+from disclosure_pipeline.candidates.store import PARTIAL_PREFIX, STATEMENT, Store, list_published
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.release.predicate import StatementError
-from disclosure_pipeline.release.standing import _SHA256, CRASH
+from disclosure_pipeline.release.standing import CRASH
 from disclosure_pipeline.release.statement import read_envelope, read_statement
 from disclosure_pipeline.runtime.files import read_json
 
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _OBJECT = re.compile(r"([0-9a-f]{64})(\.[a-z0-9.]+)?")
-
-
 # Prefixes of files in a candidate's folder that are not records.
 _NOT_A_RECORD = (PARTIAL_PREFIX, "release.lock", CRASH)
-
-
 _DECISIONS = ("approved", "refused", "undetermined")
 
 

@@ -30,8 +30,8 @@ from disclosure_pipeline.tables.dictionary import FrozenModel
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer
 
-
-from typing import TYPE_CHECKING
+MOST_BYTES = 1 << 24
+"""Larger files are not parsed: a statement or a list of revocations is far smaller."""
 
 _REVOCATION = "application/vnd.disclosure-pipeline.revocation+json"
 
@@ -151,10 +151,10 @@ def read_revocations(file: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation
 def _read_lines(file: Path) -> list[bytes]:
     try:
         with file.open("rb") as opened:
-            content = opened.read(_MAXIMUM_BYTES + 1)
+            content = opened.read(MOST_BYTES + 1)
     except OSError as error:
         raise RevocationError(f"The revocations in {file} cannot be read: {error.strerror}.") from None
-    if len(content) > _MAXIMUM_BYTES:
+    if len(content) > MOST_BYTES:
         raise RevocationError(f"{file} is too large for a list of revocations.")
     if content and not content.endswith(b"\n"):
         raise RevocationError(f"{file} ends within a revocation: get a complete copy of it.")
@@ -183,7 +183,3 @@ def _parse(lines: Sequence[bytes], file: Path, keys: Sequence[TrustedKey]) -> tu
             raise RevocationError(f"{place}: it was revoked outside the period of the key {keyid}.")
         revocations.append(revocation)
     return tuple(revocations)
-
-
-# Larger files are not parsed: a statement or a list of revocations is far smaller.
-_MAXIMUM_BYTES = 1 << 24

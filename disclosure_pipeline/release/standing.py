@@ -1,8 +1,7 @@
-"""The present standing of a gate's candidates, and the removal of stored bytes that none of them needs."""
+"""The present standing of a gate's candidates."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -294,6 +293,3 @@ def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any
     )
     dossiers = [dossier for path in paths if "clauses" in (dossier := read_json_if_whole(path))]
     return dossiers[:limit]
-
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -1,4 +1,4 @@
-"""The verification of a published folder from its files and public keys alone, and revocations."""
+"""The verification of a published folder from its files and public keys alone."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from errno import EINVAL
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.errors import DisclosurePipelineError, write_count
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.release.keys import parse_keys_by_id
 from disclosure_pipeline.release.predicate import AnyStatedClause, Predicate, StatementError
+from disclosure_pipeline.release.revoking import MOST_BYTES, find_revocations, read_revocations
 from disclosure_pipeline.release.statement import (
     check_signature,
     find_statement_problems,
@@ -24,10 +24,6 @@ from disclosure_pipeline.release.statement import (
 )
 from disclosure_pipeline.runtime.files import hash_stream
 from disclosure_pipeline.tables.messages import escape_unseen
-
-if TYPE_CHECKING:
-    pass
-from disclosure_pipeline.release.revoking import _MAXIMUM_BYTES, find_revocations, read_revocations
 
 _NAME_LENGTH_SHOWN = 100
 _MOMENT = "%Y-%m-%d %H:%M UTC"
@@ -112,8 +108,8 @@ def verify(
     if STATEMENT not in files:
         raise VerificationError(folder, [f"it holds no statement, {STATEMENT}", *problems])
     _, content = files.pop(STATEMENT)
-    if len(content) > _MAXIMUM_BYTES:
-        raise VerificationError(folder, [f"its statement has more than {_MAXIMUM_BYTES} bytes", *problems])
+    if len(content) > MOST_BYTES:
+        raise VerificationError(folder, [f"its statement has more than {MOST_BYTES} bytes", *problems])
     try:
         envelope, envelope_problems = read_envelope(content)
         problems += [f"the statement was changed: {problem}" for problem in envelope_problems]
@@ -185,7 +181,7 @@ def _read_file(name: str, folder_handle: int) -> tuple[str, bytes]:
     beginning = bytearray()
 
     def keep_statement(chunk: bytes) -> None:
-        if name == STATEMENT and len(beginning) <= _MAXIMUM_BYTES:
+        if name == STATEMENT and len(beginning) <= MOST_BYTES:
             beginning.extend(chunk)
 
     with os.fdopen(handle, "rb") as file:
