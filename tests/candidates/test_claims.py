@@ -144,6 +144,9 @@ def test_a_link_is_no_claim(arrived: Path) -> None:
 
 
 def test_membership_is_bounded_where_there_is_a_holdout(arrived: Path) -> None:
+    for name in ("TPR_at_1", "AUC"):
+        with pytest.raises(ValidationError, match="is read, not bounded"):
+            Gate.model_validate(definition(policy=LOOSE | {name: 5}))
     bounds = {"advantage_records": 5}
     with pytest.raises(ValidationError, match="only measured with a holdout"):
         Gate.model_validate(gate_of(NAME, policy=LOOSE | bounds))

@@ -24,6 +24,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.relational.opened_database import DatabaseEngine
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.errors import StoreError
+from disclosure_pipeline.evaluation.long_table import ALL_FILES
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.record_hashes import values_sha256
@@ -54,10 +55,22 @@ def take_nearness(actual: dict[str, Any]) -> list[float]:
     guards = pd.read_csv(StringIO(actual["frames"]["guards"])).filter(regex="^(?!.*nearer)")
     actual["frames"]["guards"] = guards.to_csv()
     actual["checks"] = {name: text for name, text in actual["checks"].items() if "nearer" not in name}
+    of_parts = {row["synthesis"]: row for row in figures["guards"]}
+    if "stacked" in figures:
+        [of_parts[ALL_FILES]] = figures["stacked"]["guards"]
+    near = [row for row in figures["table"] if "nearer" in row["figure"]]
+    figures["table"] = [row for row in figures["table"] if row not in near]
+    assert len(near) == 2 * len(of_parts)
+    for row in near:
+        name, of_part = row["figure"], of_parts[row["part"]]
+        columns = {"value": name, "by_chance": f"{name}_by_chance", "beyond_chance": f"{name}_beyond_chance"}
+        assert {part: row[part] for part in columns} == {
+            part: of_part[column] for part, column in columns.items()
+        }
     for clause in actual["dossier"]["clauses"]:
         if "nearer" in clause["name"]:
-            assert clause.pop("value") is not None and clause.pop("row") is not None
-    figures["table"] = [row for row in figures["table"] if "nearer" not in row["figure"]]
+            judged = clause.pop("row")
+            assert judged in near and clause.pop("value") == judged["beyond_chance"]
     return [row.pop(name) for row in rows for name in list(row) if "nearer" in name]
 
 

@@ -116,7 +116,10 @@ def test_clauses_and_groups_are_of_records_and_of_people(in_memory: dict[str, An
     values = in_memory["copied"]["bases"]
     assert values["repU", None, 1, "records"] != values["repU", None, 1, "people"]
     assert clauses["repU"][1] == max(value for (figure, *_), value in values.items() if figure == "repU")
-    assert clauses["DiSCO[income]"][0] == "kept"
+    of_income = [
+        value for (figure, about, *_), value in values.items() if (figure, about) == ("DiSCO", "income")
+    ]
+    assert clauses["DiSCO[income]"] == ("kept", max(of_income))
     assert in_memory["fresh"]["clauses"]["DIS"] == clauses["DIS"]  # of the survey, whatever was made of it
     groups = pd.read_csv(StringIO(in_memory["copied"]["frames"]["subgroups"]))
     people = groups.groupby("column")["people"].sum()
@@ -142,7 +145,9 @@ def test_people_copied_are_weighted(unit: str | None) -> None:
     assert error == pytest.approx(counted["people_copied_beyond_se"])
     weighted_beyond = [row["people_copied_beyond_weighted_chance"] for row in rows]
     assert weighted_beyond[1] > 1.5 * weighted_beyond[0] > 0
-    assert gates.judged(gate, result)["people_copied beyond"].outcome == "exceeded"
+    judgement = gates.judged(gate, result)["people_copied beyond"]
+    assert (judgement.outcome, judgement.value) == ("exceeded", weighted_beyond[1])
+    assert judgement.row is not None and judgement.row.basis == "people"
 
 
 def test_the_expectations_agree_on_weighted_clauses() -> None:
