@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
@@ -26,6 +25,7 @@ from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.messages import listed, suggest_names
 
 if TYPE_CHECKING:
+    from pydantic.functional_validators import ModelWrapValidatorHandler
     from pydantic_core import ErrorDetails
     from typing_extensions import Self
 
