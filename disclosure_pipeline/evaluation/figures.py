@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from disclosure_pipeline.evaluation.resemblance import (
 )
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
+from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines, count_found_by_others
@@ -35,202 +35,77 @@ from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
-from disclosure_pipeline.measures.exact import Grouped, percent
+from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
-from disclosure_pipeline.measures.totals import APART_SCALE, Uniques
+from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.tables.levels import CodedColumn
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+"""The rows of a frame by their index."""
+
+
+@dataclass(frozen=True)
+class _TargetInSynthesis:
+    """A target and what was counted of it in one synthesis."""
+
+    target: CodedColumn
+    synthesis: int
+    GT_t: IntArray
+    SD_t: IntArray
+    counted: TargetCounts
+    pairs_of_key: Sequence[Grouped]
+    band: Band | None
+
+    @property
+    def index(self) -> tuple[Any, ...]:
+        return (self.target.name, self.synthesis)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(int(self.GT_t.sum()), int(self.SD_t.sum()))
+
+    @property
+    def within(self) -> BandCounts:
+        assert self.counted.bands
+        return self.counted.bands
+
+    @property
+    def left_t(self) -> IntArray:
+        """GT's records of each level after exclusions."""
+        excluded = self.counted.excluded
+        return excluded.original_t.by_position(self.target.size) if excluded else self.GT_t
 
 
 def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
     """Return the frames of all measures in the plan; baselines are always included."""
-    rows = _Rows.empty()
-    _add_overlaps(rows, counts, plan.least_shared)
-    N_d, *N_s = counts.records
-    for synthesis, key_counts in enumerate(counts.counts.keys, start=1):
-        sizes = Sizes(N_d, N_s[synthesis - 1])
-        rows.identity[(synthesis,)] = to_row(identity(key_counts.uniques, sizes.N_d, sizes.N_s))
-        apart = 100 * key_counts.hits_apart / APART_SCALE
-        rows.identity[(synthesis,)] |= to_row(unique_hits(key_counts.unique_hits, sizes, apart))
-    targets = zip(
-        counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
-    )
-    for target, band, counts_by_synthesis, pairs_of_key in targets:
-        for synthesis, target_counts in enumerate(counts_by_synthesis, start=1):
-            index = (target.name, synthesis)
-            N = (N_d, N_s[synthesis - 1])
-            totals, cells = target_counts.totals, target_counts.cells
-            rows.attribute[index] = to_row(attribute(totals, *N))
-            by_guess = cap_measures(totals, cells, target.counts[0], *N) if plan.attribution else None
-            rows.cap[index] = to_row(by_guess) if by_guess else {}
-            if plan.chance:
-                by_chance = chance(totals.records.DiSCO, cells.d_by_s_q_t, target.counts[synthesis], *N)
-                rows.attribute[index] |= to_row(by_chance)
-            _add_baselines(rows, index, target_counts, target)
-            uniques = counts.counts.keys[synthesis - 1].uniques
-            _add_exclusions(rows, index, target_counts, uniques, N)
-            _add_flags(rows, index, target_counts, pairs_of_key, target, counts.keys, plan)
-            if band:
-                _add_bands(rows, index, target_counts, target, band, counts.certainties)
-                rows.bands[index] = {"within": str(plan.grouping.within[target.name])} | rows.bands[index]
-            for share, claims in zip(counts.certainties, target_counts.certainty, strict=True):
-                place = (target.name, synthesis, float(share))
-                rows.certainty[place] = to_row(certainty(claims, N_d))
-    return _build_result(rows, counts)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of the frames by index; flags of the one-way check by row, of the two-way check by column."""
-
-    identity: dict[tuple[Any, ...], dict[str, Any]]
-    attribute: dict[tuple[Any, ...], dict[str, Any]]
-    cap: dict[tuple[Any, ...], dict[str, Any]]
-    identity_after_exclusions: dict[tuple[Any, ...], dict[str, Any]]
-    excluded: dict[tuple[Any, ...], dict[str, Any]]
-    certainty: dict[tuple[Any, ...], dict[str, Any]]
-    bands: dict[tuple[Any, ...], dict[str, Any]]
-    band_certainty: dict[tuple[Any, ...], dict[str, Any]]
-    key_overlap: dict[tuple[Any, ...], dict[str, Any]]
-    target_overlap: dict[tuple[Any, ...], dict[str, Any]]
-    one_way: list[dict[str, Any]]
-    two_way: dict[str, list[Any]]
-    doubts: list[str]
-
-    @classmethod
-    def empty(cls) -> _Rows:
-        flags: dict[str, list[Any]] = {name: [] for name in _list_flag_columns(TwoWay)}
-        return cls({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, [], flags, [])
-
-
-def _list_flag_columns(flag: type) -> list[str]:
-    return ["target", "synthesis", *list_figures(flag)]
-
-
-def build_key_overlap(counts: Counts) -> pd.DataFrame:
-    """Return the frame `key_overlap`, for which only the keys need to be counted."""
-    rows = _Rows.empty()
-    _add_overlaps(rows, counts, LEAST_SHARED)
-    return _build_overlap_frame(rows)
-
-
-def _build_overlap_frame(rows: _Rows) -> pd.DataFrame:
-    return build_frame(rows.key_overlap, ["key", "synthesis"], list_figures(Overlap))
-
-
-def _add_overlaps(rows: _Rows, counts: Counts, least: LeastShared) -> None:
-    N_d, *N_s = counts.records
-    for key in counts.keys:
-        shares, column_doubts = compare_column(key, counts.names, least.key)
-        rows.key_overlap.update(shares)
-        rows.doubts.extend(column_doubts)
-    shared = [key_counts.shared for key_counts in counts.counts.keys]
-    whole_key = whole_key_overlap(shared, N_d, N_s)
-    rows.key_overlap.update(whole_key)
-    rows.doubts.extend(find_whole_key_doubts(whole_key, counts.names, least.whole_key))
-    for target, band in zip(counts.targets, counts.bands, strict=True):
-        shares, column_doubts = compare_column(target, counts.names, least.target, band)
-        rows.target_overlap.update(shares)
-        rows.doubts.extend(column_doubts)
-
-
-def _add_baselines(
-    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, target: CodedColumn
-) -> None:
-    GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
-    figures_by_name = to_row(
-        baselines(
-            target_counts.baselines,
-            target_counts.totals,
-            Sizes(int(GT_t.sum()), int(SD_t.sum())),
-            GT_t,
-            SD_t,
-            excluded.original_t.by_position(target.size) if excluded else GT_t,
-            mark_unguessable(target),
-        )
-    )
-    for name, figure in figures_by_name.items():
-        frame = rows.cap if name in COLUMNS["cap"] else rows.attribute
-        frame[index][name] = figure
-
-
-def _add_bands(
-    rows: _Rows,
-    index: tuple[Any, int],
-    target_counts: TargetCounts,
-    target: CodedColumn,
-    band: Band,
-    certainties: Sequence[Fraction],
-) -> None:
-    GT_t, SD_t, excluded = target.counts[0], target.counts[index[1]], target_counts.excluded
-    assert target_counts.bands
-    sizes = Sizes(int(GT_t.sum()), int(SD_t.sum()))
-    left_t = excluded.original_t.by_position(target.size) if excluded else GT_t
-    with_others = count_found_by_others(target_counts.baselines.by_d_q, sizes)
-    rows.bands[index] = to_row(bands(target_counts.bands, band, sizes, GT_t, SD_t, left_t, with_others))
-    for share, claims in zip(certainties, target_counts.bands.certainty, strict=True):
-        rows.band_certainty[index[0], index[1], float(share)] = to_row(band_certainty(claims, sizes.N_d))
-
-
-def _add_exclusions(
-    rows: _Rows, index: tuple[Any, int], target_counts: TargetCounts, uniques: Uniques, N: tuple[int, int]
-) -> None:
-    """Add the records that exclusions take out and leave; `uniques` are those of all records."""
-    excluded = target_counts.excluded
-    left = excluded.uniques if excluded else uniques
-    rows.identity_after_exclusions[index] = to_row(identity(left, *N))
-    taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
-    for table, records in zip(TABLES, taken_out, strict=True):
-        remaining = getattr(target_counts.totals.records, table)
-        row = dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
-        rows.excluded.update({(*index, table): row})
-
-
-def _add_flags(
-    rows: _Rows,
-    index: tuple[Any, int],
-    target_counts: TargetCounts,
-    pairs_of_key: Sequence[Grouped],
-    target: CodedColumn,
-    keys: Sequence[CodedColumn],
-    plan: MeasuringPlan,
-) -> None:
-    excluded = target_counts.excluded
-    original_t = (
-        excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), target.counts[0])
-    )
-    row = {"target": index[0], "synthesis": index[1]}
-    for level_flag in one_way(target_counts.cells.DiSCO_t, original_t, plan.one_way):
-        rows.one_way.append(row | to_row(level_flag) | {"level": target.label(level_flag.level)})
-    if not target_counts.has_large_cells:
-        return
-    flags = two_way(target_counts.large_pairs, pairs_of_key, target.size, plan.two_way[1])
-    labels = {t: target.label(t) for t in set(flags["target_level"])}
-    key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
-    key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}
-    flags |= {
-        "target": [index[0]] * len(key_levels),
-        "synthesis": [index[1]] * len(key_levels),
-        "target_level": [labels[t] for t in flags["target_level"]],
-        "key": [keys[key].name for key in flags["key"]],
-        "key_level": [key_labels[place] for place in key_levels],
-    }
-    for name, column in rows.two_way.items():
-        column.extend(flags[name])
-
-
-def _build_result(rows: _Rows, counts: Counts) -> Disclosure:
     per_target = ["target", "synthesis"]
-    attribute_frame = build_frame(rows.attribute, per_target, list(next(iter(rows.attribute.values()))))
+    places = [
+        _TargetInSynthesis(
+            target, synthesis, target.counts[0], target.counts[synthesis], counted, pairs_of_key, band
+        )
+        for target, band, of_target, pairs_of_key in zip(
+            counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
+        )
+        for synthesis, counted in enumerate(of_target, start=1)
+    ]
+    key_overlap, target_overlap, doubts = _compare_columns(counts, plan.least_shared)
+    doubts = (*doubts, *counts.missing_value_doubts)
+    attribute_rows, cap_rows = {}, {}
+    for place in places:
+        attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan)
+    attribute_frame = build_frame(attribute_rows, per_target, list(next(iter(attribute_rows.values()), ())))
     by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"])
-    cap_frame = build_frame(rows.cap, per_target, list(next(iter(rows.cap.values()))), attribute_frame)
+    cap_frame = build_frame(cap_rows, per_target, list(next(iter(cap_rows.values()), ())), attribute_frame)
     attribute_frame, cap_frame = add_differences_beyond_chance(
         attribute_frame, cap_frame, len(counts.targets)
     )
     identity_frame = build_frame(
-        rows.identity, ["synthesis"], [*list_figures(Identity), *list_figures(UniqueHits)]
+        _measure_keys(counts), ["synthesis"], [*list_figures(Identity), *list_figures(UniqueHits)]
     )
+    with_band = [place for place in places if place.band]
+    one_way_flags = [flag for place in places for flag in _flag_levels(place, plan)]
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
         targets=tuple(target.name for target in counts.targets),
@@ -240,27 +115,177 @@ def _build_result(rows: _Rows, counts: Counts) -> Disclosure:
         attribute=attribute_frame,
         cap=cap_frame,
         identity_after_exclusions=build_frame(
-            rows.identity_after_exclusions, per_target, list_figures(Identity), attribute_frame
+            {place.index: _measure_identity_left(place, counts) for place in places},
+            per_target,
+            list_figures(Identity),
+            attribute_frame,
         ),
         one_way=build_unindexed_frame(
-            {name: [flag[name] for flag in rows.one_way] for name in _list_flag_columns(OneWay)}
+            {name: [flag[name] for flag in one_way_flags] for name in _list_flag_columns(OneWay)}
         ),
-        two_way=build_unindexed_frame(rows.two_way),
-        certainty=build_frame(rows.certainty, [*per_target, "certainty"], list_figures(Certainty)),
-        bands=_bound_bands(build_frame(rows.bands, per_target, ["within", *list_figures(Bands)])),
+        two_way=build_unindexed_frame(_flag_pairs(places, counts.keys, plan)),
+        certainty=build_frame(
+            {
+                (*place.index, float(share)): to_row(certainty(claims, counts.records[0]))
+                for place in places
+                for share, claims in zip(counts.certainties, place.counted.certainty, strict=True)
+            },
+            [*per_target, "certainty"],
+            list_figures(Certainty),
+        ),
+        bands=_bound_bands(
+            build_frame(
+                {place.index: _measure_within(place, plan) for place in with_band},
+                per_target,
+                ["within", *list_figures(Bands)],
+            )
+        ),
         band_certainty=build_frame(
-            rows.band_certainty, [*per_target, "certainty"], list_figures(BandCertainty)
+            {
+                (*place.index, float(share)): to_row(band_certainty(claims, place.sizes.N_d))
+                for place in with_band
+                for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
+            },
+            [*per_target, "certainty"],
+            list_figures(BandCertainty),
         ),
-        excluded=build_frame(rows.excluded, [*per_target, "table"], [*STEPS, "remaining"]),
-        key_overlap=_build_overlap_frame(rows),
-        target_overlap=build_frame(rows.target_overlap, per_target, list_figures(Overlap), attribute_frame),
-        warnings=(*rows.doubts, *counts.missing_value_doubts),
-        comparability_doubts=(*rows.doubts, *counts.missing_value_doubts),
+        excluded=build_frame(
+            {index: row for place in places for index, row in _list_excluded(place)},
+            [*per_target, "table"],
+            [*STEPS, "remaining"],
+        ),
+        key_overlap=_build_overlap_frame(key_overlap),
+        target_overlap=build_frame(target_overlap, per_target, list_figures(Overlap), attribute_frame),
+        warnings=doubts,
+        comparability_doubts=doubts,
         ledger=counts.ledger,
         engine=counts.engine_description,
         together=by_all,
         together_identity=identity_by_all,
     )
+
+
+def build_key_overlap(counts: Counts) -> pd.DataFrame:
+    """Return the frame `key_overlap`, for which only the keys need to be counted."""
+    return _build_overlap_frame(_compare_columns(counts, LEAST_SHARED)[0])
+
+
+def _build_overlap_frame(rows: Rows) -> pd.DataFrame:
+    return build_frame(rows, ["key", "synthesis"], list_figures(Overlap))
+
+
+def _compare_columns(counts: Counts, least: LeastShared) -> tuple[Rows, Rows, tuple[str, ...]]:
+    """Return the shared values of keys and of targets, and what is doubtful of them."""
+    of_keys, of_targets, doubts = {}, {}, []
+    N_d, *N_s = counts.records
+    for key in counts.keys:
+        shares, column_doubts = compare_column(key, counts.names, least.key)
+        of_keys.update(shares)
+        doubts += column_doubts
+    shared = [key_counts.shared for key_counts in counts.counts.keys]
+    whole_key = whole_key_overlap(shared, N_d, N_s)
+    of_keys.update(whole_key)
+    doubts += find_whole_key_doubts(whole_key, counts.names, least.whole_key)
+    for target, band in zip(counts.targets, counts.bands, strict=True):
+        shares, column_doubts = compare_column(target, counts.names, least.target, band)
+        of_targets.update(shares)
+        doubts += column_doubts
+    return of_keys, of_targets, tuple(doubts)
+
+
+def _measure_keys(counts: Counts) -> Rows:
+    rows = {}
+    N_d, *N_s = counts.records
+    for synthesis, (of_keys, records) in enumerate(zip(counts.counts.keys, N_s, strict=True), start=1):
+        apart = 100 * of_keys.hits_apart / APART_SCALE
+        hits = unique_hits(of_keys.unique_hits, Sizes(N_d, records), apart)
+        rows[(synthesis,)] = to_row(identity(of_keys.uniques, N_d, records)) | to_row(hits)
+    return rows
+
+
+def _measure_target(place: _TargetInSynthesis, plan: MeasuringPlan) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the figures of the frames `attribute` and `cap`."""
+    totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
+    of_attribute = to_row(attribute(totals, *N))
+    by_guess = cap_measures(totals, cells, place.GT_t, *N) if plan.attribution else None
+    of_cap = to_row(by_guess) if by_guess else {}
+    if plan.chance:
+        of_attribute |= to_row(chance(totals.records.DiSCO, cells.d_by_s_q_t, place.SD_t, *N))
+    compared = to_row(
+        baselines(
+            place.counted.baselines,
+            totals,
+            place.sizes,
+            place.GT_t,
+            place.SD_t,
+            place.left_t,
+            mark_unguessable(place.target),
+        )
+    )
+    of_cap |= {name: figure for name, figure in compared.items() if name in COLUMNS["cap"]}
+    of_attribute |= {name: figure for name, figure in compared.items() if name not in COLUMNS["cap"]}
+    return of_attribute, of_cap
+
+
+def _measure_within(place: _TargetInSynthesis, plan: MeasuringPlan) -> dict[str, Any]:
+    assert place.band
+    with_others = count_found_by_others(place.counted.baselines.by_d_q, place.sizes)
+    within = bands(place.within, place.band, place.sizes, place.GT_t, place.SD_t, place.left_t, with_others)
+    return {"within": str(plan.grouping.within[place.target.name])} | to_row(within)
+
+
+def _measure_identity_left(place: _TargetInSynthesis, counts: Counts) -> dict[str, Any]:
+    """Return the figures of identity after exclusions: those of all records where there are none."""
+    excluded = place.counted.excluded
+    left = excluded.uniques if excluded else counts.counts.keys[place.synthesis - 1].uniques
+    return to_row(identity(left, place.sizes.N_d, place.sizes.N_s))
+
+
+def _list_excluded(place: _TargetInSynthesis) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Yield for each table the records that exclusions take out and leave."""
+    excluded = place.counted.excluded
+    taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    for table, records in zip(TABLES, taken_out, strict=True):
+        remaining = getattr(place.counted.totals.records, table)
+        yield (*place.index, table), dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
+
+
+def _list_flag_columns(flag: type) -> list[str]:
+    return ["target", "synthesis", *list_figures(flag)]
+
+
+def _flag_levels(place: _TargetInSynthesis, plan: MeasuringPlan) -> Iterator[dict[str, Any]]:
+    """Yield the flags of the one-way check."""
+    excluded, target = place.counted.excluded, place.target
+    original_t = excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), place.GT_t)
+    for flag in one_way(place.counted.cells.DiSCO_t, original_t, plan.one_way):
+        of_place = {"target": target.name, "synthesis": place.synthesis}
+        yield of_place | to_row(flag) | {"level": target.label(flag.level)}
+
+
+def _flag_pairs(
+    places: Sequence[_TargetInSynthesis], keys: Sequence[CodedColumn], plan: MeasuringPlan
+) -> dict[str, list[Any]]:
+    """Return the flags of the two-way check by column."""
+    by_column: dict[str, list[Any]] = {name: [] for name in _list_flag_columns(TwoWay)}
+    for place in places:
+        if not place.counted.has_large_cells:
+            continue
+        target = place.target
+        flags = two_way(place.counted.large_pairs, place.pairs_of_key, target.size, plan.two_way[1])
+        labels = {t: target.label(t) for t in set(flags["target_level"])}
+        key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
+        key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}
+        flags |= {
+            "target": [target.name] * len(key_levels),
+            "synthesis": [place.synthesis] * len(key_levels),
+            "target_level": [labels[t] for t in flags["target_level"]],
+            "key": [keys[key].name for key in flags["key"]],
+            "key_level": [key_labels[pair] for pair in key_levels],
+        }
+        for name, column in by_column.items():
+            column.extend(flags[name])
+    return by_column
 
 
 def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) -> pd.DataFrame:
