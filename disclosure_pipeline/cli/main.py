@@ -47,7 +47,7 @@ def draft_dictionary(
     so a confidential one is only read with --confidential.
     """
     from disclosure_pipeline.tables.inference import SMALLEST_COUNT, draft
-    from disclosure_pipeline.tables.sources import read_raw
+    from disclosure_pipeline.tables.sources import read_descriptions, read_raw
 
     if synthetic is None:
         raise click.UsageError(
@@ -58,8 +58,10 @@ def draft_dictionary(
         raise click.UsageError(
             f"--smallest-count must be at least {SMALLEST_COUNT} for a confidential table."
         )
-    raw = read_raw(as_source(table, form), "the table")
-    click.echo(draft(raw, smallest_count).to_yaml(), nl=False)  # exact bytes
+    source = as_source(table, form)
+    raw = read_raw(source, "the table")
+    drafted = draft(raw, smallest_count, descriptions=read_descriptions(source, "the table"))
+    click.echo(drafted.to_yaml(), nl=False)  # exact bytes
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")
@@ -124,13 +126,14 @@ def init(
     """
     from disclosure_pipeline.orchestration.gate_file import require_other_table, set_up_gate, set_up_project
     from disclosure_pipeline.policy.gate_template import describe_table, require_gate_name
-    from disclosure_pipeline.tables.sources import FileSource, read_raw
+    from disclosure_pipeline.tables.sources import FileSource, read_descriptions, read_raw
 
     name = require_gate_name(
         name or _ask("Name of the gate (lower-case letters, digits, _)", "--name", "survey")
     )
     table = table or Path(_ask("A synthetic or invented table with the same columns", "--table"))
-    raw = read_raw(as_source(table, form), "the table")
+    read_from = as_source(table, form)
+    raw = read_raw(read_from, "the table")
     if not keys:
         echo(f"Columns: {', '.join(map(str, raw.columns))}", err=True)
         keys = _ask_columns("Columns that an intruder may know (comma-separated)", "--key")
@@ -139,7 +142,14 @@ def init(
         )
     ground_truth = ground_truth or _ask("Location of the confidential table", "--ground-truth")
     require_other_table(table, ground_truth)
-    schema = describe_table(raw, keys, targets, dict(map(parse_whole_number, groups)), parse_codes(special))
+    schema = describe_table(
+        raw,
+        keys,
+        targets,
+        dict(map(parse_whole_number, groups)),
+        parse_codes(special),
+        read_descriptions(read_from, "the table"),
+    )
     if "://" not in ground_truth and "$" not in ground_truth:
         ground_truth = str(Path(ground_truth).resolve())
     source = FileSource(path=ground_truth, **form) if form else ground_truth

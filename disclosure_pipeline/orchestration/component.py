@@ -49,7 +49,7 @@ from disclosure_pipeline.policy.gate_template import (
     find_gate_file,
 )
 from disclosure_pipeline.policy.reviewed_files import Waiver, read_waivers
-from disclosure_pipeline.tables.sources import read_raw
+from disclosure_pipeline.tables.sources import read_descriptions, read_raw
 
 
 class GateParams(BaseModel):
@@ -81,7 +81,9 @@ class GateScaffolder(dg.Scaffolder[GateParams]):
                 raise InputError("Name the columns that somebody may know: --key COLUMN, once for each.")
             if params.ground_truth is not None:
                 require_other_table(Path(params.table), params.ground_truth)
-            schema = describe_table(read_raw(params.table, "the table"), params.key, params.target)
+            raw = read_raw(params.table, "the table")
+            descriptions = read_descriptions(params.table, "the table")
+            schema = describe_table(raw, params.key, params.target, descriptions=descriptions)
         elif params.key or params.target:
             raise InputError("Keys and targets are columns of a table: give --table FILE, too.")
         ground_truth = params.ground_truth or f"{name}/ground_truth.csv"

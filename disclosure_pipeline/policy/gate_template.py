@@ -19,8 +19,9 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import NAME
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document, read_documents, read_file
+from disclosure_pipeline.tables.descriptions import Description
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column, describe_problem
-from disclosure_pipeline.tables.inference import draft, propose_unit
+from disclosure_pipeline.tables.inference import draft, make_column, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names
 from disclosure_pipeline.tables.sources import FileSource
 
@@ -79,16 +80,17 @@ def describe_table(
     targets: Sequence[str],
     groups: Mapping[str, int] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
+    descriptions: Mapping[str, Description] | None = None,
 ) -> Schema:
-    """Return the schema of a synthetic or invented table, without levels, which the ground truth has.
+    """Return the schema of a synthetic or invented table, without its own levels: the ground truth has more.
 
-    By default all columns but keys and identifiers are targets. Numbers are grouped if a target has many
-    values, or if the values of a key or target hardly repeat. Raise InputError if a key or target is not a
-    column, or looks like an identifier.
+    Levels and ranges in `descriptions` are kept. By default all columns but keys and identifiers are targets.
+    Numbers are grouped if a target has many values, or if the values of a key or target hardly repeat. Raise
+    InputError if a key or target is not a column, or looks like an identifier.
     """
     unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
     raw = raw if unit is None else raw.drop(columns=unit)
-    drafted = draft(raw, _FEWEST_RECORDS, {*(groups or {}), *(special or {})})
+    drafted = draft(raw, _FEWEST_RECORDS, {*(groups or {}), *(special or {})}, descriptions)
     columns: dict[str, Column] = {}
     notes = {
         name: _name_range(
@@ -111,7 +113,12 @@ def describe_table(
                 f"Column {name!r} has a different value in every record, like an identifier: it cannot be a "
                 "key or a target."
             )
-        changes: dict[str, Any] = {"levels": None, "range": None, "unit": ""}
+        changes: dict[str, Any] = {"unit": ""}
+        described = (descriptions or {}).get(name, Description())
+        if not described.labels and "levels" not in described.entries:
+            changes["levels"] = None
+        if "range" not in described.entries:
+            changes["range"] = None
         if groups and name in groups:
             changes["groups"] = groups[name]
         elif name in (*keys, *chosen) and column.type in NUMERIC:
@@ -124,7 +131,7 @@ def describe_table(
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]
             )
-        columns[name] = _update_column(name, column, changes)
+        columns[name] = make_column(name, column.model_dump() | changes)
     return Schema(columns, notes, tuple(keys), chosen, unit)
 
 
@@ -152,14 +159,6 @@ def _name_range(column: Column, note: str) -> str:
     ends: tuple[Any, ...] = column.range
     low, high = map(int, ends) if column.type == "integer" else ends
     return note.replace("check its range", f"set its range, here [{low}, {high}]")
-
-
-def _update_column(name: str, column: Column, changes: Mapping[str, Any]) -> Column:
-    try:
-        return Column.model_validate(column.model_dump() | dict(changes))
-    except ValidationError as error:
-        problems = "; ".join(map(describe_problem, error.errors(include_input=False)))
-    raise InputError(f"Column {name!r}: {problems}.")
 
 
 EXAMPLE = Schema(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.files import hash_stream
+from disclosure_pipeline.tables.descriptions import Description
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _EXTRAS = {
@@ -279,9 +280,11 @@ def find_format(name: str) -> FileFormat | None:
 class OpenTable:
     """An open table: the names of its columns, and a function from selected names to batches.
 
-    `is_text`: it is a text file, whose separator may not be the expected one.
+    `is_text`: it is a text file, whose separator may not be the expected one. `descriptions` are those that
+    the file has of its columns.
     """
 
     names: tuple[str, ...]
     batches: Callable[[list[str]], Iterator[Any]]
     is_text: bool = False
+    descriptions: Mapping[str, Description] = field(default_factory=dict)

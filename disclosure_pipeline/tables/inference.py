@@ -14,19 +14,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
+from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.chance import is_like_identifier
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.additions import find_time_unit
 from disclosure_pipeline.tables.canonical import (
+    Levels,
     find_conventional_missing,
     is_text,
     mark_leading_zeros,
     read_levels,
 )
 from disclosure_pipeline.tables.coding import Distinct
-from disclosure_pipeline.tables.dictionary import NUMERIC, Column, Type
+from disclosure_pipeline.tables.descriptions import Description
+from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, Type, describe_problem
 from disclosure_pipeline.tables.encoding import (
     Change,
     Encoded,
@@ -36,7 +39,7 @@ from disclosure_pipeline.tables.encoding import (
     encode,
     list_changes,
 )
-from disclosure_pipeline.tables.levels import IntArray
+from disclosure_pipeline.tables.levels import IntArray, Mask
 from disclosure_pipeline.tables.messages import listed, names_in_all
 from disclosure_pipeline.tables.text_forms import describe_number_form
 
@@ -206,23 +209,40 @@ class Draft:
         return "\n".join(lines) + "\n"
 
 
-def draft(raw: pd.DataFrame, smallest_count: int = SMALLEST_COUNT, numeric: Collection[str] = ()) -> Draft:
+def draft(
+    raw: pd.DataFrame,
+    smallest_count: int = SMALLEST_COUNT,
+    numeric: Collection[str] = (),
+    descriptions: Mapping[str, Description] | None = None,
+) -> Draft:
     """Draft a dictionary for a raw table (`sources.read_raw`, or any data frame).
 
     Types are suggestions; columns of `numeric` are numbers even with leading zeros. The texts that programs
     write for missing values become missing codes. Levels with fewer than `smallest_count` records are left
     out. A range ends at a round number or year, such that at least `smallest_count` records lie in the last
-    round step before it. Raise InputError if the column names look like a record.
+    round step before it. Entries of `descriptions` are taken as they are, and a note says where the values
+    contradict them. Raise InputError if the column names look like a record, or a description is impossible.
     """
     if smallest_count < 1:
         raise InputError(f"smallest_count must be 1 or more, not {smallest_count!r}.")
     _check_names(raw)
     columns, notes = {}, {}
     for name in map(str, raw.columns):
-        columns[name], note = _draft_column(encode(raw[name]), len(raw), smallest_count, name in numeric)
+        described = (descriptions or {}).get(name, Description())
+        column, note = _draft_column(encode(raw[name]), len(raw), smallest_count, name in numeric, described)
+        columns[name] = make_column(name, column)
         if note:
             notes[name] = note
     return Draft(columns, notes)
+
+
+def make_column(name: str, entries: Mapping[str, Any]) -> Column:
+    """Return the dictionary's column with these entries. Raise InputError if they do not fit together."""
+    try:
+        return Column.model_validate(dict(entries))
+    except ValidationError as error:
+        problems = "; ".join(map(describe_problem, error.errors(include_input=False)))
+    raise InputError(f"Column {name!r}: {problems}.")
 
 
 def _check_names(raw: pd.DataFrame) -> None:
@@ -235,47 +255,68 @@ def _check_names(raw: pd.DataFrame) -> None:
         )
 
 
-def _draft_column(encoded: Encoded, records: int, smallest_count: int, is_number: bool) -> tuple[Column, str]:
+def _draft_column(
+    encoded: Encoded, records: int, smallest_count: int, is_number: bool, described: Description
+) -> tuple[dict[str, Any], str]:
+    """Return the entries of a column, and a note."""
     present = encoded.counts[:-1] > 0
-    codes = find_conventional_missing(encoded.levels.filter(pa.array(present)))
+    conventional = find_conventional_missing(encoded.levels.filter(pa.array(present)))
+    codes = tuple(dict.fromkeys((*described.missing_codes, *conventional)))
     text = read_levels(Column(type="category", missing_codes=codes), encoded.levels)
     not_missing = present & ~text.missing
-    if not not_missing.any():
-        return Column(type="category", missing_codes=codes), "holds nothing but missing values: set its type"
+    levels = encoded.levels.filter(pa.array(not_missing)).to_pylist()
     is_code = not is_number and (mark_leading_zeros(encoded.levels) & not_missing).any()
     kind: Type = "category"
-    for candidate in _CANDIDATES:
+    for candidate in _CANDIDATES if levels else ():
         unreadable = read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing
         if not unreadable.any() and not (is_code and candidate in NUMERIC):
             kind = candidate
             break
-    texts = map(str, encoded.levels.filter(pa.array(not_missing)).to_pylist())
-    if kind == "category" and (form := describe_number_form(texts)):
-        return Column(type=kind), form
+    labelled, notes = described.apply_labels(levels, kind in NUMERIC)
+    given = {**described.entries, **labelled, "missing_codes": codes}
+    notes = [*described.notes, *notes]
+    if conventional:
+        notes.append(
+            f"reads {listed(conventional)} as missing: remove it from missing_codes if it is a value"
+        )
+    if "type" in given:
+        column = make_column("of the table", given)
+        read = read_levels(column, encoded.levels)
+        notes += _list_contradictions(column, read, not_missing)
+        kind = column.type
+    elif not levels:
+        return {"type": kind, **given}, "holds nothing but missing values: set its type"
+    elif kind == "category" and (form := describe_number_form(map(str, levels))):
+        return {"type": kind, **given}, form
     counts = encoded.counts[:-1][not_missing]
     # Amounts and times are often unique without being identifiers, which are never missing.
     may_identify = kind in {"category", "integer"} and records >= smallest_count and counts.sum() == records
-    if may_identify and (counts <= 1).all():
-        return Column(type="text identifier"), (
+    if "type" not in given and may_identify and (counts <= 1).all():
+        return {**given, "type": "text identifier"}, (
             "every record has its own value, as an identifier does: if it is none, set its type"
         )
-    notes = []
-    if codes:
-        notes.append(f"reads {listed(codes)} as missing: remove it from missing_codes if it is a value")
+    drafted: dict[str, Any] = {"type": kind}
     if kind in {"integer", "number", "date", "datetime"}:
-        values = read_levels(Column(type=kind, missing_codes=codes), encoded.levels).values
+        entries = {name: given[name] for name in ("date_format", "time_zone") if name in given}
+        read = read_levels(Column(type=kind, missing_codes=codes, **entries), encoded.levels)
+        special = list(map(float, given.get("special_values", ())))
+        if special:
+            is_special = pc.is_in(read.values.cast(pa.float64(), safe=False), pa.array(special))
+            ordinary = pc.if_else(is_special, pa.scalar(None, read.values.type), read.values)
+        else:
+            ordinary = read.values
         further = "further " if codes else ""
         names = "missing codes and special values" if kind in NUMERIC else "missing codes"
-        unit = find_time_unit(values) if kind == "datetime" else ""
-        limits = _draft_range(kind, values, encoded.counts[:-1], smallest_count)
-        notes.append(f"check its range, and set its {further}{names} if it has them")
+        drafted["unit"] = find_time_unit(read.values) if kind == "datetime" else ""
+        drafted["range"] = _draft_range(kind, ordinary, encoded.counts[:-1], smallest_count)
+        if "range" not in given:
+            notes.append(f"check its range, and set its {further}{names} if it has them")
         if may_identify and is_like_identifier(int((counts == 1).sum()), records):
             notes.append("nearly every record has its own value: an identifier is of type text identifier")
-        return Column(type=kind, unit=unit, range=limits, missing_codes=codes), "; ".join(notes)
-    if kind == "boolean":
-        return Column(type=kind, missing_codes=codes), "; ".join(notes)
-    column, note = _draft_category(encoded, text.values, not_missing, smallest_count)
-    return column.model_copy(update={"missing_codes": codes}), "; ".join([*notes, note] if note else notes)
+    elif kind in CATEGORIES and not given.get("levels") and levels:
+        drafted["levels"], note = _draft_levels(encoded, text.values, not_missing, smallest_count)
+        notes += [note] if note else []
+    return {**drafted, **given}, "; ".join(notes)
 
 
 def _draft_range(
@@ -311,17 +352,31 @@ def _round_up(numbers: Any, records: Any, smallest_count: int, finest: float | N
         step *= 10
 
 
-def _draft_category(
+def _draft_levels(
     encoded: Encoded, values: Any, not_missing: Any, smallest_count: int
-) -> tuple[Column, str]:
+) -> tuple[tuple[str, ...] | None, str]:
     levels = np.asarray(values.to_pandas())[not_missing]
     counts = pd.Series(encoded.counts[:-1][not_missing]).groupby(levels).sum()
     if len(counts) > _MOST_LEVELS:
-        return Column(type="category"), f"has more than {_MOST_LEVELS} levels: add them if they are known"
+        return None, f"has more than {_MOST_LEVELS} levels: add them if they are known"
     frequent_levels = sorted(counts.index[counts >= smallest_count])
     rare = len(counts) - len(frequent_levels)
     note = f"levels with fewer than {smallest_count} records are not written: add them" if rare else ""
-    return Column(type="category", levels=tuple(frequent_levels) or None), note
+    return tuple(frequent_levels) or None, note
+
+
+def _list_contradictions(column: Column, read: Levels, not_missing: Mask) -> list[str]:
+    """Return a note on each entry of a description that some values do not have."""
+    problems = {
+        f"values that are no {column.type}": read.unreadable,
+        "values that are none of its levels": read.unknown,
+        "values outside its range": read.outside,
+    }
+    return [
+        f"contradicts its description: it has {problem}"
+        for problem, where in problems.items()
+        if (where & not_missing).any()
+    ]
 
 
 _FEWEST_OF_UNIT, _MOST_OF_UNIT = 1.3, 100  # records on average

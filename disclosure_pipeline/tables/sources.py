@@ -22,6 +22,7 @@ from disclosure_pipeline.tables import damage
 from disclosure_pipeline.tables.archives import enter_archive
 from disclosure_pipeline.tables.columnar_files import open_arrow, open_parquet
 from disclosure_pipeline.tables.databases import open_duckdb, open_sql
+from disclosure_pipeline.tables.descriptions import Description
 from disclosure_pipeline.tables.dictionary import FrozenModel
 from disclosure_pipeline.tables.encoding import collect
 from disclosure_pipeline.tables.files import (
@@ -341,6 +342,14 @@ def read_column_names(
 ) -> tuple[str, ...]:
     """Return the names of a table's columns. Raise InputError as `read_raw`; it may show `known` names."""
     return _open_and(lambda opened: opened.names, location, table, known)
+
+
+def read_descriptions(location: Location | Any, table: str) -> Mapping[str, Description]:
+    """Return what a file of SPSS, Stata or SAS says of its columns; of others, nothing.
+
+    Raise InputError as `read_raw` does.
+    """
+    return _open_and(lambda opened: opened.descriptions, location, table, None)
 
 
 def _open_and(

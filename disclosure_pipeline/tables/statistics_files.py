@@ -1,7 +1,7 @@
 """Files of SPSS, Stata and SAS as batches of selected columns: their codes, not the labels.
 
 Codes that a file of SPSS calls missing stay codes, for the data dictionary to judge; the letters for missing
-values of Stata and SAS are missing.
+values of Stata and SAS are missing. Labels and missing codes are returned as descriptions of the columns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.archives import PASSWORD
+from disclosure_pipeline.tables.descriptions import Description
+from disclosure_pipeline.tables.dictionary import normalize_text
 from disclosure_pipeline.tables.encoding import widen_arrow
 from disclosure_pipeline.tables.files import FileFormat, OpenTable, StoragePath
 from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT
@@ -71,7 +73,9 @@ def open_statistics(path: StoragePath, file_format: FileFormat, table: str, stac
     with path.open_file(path.path) as file:
         if _PROTECTED in file.read(len(_PROTECTED) * 3):
             raise InputError(f"{table}: {PASSWORD}.")
-    metadata = read(metadataonly=True)[1]
+    # Only files of SPSS hold missing codes as numbers.
+    user_missing = {"user_missing": True} if file_format.format == "sav" else {}
+    metadata = read(metadataonly=True, **user_missing)[1]
     kinds = metadata.readstat_variable_types
     calendars = {
         name: _find_calendar(file_format.format, written or "")
@@ -83,7 +87,6 @@ def open_statistics(path: StoragePath, file_format: FileFormat, table: str, stac
         rows = max(1, _CELLS // max(1, cells))
         # Without columns the first one is read, for the number of records.
         wanted = columns or [metadata.column_names[0]]
-        user_missing = {"user_missing": True} if file_format.format == "sav" else {}
         start, number = 0, rows
         while number == rows:
             frame = read(usecols=wanted, row_offset=start, row_limit=rows, **user_missing)[0]
@@ -95,7 +98,32 @@ def open_statistics(path: StoragePath, file_format: FileFormat, table: str, stac
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
-    return OpenTable(tuple(metadata.column_names), batches)
+    described = {
+        name: _describe(metadata, name, kinds[name]) for name in metadata.column_names if not calendars[name]
+    }
+    return OpenTable(tuple(metadata.column_names), batches, descriptions=described)
+
+
+def _describe(metadata: Any, name: str, kind: str) -> Description:
+    """Return the description of a column that holds no dates."""
+    labels = metadata.variable_value_labels.get(name, {})
+    if kind != "string":  # letters are missing values of Stata and SAS
+        labels = {_plain(code): labels[code] for code in sorted(set(labels) - set(map(str, labels)))}
+    ranges = [(_plain(entry["lo"]), _plain(entry["hi"])) for entry in metadata.missing_ranges.get(name, ())]
+    codes = tuple(low for low, high in ranges if low == high)
+    text = normalize_text(metadata.column_names_to_labels.get(name) or "")
+    return Description(
+        entries={**({"description": text} if text else {}), **({"missing_codes": codes} if codes else {})},
+        labels=labels,
+        is_ordered=metadata.variable_measure.get(name) == "ordinal",
+        missing_ranges=[(low, high) for low, high in ranges if low != high],
+    )
+
+
+def _plain(code: Any) -> Any:
+    if isinstance(code, str):
+        return normalize_text(code)
+    return int(code) if float(code).is_integer() and abs(code) < EXACT_IN_FLOAT else float(code)
 
 
 @dataclass(frozen=True)

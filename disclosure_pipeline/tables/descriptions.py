@@ -1,0 +1,96 @@
+"""Descriptions of columns that come with a table: labels of values, missing codes, types and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from disclosure_pipeline.tables.dictionary import normalize_text
+from disclosure_pipeline.tables.levels import level_label
+from disclosure_pipeline.tables.messages import listed
+
+Code = str | int | float
+
+MOST_LABELS = 50
+"""The most labels of a column that become levels: more would be too many lines to check."""
+
+_MOST_CODES = 100  # in a range of missing codes that is written code by code
+
+
+@dataclass(frozen=True)
+class Description:
+    """The description of a column by a file: `entries` of the dictionary's column, as far as they are known.
+
+    `labels` are meanings of single values, which `is_ordered` if they have an order. Values in
+    `missing_ranges` (lowest, highest) are missing, too. `notes` are for the reader of a draft.
+    """
+
+    entries: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[Code, str] = field(default_factory=dict)
+    is_ordered: bool = False
+    missing_ranges: Sequence[tuple[float, float]] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def missing_codes(self) -> tuple[Code, ...]:
+        """The codes of missing values: declared, labelled within a range, or all of a short range."""
+        codes = [*self.entries.get("missing_codes", ())]
+        for low, high in self.missing_ranges:
+            if high - low < _MOST_CODES and float(low).is_integer():
+                codes += range(int(low), int(high) + 1)
+            codes += [code for code in self.labels if isinstance(code, (int, float)) and low <= code <= high]
+        return tuple(dict.fromkeys(codes))
+
+    def apply_labels(self, present: Collection[Code], are_numbers: bool) -> tuple[dict[str, Any], list[str]]:
+        """Return the entries that follow from the labels, and notes on them.
+
+        `present` are the values that occur and are not missing. If all of them have labels, these are the
+        levels of a category. Otherwise `are_numbers` makes them numbers, whose labelled codes are special
+        values unless they continue the other numbers, as the ends of a scale do.
+        """
+        missing = set(map(level_label, self.missing_codes))
+        labels = {
+            code: normalize_text(label)
+            for code, label in self.labels.items()
+            if level_label(code) not in missing
+        }
+        known = {*map(level_label, labels), *labels.values()}
+        others = [value for value in present if level_label(value) not in known]
+        if not labels or self.entries.get("type", "category") not in {"category", "ordered category"}:
+            return {}, []
+        if others and are_numbers:
+            numbers = [float(value) for value in others]
+            special = tuple(
+                code for code in labels if not min(numbers) - 1 <= float(code) <= max(numbers) + 1
+            )
+            return {"type": "integer" if _are_whole(present) else "number", "special_values": special}, []
+        if others or len(labels) > MOST_LABELS:
+            why = "some values have no label" if others else f"more than {MOST_LABELS} values have labels"
+            return {"type": "category"}, [f"{why}: {_STAY}"]
+        kind = "ordered category" if self.is_ordered else "category"
+        texts = {normalize_text(level_label(code)): label for code, label in labels.items()}
+        if collision := _describe_collision(texts):
+            levels = [{"level": code, "label": label} for code, label in texts.items()]
+            return {"type": kind, "levels": levels}, [f"{collision}: {_STAY}"]
+        named = [
+            label if label == code else {"level": label, "aliases": [code]} for code, label in texts.items()
+        ]
+        return {"type": kind, "levels": named}, []
+
+
+_STAY = "its levels are the values themselves"
+
+
+def _are_whole(values: Collection[Code]) -> bool:
+    return all(float(value).is_integer() for value in values)
+
+
+def _describe_collision(labels: Mapping[str, str]) -> str:
+    """Return why labels by code would make two values one, or an empty text if they do not."""
+    texts = list(labels.values())
+    if twice := sorted({label for label in texts if texts.count(label) > 1}):
+        return f"several values have the label {listed(twice)}"
+    if also_codes := [label for code, label in labels.items() if label in labels and label != code]:
+        return f"the label {listed(also_codes)} is also a value"
+    return "a value has an empty label" if "" in texts else ""
