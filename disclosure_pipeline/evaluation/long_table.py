@@ -40,7 +40,7 @@ LARGEST_DEVIATION = 6.0
 """The largest deviation of a control from its expectation, in standard errors."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FigureRow:
     """A figure and what stands beside it, in the figure's own unit; NaN where there is none.
 
@@ -66,6 +66,13 @@ class FigureRow:
     permuted: float = math.nan
     holdout: float = math.nan
     is_larger: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        # From Python 3.13 on, a dataclass with NaN would not equal its copy.
+        return isinstance(other, FigureRow) and self.to_record() == other.to_record()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_record().values()))
 
     def to_record(self) -> dict[str, Any]:
         """Return the row as plain JSON: a number that is not finite is None."""

@@ -308,3 +308,9 @@ def test_a_dossier_with_a_figure_that_nobody_knows_any_more_is_shown(edition: An
     unknown = {**content["clauses"][0], "figure": "renamed_since", "name": "renamed_since", "value": 1.5}
     content["clauses"].append(unknown)
     assert "renamed_since" in render_page(content, edition)
+
+
+def test_a_row_equals_its_copy_where_figures_are_missing() -> None:
+    row = FigureRow("DiSCO", "work", 1, value=5.0)
+    copy = FigureRow.from_record(row.to_record())
+    assert copy == row and hash(copy) == hash(row) and copy != replace(row, value=5.5)
