@@ -157,9 +157,11 @@ def _write_gate(
     try:
         return Gate.model_validate(attributes)
     except ValidationError as error:
-        problems = "; ".join(problem for _, problem in list_problems(error, attributes))
+        problems = "; ".join(
+            problem.removeprefix("policy: ") for _, problem in list_problems(error, attributes)
+        )
     end = "" if problems.endswith((".", "?")) else "."
-    raise InputError(f"The power of this policy cannot be measured: {problems}{end}")
+    raise InputError(f"This policy cannot be measured: {problems}{end}")
 
 
 def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:

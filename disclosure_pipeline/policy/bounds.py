@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Figure, Statistic
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.tables.dictionary import FrozenModel
-from disclosure_pipeline.tables.messages import suggest_names
+from disclosure_pipeline.tables.dictionary import FrozenModel, at_entry
+from disclosure_pipeline.tables.messages import find_similar, listed
 
 Over = Literal["worst", "mean"]
 # Strict: otherwise `repU: yes` would be read as a bound of 1.
@@ -191,10 +191,12 @@ class Policy(BaseModel):
     @model_validator(mode="after")
     def _bounds_are_possible(self) -> Policy:
         for name in self.__pydantic_extra__:
-            if name not in BOUNDABLE:
-                raise ValueError(explain_unknown(name))
+            with at_entry(name):
+                if name not in BOUNDABLE:
+                    raise ValueError(explain_unknown(name))
         for name, bound in self.bounds.items():
-            _check_bound(BOUNDABLE[name], bound)
+            with at_entry(name):
+                _check_bound(BOUNDABLE[name], bound)
         return self
 
 
@@ -208,6 +210,7 @@ _GONE = {
     "one_way": "flags of the one-way check are shown in the dossier and bound nothing: remove it",
     "two_way": "flags of the two-way check are shown in the dossier and bound nothing: remove it",
 }
+_LISTED = "docs/measures/gate.md lists the figures that a policy may bound."
 _ENDINGS = ("_strictly", "_weighted", "_excess", "_chance", "_beyond")
 
 
@@ -215,10 +218,10 @@ def explain_unknown(name: str) -> str:
     """Return what to write instead of a name that no policy can bound.
 
     >>> explain_unknown("unique_hits_beyond")
-    "'unique_hits_beyond' is not bounded by this name: write unique_hits: {beyond: …}"
+    'a policy has no such figure: write unique_hits: {beyond: …}'
     """
     if name in _GONE:
-        return f"{name!r} is no part of a policy: {_GONE[name]}"
+        return f"no part of a policy: {_GONE[name]}"
     base, endings = name, list[str]()
     while (ending := next((ending for ending in _ENDINGS if base.endswith(ending)), "")) and base:
         base, endings = base.removesuffix(ending), [*endings, ending]
@@ -229,16 +232,11 @@ def explain_unknown(name: str) -> str:
         word = word or find_short_word(figure)
         strictly = ", chance: 0" if "_strictly" in endings else ""
         weighted = " and people: weighted in the gate" if "_weighted" in endings else ""
-        return f"{name!r} is not bounded by this name: write {base}: {{{word}: …{strictly}}}{weighted}"
+        return f"a policy has no such figure: write {base}: {{{word}: …{strictly}}}{weighted}"
     if find_words(name) is not None:
-        return (
-            f"{name!r} is read, not bounded: it is a column of the library's frames. The figures that a "
-            f"policy may bound are {', '.join(BOUNDABLE)}"
-        )
-    return (
-        f"{name!r} is no figure that a policy may bound. {suggest_names(name, BOUNDABLE)} They are "
-        f"{', '.join(BOUNDABLE)}"
-    )
+        return f"a column of the library's frames, which is read, not bounded. {_LISTED}"
+    similar = find_similar(name, list(BOUNDABLE))
+    return f"a policy has no such figure. {f'Did you mean {listed(similar)}?' if similar else _LISTED}"
 
 
 def _check_bound(figure: Figure, bound: Bound) -> None:

@@ -6,19 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Figure, Statistic
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.bounds import Bound, Over, find_short_word
+from disclosure_pipeline.tables.dictionary import at_entry
+from disclosure_pipeline.tables.messages import suggest_names
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.gate import Gate
 
 RequiredBound = Literal["identity", "attribute"]
-
-
-class PolicyError(DisclosurePipelineError, ValueError):
-    """The policy is incomplete or contradicts itself."""
 
 
 @dataclass(frozen=True)
@@ -175,20 +172,17 @@ def _read_earlier(row: Mapping[str, Any]) -> Clause:
 def list_clauses(gate: Gate) -> tuple[Clause, ...]:
     """Return every clause of a gate: first what its policy bounds, then the figures that every gate bounds.
 
-    Raise PolicyError if identity disclosure or DiSCO of a target (within its band, if it has one) has no
+    Raise ValueError if identity disclosure or DiSCO of a target (within its band, if it has one) has no
     bound, or if a bound is on a column that is not a target or on a figure that is not measured.
     """
     bounds, by_weight = gate.policy.bounds, gate.people == "weighted"
-    bounded = [
-        clause
-        for name, bound in bounds.items()
-        for clause in _list_bound_clauses(BOUNDABLE[name], bound, gate, by_weight=by_weight)
-    ]
+    bounded: list[Clause] = []
+    for name, bound in bounds.items():
+        with at_entry("policy", name):
+            bounded += _list_bound_clauses(BOUNDABLE[name], bound, gate, by_weight=by_weight)
     unbounded = find_unbounded(bounded, gate.targets, tuple(gate.within))
     if unbounded:
-        raise PolicyError(
-            f"The policy has no bound on {', '.join(unbounded)}. No value is safe by default: set a bound."
-        )
+        raise ValueError(f"set a bound on {', '.join(unbounded)}, as no value is safe by default")
     of_every_gate = (
         clause
         for name, figure in FIGURES.items()
@@ -200,10 +194,7 @@ def list_clauses(gate: Gate) -> tuple[Clause, ...]:
 
 def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
     if not gate.measures.includes(figure.family):
-        raise PolicyError(
-            f"policy bounds {figure.name}, which is not measured: enable the family {figure.family} under "
-            "measures."
-        )
+        raise ValueError(f"this figure is not measured: enable the family {figure.family} under measures")
     columns = _find_columns(figure, gate)
     _require_measured(figure, bound, columns, gate)
     groups = [(column,) for column in columns] if figure.question == "learned" else [tuple(columns)]
@@ -215,10 +206,7 @@ def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: 
             bounds = {figure.default.statistic: figure.default.bound}
         for statistic, limit in bounds.items():
             if statistic == "beyond" and figure.place.permuted and not gate.measures.chance:
-                raise PolicyError(
-                    f"policy has a bound beyond of {figure.name}, which needs what chance gives: enable "
-                    "measures.chance."
-                )
+                raise ValueError("a bound beyond needs what chance gives: enable measures.chance")
             over: Over = "worst" if statistic == "beyond" else bound.over
             yield Clause(figure.name, statistic, limit, about, over, chance, by_weight=weighed)
         if limits.worst is not None:
@@ -239,22 +227,20 @@ def _find_columns(figure: Figure, gate: Gate) -> Sequence[str]:
 
 
 def _require_measured(figure: Figure, bound: Bound, columns: Sequence[str], gate: Gate) -> None:
-    name = figure.name
-    unknown = [target for target in bound.targets if target not in gate.targets]
-    if unknown:
-        raise PolicyError(
-            f"policy.{name}.targets names {', '.join(unknown)}: the targets are {', '.join(gate.targets)}."
-        )
+    for target in bound.targets:
+        with at_entry("policy", figure.name, "targets", target):
+            if target not in gate.targets:
+                raise ValueError(
+                    f"{target!r} is no target. {suggest_names(target, gate.targets, 'They are')}"
+                )
     unmeasured = [target for target in bound.targets if target not in columns]
     if not unmeasured and (columns or not figure.about):
         return
-    missing = f"{', '.join(unmeasured)} is not." if unmeasured else "no target is."
+    missing = f"{', '.join(unmeasured)} is not" if unmeasured else "no target is"
     if figure.place.frame == "bands":
-        missing = f"{', '.join(unmeasured)} has no within." if unmeasured else "no target has it."
-        raise PolicyError(f"policy bounds {name}, which only targets with within have: {missing}")
-    raise PolicyError(
-        f"policy bounds {name}, which is only measured for targets predicted by classification: {missing}"
-    )
+        missing = f"{', '.join(unmeasured)} has no within" if unmeasured else "no target has it"
+        raise ValueError(f"only targets with within have this figure: {missing}")
+    raise ValueError(f"this figure is only measured for targets predicted by classification: {missing}")
 
 
 def _list_default_clauses(figure: Figure, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:

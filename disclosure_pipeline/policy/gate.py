@@ -21,13 +21,12 @@ from disclosure_pipeline.policy.gate_sections import (
     GateExclusions,
     Notify,
     PathText,
-    at_entry,
     check_definition,
     check_events,
 )
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.tables.contract import PREFIX
-from disclosure_pipeline.tables.dictionary import Column, FrozenModel
+from disclosure_pipeline.tables.dictionary import Column, FrozenModel, at_entry
 from disclosure_pipeline.tables.grouping import Grouping, Within, check_edges, label_groups
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.sources import (

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.evaluation.arguments import Exclusions, Pair, check_exclusions
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.tables.contract import PREFIX
-from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel, refuse_entry
+from disclosure_pipeline.tables.dictionary import DATES, NUMERIC, Column, FrozenModel, at_entry, refuse_entry
 from disclosure_pipeline.tables.events import Joining, Summary, describe_summaries
 from disclosure_pipeline.tables.files import redact_location, refuse_password, refuse_unusable_path
 from disclosure_pipeline.tables.grouping import check_edges
@@ -272,29 +271,15 @@ def check_definition(gate: Gate) -> None:
     _check_confidential(gate)
 
 
-@contextmanager
-def at_entry(*entry: str | int) -> Iterator[None]:
-    """Give a ValueError that is raised in the block the path of an entry, from the gate's attributes."""
-    try:
-        yield
-    except ValidationError:
-        raise
-    except ValueError as error:
-        problem = str(error)
-    else:
-        return
-    raise refuse_entry(entry, problem)
-
-
 def _check_columns(gate: Gate) -> None:
     for role, names in (("keys", gate.keys), ("targets", gate.targets)):
         for position, name in enumerate(names):
             with at_entry(role, position):
                 if name not in gate.columns:
                     suggestion = suggest_names(name, gate.columns)
-                    raise ValueError(f"{role} names {name}, which columns does not describe. {suggestion}")
+                    raise ValueError(f"{name!r} is not described under columns. {suggestion}")
                 if name in names[:position]:
-                    raise ValueError(f"{role} names a column more than once: {name}")
+                    raise ValueError(f"{name!r} is named more than once")
                 if gate.columns[name].type == "text identifier":
                     raise ValueError(f"{name} is a text identifier, which cannot be a key or target")
                 if role == "targets" and name in gate.keys:

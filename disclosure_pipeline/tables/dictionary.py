@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import unicodedata
 import zoneinfo
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -80,6 +81,20 @@ def refuse_entry(entry: tuple[str | int, ...], problem: str) -> ValidationError:
 def _write_problem(entry: tuple[str | int, ...], problem: str) -> InitErrorDetails:
     # Dagster writes errors anew, for which their types have to be pydantic's own.
     return InitErrorDetails(type="value_error", loc=entry, input=None, ctx={"error": ValueError(problem)})
+
+
+@contextmanager
+def at_entry(*entry: str | int) -> Iterator[None]:
+    """Give a ValueError that is raised in the block the path of an entry, from the model that validates."""
+    try:
+        yield
+    except ValidationError:
+        raise
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return
+    raise refuse_entry(entry, problem)
 
 
 NO_ENTRY = "there is no such entry"

@@ -14,6 +14,7 @@ HOLDOUT = "the holdout"
 
 _WITH_ONE_SYNTHESIS = 2
 _LONGEST = 200  # of an argument that is shown
+_MOST_LISTED = 12  # of known names
 
 # Characters that format text: not an underscore inside a word, nor brackets without a link.
 _MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
@@ -47,14 +48,28 @@ def describe_argument(argument: Any) -> str:
 
 
 def suggest_names(name: Any, known: Iterable[Any], otherwise: str = "Its columns are") -> str:
-    """Return a sentence with the known names that resemble an unknown one, or else with all known names.
+    """Return a sentence with the known names that resemble an unknown one, or else with known names.
+
+    `otherwise` begins the list of known names; of many, it names the first and how many there are.
 
     >>> suggest_names("gendr", ["age", "gender"])
     "Did you mean 'gender'?"
     """
     names = [str(other) for other in known]
-    close = difflib.get_close_matches(str(name), names, n=3)
-    return f"Did you mean {listed(close)}?" if close else f"{otherwise} {listed(names)}."
+    if similar := find_similar(name, names):
+        return f"Did you mean {listed(similar)}?"
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{otherwise} {listed(names[:_MOST_LISTED])}{more}."
+
+
+def find_similar(name: Any, names: Sequence[str]) -> list[str]:
+    """Return the name that differs in case only, or else up to three that resemble it.
+
+    >>> find_similar("disco", ["DiSCO", "DIS"])
+    ['DiSCO']
+    """
+    same = [other for other in names if other.casefold() == str(name).casefold()]
+    return same or difflib.get_close_matches(str(name), names, n=3)
 
 
 def listed(names: Iterable[Any]) -> str:

@@ -212,9 +212,14 @@ def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path
         (
             "keys: [sex",
             "keys: [sx",
-            "keys: keys names sx, which columns does not describe. Did you mean 'sex'?",
+            "keys: 'sx' is not described under columns. Did you mean 'sex'?",
         ),
-        ("targets: [ed", "targets: [edd", "which columns does not describe. Did you mean 'education'?"),
+        (
+            "targets: [ed",
+            "targets: [edd",
+            "'edducation' is not described under columns. Did you mean 'education'?",
+        ),
+        ("    repU:", "    repu:", "policy.repu: a policy has no such figure. Did you mean 'repU'?"),
         ("  policy:", "  edges: {incme: [0, 1]}\n  policy:", "nor a target. Did you mean 'income'?"),
     ],
 )
@@ -279,7 +284,7 @@ def test_an_attribute_that_is_not_known_is_refused_with_its_place(
     ("changes", "message"),
     [
         ({"targets": ["work", "sex"]}, "sex cannot be both a key and a target"),
-        ({"policy": {"repU": 5}}, "no bound on DiSCO of work, DiSCO of income"),
+        ({"policy": {"repU": 5}}, "set a bound on DiSCO of work, DiSCO of income, as no value is safe"),
         ({"edges": {"income": [0, 1, 2]}}, "income has both groups and explicit edges"),
         ({"exclusions": {"missing_keys": ["work"]}}, "work"),
     ],

@@ -126,7 +126,7 @@ def test_a_family_that_is_off_is_not_computed(
 @pytest.mark.parametrize(
     ("measures", "bounds", "message"),
     [
-        ({"attribution": False}, {"DCAP": 5}, "DCAP, which is not measured: enable the family attribution"),
+        ({"attribution": False}, {"DCAP": 5}, "this figure is not measured: enable the family attribution"),
         ({"chance": False}, {"DiSCO": {"beyond": 5}}, "enable measures.chance"),
         ({}, {"protection": 0.5}, "enable the family protection"),
         ({}, {"gain_over_GT": 60}, "enable the family prediction"),

@@ -58,7 +58,7 @@ NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a share of all": ({"share": 1}, {}, "below 1"),
     "share and amount": ({"share": 0.1, "amount": 2}, {}, "below 1"),
     "text": ("0.02", {}, "valid number"),
-    "of no bound": (0.02, {"policy": LOOSE}, "no bound on DiSCO_within of income"),
+    "of no bound": (0.02, {"policy": LOOSE}, "set a bound on DiSCO_within of income"),
     "of a key": (0.02, {"keys": ["sex", "income"], "targets": ["work"], "policy": LOOSE}, "is not a target"),
     "with edges": (0.02, {"edges": {"income": [0, 1, 2]}}, "groups or edges"),
     "with a unit": (0.02, {"unit": "person"}, "cannot be combined with unit"),
@@ -179,7 +179,7 @@ def test_the_same_gate_is_read_again_and_events_decide() -> None:
         ({"unit": None}, "events needs unit"),
         ({"confidential": {"last_year": "b.csv"}}, "confidential tables have no events"),
         ({"engine": "partitioned"}, "engine partitioned does not support events"),
-        ({"keys": ["sex", "events.ward.first"]}, "keys names events.ward.first"),
+        ({"keys": ["sex", "events.ward.first"]}, "'events.ward.first' is not described"),
         (
             events(
                 columns=COLUMNS | {"person": {"type": "category"}},

@@ -61,11 +61,11 @@ def refusal(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("policy", "missing"),
     [
-        ({}, "no bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
-        ({"DiSCO": 5}, "no bound on repU"),
-        ({"repU": 5}, "no bound on DiSCO of work, DiSCO of income"),
-        ({"repU": 5, "DiSCO": {"targets": {"work": 5}}}, "no bound on DiSCO of income"),
-        ({"DCAP": 5, "nearer": 60}, "no bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
+        ({}, "set a bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
+        ({"DiSCO": 5}, "set a bound on repU"),
+        ({"repU": 5}, "set a bound on DiSCO of work, DiSCO of income"),
+        ({"repU": 5, "DiSCO": {"targets": {"work": 5}}}, "set a bound on DiSCO of income"),
+        ({"DCAP": 5, "nearer": 60}, "set a bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
     ],
 )
 def test_refuses_a_policy_without_the_required_bounds(policy: Mapping[str, Any], missing: str) -> None:
@@ -133,7 +133,8 @@ def test_refuses_a_contradictory_policy(policy: Mapping[str, Any]) -> None:
 def test_refuses_an_unknown_measure() -> None:
     for name in ("repu", "disco", "DCAP_", "anything", "one_way_flags"):
         message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
-        assert name in message and "They are people_copied, " in message
+        assert f"policy.{name}\n" in message and "a policy has no such figure" in message
+        assert "people_copied, unique_copies" not in message
     assert "Did you mean 'repU'" in refusal(policy={"repU": 5, "DiSCO": 5, "repu": 5})
 
 
@@ -569,10 +570,10 @@ def test_the_digest_covers_every_field_that_affects_a_decision(changes: Mapping[
         ({"name": "../evil"}, "name"),
         ({"name": "Upper"}, "name"),
         ({"keys": []}, "keys"),
-        ({"keys": ["sex", "sex"]}, "keys names a column more than once"),
+        ({"keys": ["sex", "sex"]}, "'sex' is named more than once"),
         ({"keys": ["sex", "agee"]}, "agee"),
         ({"targets": []}, "targets"),
-        ({"targets": ["work", "work"]}, "targets names a column more than once"),
+        ({"targets": ["work", "work"]}, "'work' is named more than once"),
         ({"targets": ["work", "sex"]}, "sex cannot be both a key and a target"),
         ({"edges": "deciles"}, "edges"),
         ({"edges": {"income": [0, 1, 2]}}, "income has both groups and explicit edges"),
