@@ -45,7 +45,7 @@ from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
     find_real_values_by_units,
-    read_units,
+    read_records,
 )
 from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -156,7 +156,7 @@ def measure_confidential(
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
         with_unit = opened.with_columns([gate.unit])
         names = [column.name for column in columns]
-        units = read_units(
+        units = read_records(
             with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
         )
         records = count_sets_by_unit(records, units)
@@ -180,7 +180,7 @@ def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
     else:
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
         names = [column.name for column in columns]
-        units = read_units(opened.with_columns([gate.unit]), plan, report_progress, names)
+        units = read_records(opened.with_columns([gate.unit]), plan, report_progress, names)
         found = list(chain.from_iterable(find_real_values_by_units(units).values()))
     return [values.column for values in found if values.column not in gate.keeping_real_values]
 

@@ -14,8 +14,7 @@ from typing import Any, Literal
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
 from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
-from disclosure_pipeline.measures.weighted import WEIGHTED
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.words import WEIGHTED, Words
 
 Question = Literal["copied", "found", "learned", "trusted"]
 Statistic = Literal["at_most", "at_least", "at_most_share", "beyond"]

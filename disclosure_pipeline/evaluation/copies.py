@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.frames import FiguresFrame, format_frame, to_row
 from disclosure_pipeline.evaluation.people import APART_SAMPLE
-from disclosure_pipeline.evaluation.population import UnitRecords, count_sets_by_unit, read_units
+from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_by_unit, read_records
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.chance import beyond_chance, hits_by_chance
@@ -123,7 +123,7 @@ def copies(
     else:
         require_unit(unit, opened.columns)
         plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-        units = read_units(opened.with_columns([unit]), plan, ignore_progress, names)
+        units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
         records = count_sets_by_unit(records, units)
     measured = measure_record_sets(opened, columns, records, units)
     without = [f"all but {name}" for name in names]
@@ -162,7 +162,7 @@ def measure_record_sets(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    units: UnitRecords | None = None,
+    units: PeopleRecords | None = None,
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Return the figures of copies by set of columns, `ALL_COLUMNS` or a label of `partial`, and synthesis.
 
@@ -234,7 +234,7 @@ def _find_columns_apart(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     sets: Sequence[Sequence[CodedColumn]],
-    units: UnitRecords | None = None,
+    units: PeopleRecords | None = None,
 ) -> list[ColumnsApart]:
     drawn = None if units is None else units.draw(APART_SAMPLE, 0)
     sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)

@@ -21,11 +21,12 @@ from disclosure_pipeline.evaluation.resemblance import (
 )
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude, find_excluded
+from disclosure_pipeline.measures.contributions import Rows
 from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.totals import DisclosureTables, disclosure_tables
+from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
@@ -324,27 +325,28 @@ class RecordCells:
     @classmethod
     def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
         """Place all records of GT and of the synthesis in cells."""
-        tables = (0, synthesis)
-        t_of_tables = [t[table] for table in tables]
-        keys = combine_keys([[q.q[table] for table in tables]], [q.size])
-        [f] = frequency_tables(keys, t_of_tables, levels)
-        return cls(f, np.searchsorted(f.q * levels + f.t, keys.q[0] * levels + t_of_tables[0]))
+        [f] = frequency_tables(replace(q, q=(q.q[0], q.q[synthesis])), (t[0], t[synthesis]), levels)
+        return cls(f, np.searchsorted(f.q * levels + f.t, q.q[0] * levels + t[0]))
 
     def count(self, members: Mask) -> IntArray:
         """Count the members of a group in each cell (`members`: a mask over all GT records)."""
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
-def place_records(
-    keys: Sequence[CodedColumn], target: Target, synthesis: int
-) -> tuple[Keys, RecordCells, DisclosureTables]:
-    """Return the key combinations and cells of GT and a synthesis, and the cells after exclusions."""
-    tables = (0, synthesis)
-    q = combine_columns([key.only(tables) for key in keys])
-    t = [target.column.codes[table] for table in tables]
-    cells = RecordCells.from_keys(q, t, target.column.size, 1)
-    left = disclosure_tables(cells.f)
-    if target.exclusions:
-        excluded = find_excluded(target.exclusions, cells.f.t, lambda k: q.level_of(k)[cells.f.q])
-        left, _ = exclude(replace(cells.f, excluded=excluded), left, target.exclusions)
-    return q, cells, left
+def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray | None = None) -> Rows:
+    """Place the records of GT beside a synthesis; `q` combines the keys of all tables."""
+    cells = RecordCells.from_keys(q, target.column.codes, target.column.size, synthesis)
+    rows = Rows(
+        cells.f,
+        cells.position,
+        unit,
+        no_guess=target.no_guess,
+        band=target.band,
+        certainties=target.certainties,
+    )
+    if not target.exclusions:
+        return rows
+    excluded = find_excluded(target.exclusions, cells.f.t, lambda k: q.level_of(k)[cells.f.q])
+    tables = disclosure_tables(cells.f)
+    left, _ = exclude(replace(cells.f, excluded=excluded), tables, target.exclusions)
+    return replace(rows, d_left=left.original.values(), s_left=left.synthetic.values())

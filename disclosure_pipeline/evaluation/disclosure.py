@@ -41,10 +41,8 @@ from disclosure_pipeline.evaluation.population import (
     find_real_values_by_units,
     find_weights,
     list_unshared_columns,
-    measure_by_units,
-    measure_population,
-    read_units,
-    read_weights,
+    measure_records,
+    read_records,
     weigh_people_copied,
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
@@ -53,7 +51,6 @@ from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import record_risk
-from disclosure_pipeline.measures.weighted import PlacedWeights
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import refuse_weights, require_sampling_fraction
 from disclosure_pipeline.tables.events import Events
@@ -298,7 +295,8 @@ def _measure_copies(
     _, records = count_record_sets(opened, [], columns, plan.targets, on_progress)
     units = None
     if plan.unit is not None:
-        units = read_units(widened, plan, on_progress, [column.name for column in columns])
+        names = [column.name for column in columns]
+        units = read_records(widened, replace(plan, weights=None), on_progress, names)
         records = count_sets_by_unit(records, units)
     guards, partial_copies = measure_copies(opened, columns, records, units, whole)
     per_unit = units.records_per_unit if units else 1
@@ -377,7 +375,7 @@ def _measure_tables(
     on_progress: OnProgress,
 ) -> tuple[Disclosure, Counts]:
     """Measure tables in one pass over their records; `widen` adds columns that only GT has."""
-    whole, units, weighted = plan.whole_records, None, None
+    whole, people, units = plan.whole_records, None, None
     if whole is None:
         coded = opened.code(plan.columns, plan.grouping, on_progress)
     else:
@@ -390,16 +388,14 @@ def _measure_tables(
         [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
     counts = build_counts(opened, request, counted, coded)
     result = build_disclosure(counts, plan)
-    if plan.unit is not None:
-        units = read_units(widen(plan.unit), plan, on_progress, list(columns))
-        result = measure_by_units(result, units, plan)
+    if plan.unit is not None or plan.is_of_sample:
+        people = read_records(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
+        result = measure_records(result, people, plan)
+        units = people if plan.unit is not None else None
     if plan.targets:
         by_units = find_real_values_by_units(units) if units else None
         warnings = identifier_warnings(opened, coded, plan.real_values, by_units)
         result = replace(result, warnings=(*result.warnings, *warnings))
-    if plan.is_of_sample:
-        weighted = read_weights(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
-        result = measure_population(result, weighted, plan)
     if whole is None:
         return result, counts
     if units is not None:
@@ -415,8 +411,8 @@ def _measure_tables(
             plan.grouping,
             whole.special_values,
             whole.smallest_count,
-            units,
-            weighted if plan.weights is not None else None,
+            people,
+            is_weighted=plan.weights is not None,
         )
     per_unit = units.records_per_unit if units else 1
     sizes = [Sizes(result.N_d, N_s).divide(per_unit) for N_s in result.N_s]
@@ -438,8 +434,8 @@ def _measure_tables(
         partial_copies=guards.partial_copies,
         columns_apart=guards.columns_apart,
     )
-    if weighted is not None and plan.weights is not None:
-        result = replace(result, population=weigh_people_copied(result, weighted))
+    if people is not None and plan.weights is not None:
+        result = replace(result, population=weigh_people_copied(result, people))
     return result, counts
 
 
@@ -459,7 +455,7 @@ def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataF
     keys = [plan.grouping.apply(coded[name]) for name in plan.keys]
     q = combine_columns(keys)
     weight = find_weights(coded, plan, len(q.q[0]))
-    people_q = PlacedWeights.add_up(weight, q.q[0], q.size).people
+    people_q = np.bincount(q.q[0], weights=weight, minlength=q.size).astype(np.float64)
     return pd.DataFrame(to_row(record_risk(q.q[0], q.counts[0], people_q)), index=opened.frames[0].index)
 
 

@@ -33,7 +33,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.found_groups import MOST_PEOPLE, find_in_groups
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import UnitRecords, count_sets_by_unit, read_units
+from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_by_unit, read_records
 from disclosure_pipeline.measures.exact import IntArray, percent, total
 from disclosure_pipeline.measures.found import TOLERANCES, Found, OwnCoverage
 from disclosure_pipeline.measures.found import found as compare
@@ -121,7 +121,7 @@ def find_equal(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    units: UnitRecords | None = None,
+    units: PeopleRecords | None = None,
 ) -> list[list[FoundRow]]:
     """Return the people found by all columns, and by all but one, for each synthesis: `people_copied`.
 
@@ -287,5 +287,5 @@ def _find_equal(
         return find_equal(opened, columns, records)
     require_unit(unit, opened.columns)
     plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-    units = read_units(opened.with_columns([unit]), plan, ignore_progress, names)
+    units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
     return find_equal(opened, columns, count_sets_by_unit(records, units), units)

@@ -17,6 +17,13 @@ from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
+from disclosure_pipeline.measures.contributions import (
+    BAND_FIGURES,
+    COPY_FIGURES,
+    GROUP_FIGURES,
+    KEY_FIGURES,
+    TARGET_FIGURES,
+)
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
@@ -34,17 +41,7 @@ from disclosure_pipeline.measures.together import (
     Together,
     TogetherIdentity,
 )
-from disclosure_pipeline.measures.weighted import (
-    BAND_FIGURES,
-    COPY_FIGURES,
-    GROUP_FIGURES,
-    GUESS_FIGURES,
-    KEY_FIGURES,
-    OTHERS_FIGURES,
-    TARGET_FIGURES,
-    weigh_words,
-)
-from disclosure_pipeline.measures.words import Words, words_of_fields
+from disclosure_pipeline.measures.words import Words, weigh_words, words_of_fields
 
 Rounding = Literal["share", "records", "unit", "exact"]
 """How a figure is rounded for the public.
@@ -124,7 +121,7 @@ _INDIVIDUAL = words_of_fields(Individual)
 _PEOPLE_WEIGHED = weigh_words(_PEOPLE, COPY_FIGURES)
 _KEYS_WEIGHED = words_of_fields(PopulationRisk) | weigh_words(_IDENTITY, KEY_FIGURES) | _PEOPLE_WEIGHED
 _TARGETS_WEIGHED = words_of_fields(PopulationDisclosure)
-_TARGETS_WEIGHED |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, TARGET_FIGURES + OTHERS_FIGURES + GUESS_FIGURES)
+_TARGETS_WEIGHED |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, TARGET_FIGURES)
 _BANDS_WEIGHED = weigh_words(_BANDS, BAND_FIGURES)
 _GROUPS = weigh_words(words_of_fields(Subgroup), GROUP_FIGURES)
 _GROUPS |= words_of_fields(PopulationRisk, ["people"])

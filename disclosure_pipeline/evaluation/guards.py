@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation.nearest import (
     is_diluted,
 )
 from disclosure_pipeline.evaluation.people import IN_GROUPS, measure_groups
-from disclosure_pipeline.evaluation.population import UnitRecords
+from disclosure_pipeline.evaluation.population import PeopleRecords
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
@@ -82,7 +82,7 @@ def measure_guards(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    units: UnitRecords | None = None,
+    units: PeopleRecords | None = None,
     plan: WholeRecords = _PLAN,
 ) -> GuardFigures:
     """Return the guards over `columns`, which are all shared columns: coded, not grouped.
@@ -126,7 +126,7 @@ def measure_copies(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     records: RecordSets,
-    units: UnitRecords | None = None,
+    units: PeopleRecords | None = None,
     plan: WholeRecords = _PLAN,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the guards of copies and nearness, and the frame `partial_copies`: see `measure_guards`."""
@@ -207,7 +207,7 @@ def _measure_nearness(
     opened: OpenedTables,
     columns: Sequence[CodedColumn],
     sizes: Sequence[Sizes],
-    units: UnitRecords | None,
+    units: PeopleRecords | None,
     plan: WholeRecords,
 ) -> pd.DataFrame:
     seed = plan.seed

@@ -28,7 +28,7 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.figures import build_disclosure
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import UnitRecords, find_people, measure_by_units, read_units
+from disclosure_pipeline.evaluation.population import find_people, measure_records, read_records
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.copies import chances_of_independent_columns
@@ -121,7 +121,8 @@ def _count_people(
         [counted] = opened.count([CountRequest(columns)], on_progress)
         return [keys.people for keys in counted.keys], 1.0
     names = [column.name for column in columns]
-    units = read_units(opened.with_columns([plan.unit]), plan, on_progress, names)
+    of_unit = replace(plan, weights=None)
+    units = read_records(opened.with_columns([plan.unit]), of_unit, on_progress, names)
     return find_people(units), units.records_per_unit
 
 
@@ -189,9 +190,6 @@ def measure_together(
     """
     columns = opened.code(plan.columns, plan.grouping, on_progress)
     grouped = {column.name: plan.grouping.apply(column) for column in columns}
-    units = None
-    if plan.unit is not None:
-        units = read_units(opened.with_columns([plan.unit]), plan, on_progress, plan.columns)
     release_plan = replace(
         plan,
         grouping=grouping_of(),
@@ -204,6 +202,9 @@ def measure_together(
         one_way=NO_FLAGS,
         two_way=NO_FLAGS,
     )
+    units = None
+    if plan.unit is not None:
+        units = read_records(opened.with_columns([plan.unit]), release_plan, on_progress, plan.columns)
     frames, repU_any = {}, {}
     for number in numbers:
         tables = range(number + 1)
@@ -222,7 +223,7 @@ def measure_together(
             unit_columns = {
                 name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
             }
-            result = measure_by_units(result, UnitRecords(unit_columns, units.unit), release_plan)
+            result = measure_records(result, replace(units, columns=unit_columns), release_plan)
         frames[number] = result.together
         repU_any[number] = result.together_identity["repU_any"].item()
     return pd.concat(frames, names=["tables"]).swaplevel(), repU_any

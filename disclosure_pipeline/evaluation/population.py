@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import Target, sample_positions
+from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
+    RecordCells,
     RecordSets,
     build_request,
     combine_columns,
@@ -27,6 +28,18 @@ from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differ
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import holds_real_values
+from disclosure_pipeline.measures.contributions import (
+    BAND_FIGURES,
+    BESIDE_OTHERS,
+    COPY_FIGURES,
+    KEY_FIGURES,
+    TARGET_FIGURES,
+    Contributions,
+    Estimate,
+    Rows,
+    inflate_variance,
+    name_estimates,
+)
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
     HitCounts,
@@ -38,8 +51,7 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_ex
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts
-from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.subgroups import RecordDisclosure, count_records_of_unit
+from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.survey import (
     HouseholdRisk,
     household_risk,
@@ -48,18 +60,7 @@ from disclosure_pipeline.measures.survey import (
 )
 from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
 from disclosure_pipeline.measures.totals import APART_SCALE, Uniques, count_hits_apart
-from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
-from disclosure_pipeline.measures.weighted import (
-    WEIGHTED,
-    PlacedWeights,
-    weigh_bands,
-    weigh_copies,
-    weigh_found,
-    weigh_guesses,
-    weigh_keys,
-    weigh_others,
-    weigh_target,
-)
+from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error
@@ -67,11 +68,12 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 
 @dataclass(frozen=True)
-class UnitRecords:
-    """All records in memory: coded columns by name, not grouped, and the `unit` of each GT record."""
+class PeopleRecords:
+    """All records in memory: coded columns by name, not grouped; the unit and weight of each GT record."""
 
     columns: Mapping[Any, CodedColumn]
     unit: IntArray
+    weight: Floats
 
     @property
     def records_per_unit(self) -> float:
@@ -88,48 +90,103 @@ class UnitRecords:
             records.append((alone, alone[np.unique(q.q[0][alone], return_index=True)[1]]))
         return records
 
-    def draw(self, most: int, seed: int) -> UnitRecords:
+    def draw(self, most: int, seed: int) -> PeopleRecords:
         """Draw at most `most` records of each table, as `code_records` does."""
-        columns, drawn = _draw(self.columns, most, seed)
-        return UnitRecords(columns, self.unit[drawn])
+        sizes = [int(counts.sum()) for counts in next(iter(self.columns.values())).counts]
+        if max(sizes) <= most:
+            return self
+        positions = sample_positions(sizes, most, seed)
+        drawn = {name: column.draw(positions) for name, column in self.columns.items()}
+        of_GT = slice(None) if positions[0] is None else positions[0]
+        return PeopleRecords(drawn, self.unit[of_GT], self.weight[of_GT])
 
 
-def _draw(
-    columns: Mapping[Any, CodedColumn], most: int, seed: int
-) -> tuple[Mapping[Any, CodedColumn], IntArray | slice]:
-    """Return the columns of at most `most` records of each table, and the positions of those of GT."""
-    sizes = [int(counts.sum()) for counts in next(iter(columns.values())).counts]
-    if max(sizes) <= most:
-        return columns, slice(None)
-    positions = sample_positions(sizes, most, seed)
-    drawn = {name: column.draw(positions) for name, column in columns.items()}
-    return drawn, slice(None) if positions[0] is None else positions[0]
-
-
-def read_units(
-    opened: OpenedTables,
-    plan: MeasuringPlan,
-    on_progress: OnProgress,
-    names: Sequence[Any],
-) -> UnitRecords:
-    """Read the codes of all records, and the unit of each GT record. InputError if a unit is missing."""
-    by_name = _read_records(opened, [*names, plan.unit], plan, on_progress)
-    *records, owners = (by_name[name] for name in (*names, plan.unit))
-    if owners.counts[0][owners.missing]:
-        raise missing_owners_error(plan.unit)
-    unit = owners.codes[0].astype(np.int64)
-    # Draws must not depend on the order of records, which differs between engines.
-    positions = [
-        np.lexsort([owners.codes[table], *(column.codes[table] for column in records)])
-        for table in range(len(owners.tables))
+def read_records(
+    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, names: Sequence[Any]
+) -> PeopleRecords:
+    """Read the codes of all records, and the unit and weight of each. InputError if a unit is missing."""
+    extra = list_unshared_columns(plan)
+    coded = opened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
+    most = max(int(counts.sum()) for counts in coded[0].counts)
+    by_name = {column.name: column for column in opened.code_records(coded, most, 0)}
+    # Draws and sums must not depend on the order of records, which differs between engines.
+    of_tables = [
+        np.lexsort([by_name[name].codes[table] for name in dict.fromkeys((*extra, *names))])
+        for table in range(len(opened.columns))
     ]
-    drawn = {column.name: column.draw(positions) for column in records}
-    return UnitRecords(drawn, unit[positions[0]])
+    in_order = {name: by_name[name].draw(of_tables) for name in names}
+    N_d, order = len(of_tables[0]), of_tables[0]
+    unit = np.arange(N_d)
+    if plan.unit is not None:
+        owners = by_name[plan.unit]
+        if owners.counts[0][owners.missing]:
+            raise missing_owners_error(plan.unit)
+        unit = owners.codes[0].astype(np.int64)[order]
+    return PeopleRecords(in_order, unit, find_weights(by_name, plan, N_d)[order])
 
 
-def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPlan) -> Disclosure:
-    """Return the result with other people's records taken from other units, and with the frame `units`."""
+def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
+    """Return the weight of each GT record, from the planned column or the sampling fraction."""
+    if plan.weights is None:
+        return np.full(records, 1 / (plan.sampling_fraction or 1))
+    return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
+
+
+def list_unshared_columns(plan: MeasuringPlan) -> list[Any]:
+    """Return the planned columns that only GT has: unit and weights."""
+    return [name for name in (plan.unit, plan.weights) if name is not None]
+
+
+def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringPlan) -> Disclosure:
+    """Return the result with the frames that need each record's unit or weight.
+
+    With a unit, other people's records are those of other units, and there is the frame `units`. Of a sample,
+    there are the frames `population` and `population_targets`.
+    """
     request = build_request(plan, records.columns)
+    # If nobody has two records, the result is of units already, in integers.
+    is_by_unit = plan.unit is not None and records.records_per_unit > 1
+    if plan.unit is not None:
+        result = _measure_keys_by_unit(result, records, request)
+    by_unit: dict[str, list[float]] = defaultdict(list)
+    target_rows, band_rows = {}, {}
+    release = result.together
+    q = combine_columns(request.keys)
+    for target in request.targets:
+        chances = []
+        for synthesis in range(1, len(q.q)):
+            place = (target.column.name, synthesis)
+            added = Contributions(place_records(q, target, synthesis, records.unit))
+            if is_by_unit:
+                for name, figure in name_estimates(added.estimate(BESIDE_OTHERS)).items():
+                    by_unit[name].append(figure)
+                chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
+            if plan.is_of_sample:
+                target_rows[place] = _measure_in_population(added, records, plan)
+            if plan.weights is not None and target.band is not None:
+                band_rows[place] = _weigh(added, BAND_FIGURES, records)
+        if len(release) and is_by_unit:
+            DiSCO_others = by_unit["DiSCO_others"][-len(chances) :]
+            of_release = _measure_together(q.q[0], chances, DiSCO_others)
+            others = release.index != target.column.name
+            release = release.assign(
+                **{name: release[name].where(others, figure) for name, figure in of_release.items()}
+            )
+    result = replace(result, together=release)
+    if is_by_unit:
+        attribute, cap = add_differences_beyond_chance(
+            _update_frame(result.attribute, by_unit), _update_frame(result.cap, by_unit), len(result.targets)
+        )
+        result = replace(result, attribute=attribute, cap=cap)
+    if plan.is_of_sample:
+        result = _add_population(result, records, plan, q, target_rows)
+    if band_rows:
+        banded = result.bands.index.get_level_values("target").nunique()
+        result = replace(result, bands=result.bands.join(_frame_weighted(band_rows, banded)))
+    return result
+
+
+def _measure_keys_by_unit(result: Disclosure, records: PeopleRecords, request: CountRequest) -> Disclosure:
     q = combine_columns(request.keys)
     combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
     alone = combinations.units == 1
@@ -145,32 +202,81 @@ def measure_by_units(result: Disclosure, records: UnitRecords, plan: MeasuringPl
         # Records of one unit are not independent: only units are.
         hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
         risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
-    figures: dict[str, list[float]] = defaultdict(list)
-    release = result.together
-    for target in request.targets:
-        disclosures = []
-        for synthesis in range(1, len(q.q)):
-            by_name, disclosed = _measure_by_units(request.keys, target, synthesis, records.unit)
-            disclosures.append(disclosed)
-            for name, figure in by_name.items():
-                figures[name].append(figure)
-        if len(release):
-            by_unit = _measure_together(disclosures, figures["DiSCO_others"][-len(disclosures) :])
-            is_other_target = release.index != target.column.name
-            release = release.assign(
-                **{name: release[name].where(is_other_target, figure) for name, figure in by_unit.items()}
-            )
-    attribute, cap = add_differences_beyond_chance(
-        _update_frame(result.attribute, figures), _update_frame(result.cap, figures), len(result.targets)
+    identity = add_beyond_chance(_update_frame(result.identity, hits), "unique_hits_beyond")
+    return replace(
+        result, identity=identity, units=build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
     )
+
+
+def _weigh(added: Contributions, figures: Sequence[str], records: PeopleRecords) -> dict[str, float]:
+    return name_estimates(added.estimate(figures, records.weight), WEIGHTED)
+
+
+def _measure_in_population(
+    added: Contributions, records: PeopleRecords, plan: MeasuringPlan
+) -> dict[str, float]:
+    """Return the figures of a target in the population, and the weighted ones."""
+    rows = added.rows
+    people_q = np.bincount(rows.q, weights=records.weight, minlength=rows.f.keys)
+    disclosed_q = np.bincount(rows.q, weights=added.add("DiSCO"), minlength=rows.f.keys).astype(np.int64)
+    d_q = np.bincount(rows.q, minlength=rows.f.keys)
+    figures = to_row(population_disclosure(d_q, people_q.astype(np.float64), disclosed_q, len(rows)))
+    return figures | (_weigh(added, TARGET_FIGURES, records) if plan.weights is not None else {})
+
+
+def _add_population(
+    result: Disclosure, records: PeopleRecords, plan: MeasuringPlan, q: Keys, target_rows: Mapping[Any, Any]
+) -> Disclosure:
+    people_q = np.bincount(q.q[0], weights=records.weight, minlength=q.size).astype(np.float64)
+    people, N_d = sum_exactly(records.weight), len(records.weight)
+    rows = {}
+    for synthesis in range(1, len(q.q)):
+        rows[(synthesis,)] = to_row(population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people))
+        if plan.weights is not None:
+            rows[(synthesis,)] |= _weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES, records)
     return replace(
         result,
-        identity=add_beyond_chance(_update_frame(result.identity, hits), "unique_hits_beyond"),
-        attribute=attribute,
-        cap=cap,
-        units=build_frame(risks, ["synthesis"], list_figures(HouseholdRisk)),
-        together=release,
+        population=build_frame(rows, ["synthesis"], list(next(iter(rows.values())))),
+        population_targets=_frame_weighted(target_rows, len(result.targets)),
     )
+
+
+def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
+    """Return what the records add to figures of their keys alone."""
+    nothing = [np.zeros_like(codes) for codes in q.q]
+    cells = RecordCells.from_keys(q, nothing, 1, synthesis)
+    return Contributions(Rows(cells.f, cells.position, unit))
+
+
+def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
+    """Return the rows as a frame, with the parts of differences that are beyond chance."""
+    columns = list(next(iter(rows.values()), ()))
+    frame = build_frame(rows, ["target", "synthesis"], columns)
+    for name in columns:
+        if name.endswith(f"_beyond{WEIGHTED}"):
+            frame = add_beyond_chance(frame, name, comparisons)
+    return frame
+
+
+def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFrame:
+    """Return the frame `population` with weighted shares of people copied; `records` have all columns.
+
+    A fresh table finds everybody whom no other unit equals with the same chance.
+    """
+    q, rows = combine_columns(list(records.columns.values())), []
+    inflated = math.sqrt(inflate_variance(records.weight))
+    for synthesis in range(1, len(q.q)):
+        added = _place_keys(q, synthesis, records.unit)
+        guards = result.guards.loc[synthesis]
+        alone = added.estimate(["alone"], records.weight)["alone"]
+        copied = added.estimate(["people_copied"], records.weight)["people_copied"]
+        chance = guards["people_copied_expected"] / (100 * max(float(added.add("alone").mean()), 1e-300))
+        expected = Estimate(chance * alone.value, chance * alone.error)
+        beyond = Estimate(copied.value - expected.value, guards["people_copied_beyond_se"] * inflated)
+        estimates = dict(zip(COPY_FIGURES, (copied, expected, beyond), strict=True))
+        rows.append(name_estimates(estimates, WEIGHTED))
+    population = result.population.join(pd.DataFrame(rows, index=result.population.index))
+    return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +289,7 @@ class UnitWholeCounts:
     people: PeopleCounts
 
 
-def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
+def count_sets_by_unit(sets: RecordSets, records: PeopleRecords) -> RecordSets:
     """Return the record sets with people counted as units."""
     q, combinations = _combine(records, list(records.columns))
     copies = _find_copies(q, combinations)
@@ -208,7 +314,7 @@ def count_sets_by_unit(sets: RecordSets, records: UnitRecords) -> RecordSets:
     return replace(sets, whole=whole, partial=partial, levels=levels)
 
 
-def find_people(records: UnitRecords) -> list[PeopleCounts]:
+def find_people(records: PeopleRecords) -> list[PeopleCounts]:
     """Count the people found in each synthesis by all columns."""
     return [counts.people for counts in _find_copies(*_combine(records, list(records.columns)))]
 
@@ -229,7 +335,7 @@ def _count_in_levels(
     ]
 
 
-def find_real_values_by_units(records: UnitRecords) -> dict[Any, list[RealValues]]:
+def find_real_values_by_units(records: PeopleRecords) -> dict[Any, list[RealValues]]:
     """Return the real values of each column that is like an identifier of units: see `find_real_values`.
 
     A value that a unit has several times is its own as long as no other unit has it.
@@ -260,7 +366,7 @@ def find_real_values_by_units(records: UnitRecords) -> dict[Any, list[RealValues
     return found
 
 
-def _combine(records: UnitRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:
+def _combine(records: PeopleRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:
     q = combine_columns([records.columns[name] for name in names])
     return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
 
@@ -279,165 +385,19 @@ def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -
     return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
 
 
-def _measure_by_units(
-    keys: Sequence[CodedColumn], target: Target, synthesis: int, unit: IntArray
-) -> tuple[dict[str, float], RecordDisclosure]:
-    """Return the figures of `baselines_of_units`, and the disclosure of each record after exclusions."""
-    _, cells, left = place_records(keys, target, synthesis)
-    original = left.original.values()
-    records = np.ones(len(unit), dtype=np.int64)
-    unit_cells = UnitCells.from_records(cells.f.q[cells.position], cells.position, unit, records)
-    reduced = (original, left.synthetic.values()) if target.exclusions else ()
-    disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
-    return (
-        baselines_of_units(cells.f, unit_cells, target.no_guess, *reduced),
-        disclosed.restrict_to((original > 0)[cells.position]),
-    )
-
-
 def _measure_together(
-    disclosures: Sequence[RecordDisclosure], DiSCO_others: Sequence[float]
+    q: IntArray, chances: Sequence[Sequence[Floats]], DiSCO_others: Sequence[float]
 ) -> dict[str, float]:
-    """Return the figures of `Together` that depend on other people's records."""
-    in_order = np.argsort(disclosures[0].q, kind="stable")
-    at_n = chance_of_any([disclosed.at_n for disclosed in disclosures])[in_order]
-    by_others = chance_of_any([disclosed.by_others for disclosed in disclosures])[in_order]
-    N_d = len(in_order)
-    squares = square_beyond(disclosures[0].q[in_order], 1, at_n, by_others)
-    counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
-    figures = to_row(together(counts, N_d, DiSCO_others))
-    return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}
+    """Return the figures of `Together` that depend on other people's records.
 
-
-@dataclass(frozen=True)
-class WeightedRecords:
-    """All records in memory: coded columns by name, not grouped; weight and unit of each GT record."""
-
-    columns: Mapping[Any, CodedColumn]
-    weight: Floats
-    unit: IntArray | None
-
-    def draw(self, most: int, seed: int) -> WeightedRecords:
-        """Draw at most `most` records of each table, as `code_records` does."""
-        columns, drawn = _draw(self.columns, most, seed)
-        return WeightedRecords(columns, self.weight[drawn], None if self.unit is None else self.unit[drawn])
-
-
-def _read_records(
-    opened: OpenedTables, names: Sequence[Any], plan: MeasuringPlan, on_progress: OnProgress
-) -> dict[Any, CodedColumn]:
-    """Return the codes of all records, by column."""
-    coded = opened.code(list(dict.fromkeys(names)), plan.grouping, on_progress)
-    most = max(int(counts.sum()) for counts in coded[0].counts)
-    return {column.name: column for column in opened.code_records(coded, most, 0)}
-
-
-def read_weights(
-    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, names: Sequence[Any]
-) -> WeightedRecords:
-    """Read the codes of all records, and the weight of each GT record."""
-    extra = list_unshared_columns(plan)
-    by_name = _read_records(opened, [*names, *extra], plan, on_progress)
-    # Sums must not depend on the order of records, which differs between engines.
-    order = np.lexsort([by_name[name].codes[0] for name in (*extra, *names)])
-    drawn = {name: by_name[name].draw([order, *[None] * (len(by_name[name].tables) - 1)]) for name in names}
-    weight = find_weights(by_name, plan, len(order))[order]
-    unit = None if plan.unit is None else by_name[plan.unit].codes[0].astype(np.int64)[order]
-    return WeightedRecords(drawn, weight, unit)
-
-
-def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
-    """Return the weight of each GT record, from the planned column or the sampling fraction."""
-    if plan.weights is None:
-        return np.full(records, 1 / (plan.sampling_fraction or 1))
-    return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
-
-
-def list_unshared_columns(plan: MeasuringPlan) -> list[Any]:
-    """Return the planned columns that only GT has: weights and unit."""
-    return [name for name in (plan.weights, plan.unit) if name is not None]
-
-
-def measure_population(result: Disclosure, records: WeightedRecords, plan: MeasuringPlan) -> Disclosure:
-    """Return the result with the frames `population` and `population_targets`."""
-    request = build_request(plan, records.columns)
-    q = combine_columns(request.keys)
-    weights = PlacedWeights.add_up(records.weight, q.q[0], q.size)
-    people = sum_exactly(records.weight)
-    key_rows, target_rows, band_rows = {}, {}, {}
-    for synthesis in range(1, len(q.q)):
-        counts = q.counts[0], q.counts[synthesis]
-        risk = population_risk(*counts, weights.people, len(records.weight), people)
-        key_rows[(synthesis,)] = to_row(risk)
-        if plan.weights is not None:
-            key_rows[(synthesis,)] |= weigh_keys(*counts, weights)
-    for target in request.targets:
-        for synthesis in range(1, len(q.q)):
-            figures, band_figures = _measure_target(request.keys, target, synthesis, records, plan)
-            target_rows[(target.column.name, synthesis)] = figures
-            if band_figures:
-                band_rows[(target.column.name, synthesis)] = band_figures
-    banded = result.bands.index.get_level_values("target").nunique() if band_rows else 0
-    return replace(
-        result,
-        population=build_frame(key_rows, ["synthesis"], list(next(iter(key_rows.values())))),
-        population_targets=_frame_weighted(target_rows, len(request.targets)),
-        bands=result.bands.join(_frame_weighted(band_rows, banded)) if band_rows else result.bands,
+    `chances`: what each record adds to DiSCO at n records of each synthesis, and by the others.
+    """
+    in_order = np.argsort(q, kind="stable")
+    at_n, by_others = (
+        chance_of_any([to_integer_chances(of_table) for of_table in side])[in_order]
+        for side in zip(*chances, strict=True)
     )
-
-
-def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
-    """Return the rows as a frame, with the parts of differences that are beyond chance."""
-    columns = list(next(iter(rows.values()), ()))
-    frame = build_frame(rows, ["target", "synthesis"], columns)
-    for name in columns:
-        if name.endswith(f"_beyond{WEIGHTED}"):
-            frame = add_beyond_chance(frame, name, comparisons)
-    return frame
-
-
-def weigh_people_copied(result: Disclosure, records: WeightedRecords) -> pd.DataFrame:
-    """Return the frame `population` with weighted shares of people copied; `records` have all columns."""
-    q = combine_columns(list(records.columns.values()))
-    own = np.ones_like(q.q[0]) if records.unit is None else count_records_of_unit(records.unit, q.q[0])
-    alone = q.counts[0][q.q[0]] == own
-    rows = [
-        weigh_copies(
-            alone,
-            alone & (q.counts[synthesis][q.q[0]] > 0),
-            float(result.guards["people_copied_expected"][synthesis]),
-            float(result.guards["people_copied_beyond_se"][synthesis]),
-            records.weight,
-        )
-        for synthesis in range(1, len(q.q))
-    ]
-    population = result.population.join(pd.DataFrame(rows, index=result.population.index))
-    return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
-
-
-def _measure_target(
-    keys: Sequence[CodedColumn],
-    target: Target,
-    synthesis: int,
-    records: WeightedRecords,
-    plan: MeasuringPlan,
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the figures after exclusions: in the population and weighted; and those of the target's band."""
-    q, cells, left = place_records(keys, target, synthesis)
-    people_q = PlacedWeights.add_up(records.weight, q.q[0], q.size).people
-    disclosed_q = cells.f.per_key(left.DiSCO.values())
-    figures = to_row(population_disclosure(q.counts[0], people_q, disclosed_q, len(records.weight)))
-    if plan.weights is None:
-        return figures, {}
-    cell_weights = PlacedWeights.add_up(records.weight, cells.position, len(cells.f.q))
-    is_left = (left.original.values() > 0)[cells.position]
-    disclosed = RecordDisclosure.from_table(cells.f, cells.position, records.unit).restrict_to(is_left)
-    found = weigh_found(cells.f, left, cells.position, records.unit, records.weight)
-    figures |= weigh_target(cells.f, left, target.no_guess, cell_weights) | found
-    figures |= weigh_others(disclosed, records.weight)
-    figures |= weigh_guesses(cells.f, cells.position, records.unit, is_left, target.no_guess, records.weight)
-    banded = {}
-    if target.band is not None:
-        by_others = found[f"iS_others{WEIGHTED}"]
-        banded = weigh_bands(cells.f, target.band, cells.position, is_left, records.weight, by_others)
-    return figures, banded
+    squares = square_beyond(q[in_order], 1, at_n, by_others)
+    counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
+    figures = to_row(together(counts, len(q), DiSCO_others))
+    return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import mark_unguessable
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.counts import RecordCells, combine_columns
-from disclosure_pipeline.evaluation.frames import FiguresFrame, to_row
-from disclosure_pipeline.evaluation.population import UnitRecords, WeightedRecords
+from disclosure_pipeline.evaluation.counts import combine_columns, place_records
+from disclosure_pipeline.evaluation.frames import FiguresFrame, list_figures
+from disclosure_pipeline.evaluation.population import PeopleRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent
+from disclosure_pipeline.measures.checks import CodedExclusions
+from disclosure_pipeline.measures.contributions import GROUP_FIGURES, Contributions, name_estimates
+from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import combine_keys
-from disclosure_pipeline.measures.subgroups import RecordDisclosure, Subgroup, merged_groups, subgroup
-from disclosure_pipeline.measures.units import UnitCells, guesses_of_units
-from disclosure_pipeline.measures.weighted import weigh_groups
+from disclosure_pipeline.measures.samples import wilson
+from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import (
     Tables,
     holds_values,
@@ -107,21 +110,12 @@ def subgroups(
     owners = None if unit is None else number_owners(tables.frames, unit)
     weight = None if weights is None else _weigh_records(tables, weights, unit)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
-    for number, target in enumerate(target_columns):
-        no_guess = mark_unguessable(target)
+    for number, column in enumerate(target_columns):
+        target = Target(column, CodedExclusions(), math.inf)
         for synthesis in range(1, len(tables.frames)):
-            cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
-            if owners is not None:
-                figures = _measure_units(cells, owners, group_of_record, len(labels), no_guess)
-            else:
-                members = [cells.count(group_of_record == group) for group in range(len(labels))]
-                figures = [to_row(subgroup(cells.f, group_counts, no_guess)) for group_counts in members]
-            weighted: list[dict[str, float]] = [{}] * len(labels)
-            if weight is not None:
-                disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
-                weighted = weigh_groups(disclosed, weight, group_of_record, len(labels))
-            for group, (row, of_people) in enumerate(zip(figures, weighted, strict=True)):
-                rows[number, group, synthesis] = row | of_people
+            added = Contributions(place_records(q, target, synthesis, owners))
+            of_groups = _measure_groups(added, group_of_record, len(labels), weight, with_guesses=True)
+            rows |= {(number, group, synthesis): row for group, row in enumerate(of_groups)}
     order = sorted(rows, key=lambda label: (label[0], -rows[label]["records"], label))
     index = pd.MultiIndex.from_tuples(
         [(tables.targets[number], labels[group], synthesis) for number, group, synthesis in order],
@@ -138,22 +132,47 @@ def _weigh_records(tables: Tables, weights: Any, unit: Any) -> Floats:
     return level_weights(column)[column.codes[0]]
 
 
-def _measure_units(
-    cells: RecordCells, owners: IntArray, group_of_record: IntArray, groups: int, no_guess: Mask
+def _measure_groups(
+    added: Contributions,
+    group_of_record: IntArray,
+    groups: int,
+    weight: Floats | None,
+    *,
+    with_guesses: bool = False,
 ) -> list[dict[str, float]]:
-    disclosed = RecordDisclosure.from_table(cells.f, cells.position, owners)
-    q_of_record = cells.f.q[cells.position]
-    everybody = np.ones(len(owners), dtype=np.int64)
-    units = UnitCells.from_records(q_of_record, cells.position, owners, everybody)
+    """Return the figures of `Subgroup` for each group, and with weights those of its people."""
+    everybody = int(added.add("DiSCO").sum())
+    figures = [*GROUP_FIGURES, *(["guessed_beyond"] if with_guesses else [])]
     rows = []
-    for group, figures in enumerate(disclosed.by_group(group_of_record, groups)):
-        members = (group_of_record == group).astype(np.int64)
-        people = UnitCells.from_records(q_of_record, cells.position, owners, members).records
-        records = int(people.sum())
-        right, right_others, error = guesses_of_units(cells.f, units, people, no_guess, records)
-        guessed_beyond = percent(right - right_others, records * SCALE)
-        rows.append(to_row(Subgroup(**figures, guessed_beyond=guessed_beyond, guessed_beyond_se=error)))
+    for group in range(groups):
+        members = group_of_record == group
+        estimates = added.estimate(figures, members.astype(np.float64))
+        records, exposed = int(members.sum()), int(added.add("DiSCO")[members].sum())
+        row = _measure_exposure(records, exposed, everybody, len(members)) | name_estimates(estimates)
+        row = {name: row[name] for name in list_figures(Subgroup) if name in row}
+        if weight is not None:
+            of_people = added.estimate(GROUP_FIGURES, weight * members)
+            row |= {"people": sum_exactly(weight[members]), **name_estimates(of_people, WEIGHTED)}
+        rows.append(row)
     return rows
+
+
+def _measure_exposure(records: int, exposed: int, everybody: int, N_d: int) -> dict[str, float]:
+    """Return a group's number of records, and what follows from how many of them DiSCO counts (`exposed`).
+
+    `everybody`: the number of all records that DiSCO counts.
+    """
+    low, high = wilson(exposed, records)
+    share = records / N_d
+    ends = [end / share for end in wilson(exposed, everybody)] if everybody else [math.nan, math.nan]
+    return {
+        "records": records,
+        "DiSCO_low": 100 * low,
+        "DiSCO_high": 100 * high,
+        "lift": exposed / everybody / share if everybody else math.nan,
+        "lift_low": ends[0],
+        "lift_high": ends[1],
+    }
 
 
 def _check_by(by: Any, columns: Sequence[Any]) -> list[Any]:
@@ -196,6 +215,24 @@ def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) 
     return number, [labels[level] for level in kept] + ([OTHERS] if merged else [])
 
 
+def merged_groups(records: IntArray, smallest: int) -> IntArray:
+    """Return the positions of the groups to be reported together: those with fewer than `smallest` records.
+
+    If that is a single group, or they have fewer records in total, their figures could be obtained as the
+    difference to the whole; then the next larger groups are added.
+    """
+    order = np.argsort(records, kind="stable")
+    number = int((records < smallest).sum())
+    if not number:
+        return order[:0]
+    up_to = np.cumsum(records[order])
+    while number < len(order) and (number < _FEWEST_MERGED or up_to[number - 1] < smallest):
+        number += 1
+    return order[:number]
+
+
+_FEWEST_MERGED = 2
+
 MOST_LEVELS = 20
 """Columns with more levels make too many groups to read, unless they hold numbers."""
 
@@ -214,20 +251,20 @@ def measure_worst_groups(
     grouping: Grouping,
     special_values: Mapping[Any, Sequence[float]],
     smallest_count: int,
-    units: UnitRecords | None = None,
-    weighted: WeightedRecords | None = None,
+    people: PeopleRecords | None = None,
+    *,
+    is_weighted: bool = False,
 ) -> pd.DataFrame:
     """Return `measure_exposed_groups` of the most disclosed target, by the columns `by` with few levels.
 
     `columns`: the columns of `opened` by name, coded, not grouped. `special_values`: codes that stay outside
-    groups of numbers. `units`, `weighted`: whose each GT record is, and how many people it stands for. Empty
-    if no target has a figure.
+    groups of numbers. `people`: whose each GT record is, and if `is_weighted`, how many people it stands for.
+    Empty if no target has a figure.
     """
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    drawn_weights = weighted.draw(MOST_RECORDS, 0) if weighted else None
-    drawn = drawn_weights or (units.draw(MOST_RECORDS, 0) if units else None)
+    drawn = people.draw(MOST_RECORDS, 0) if people else None
     records = (
         list(drawn.columns.values())
         if drawn
@@ -241,7 +278,7 @@ def measure_worst_groups(
         choose_group_columns(group_columns, special_values),
         smallest_count,
         drawn.unit if drawn else None,
-        drawn_weights.weight if drawn_weights else None,
+        drawn.weight if drawn and is_weighted else None,
     )
 
 
@@ -283,14 +320,11 @@ def measure_exposed_groups(
     q = combine_columns(keys)
     members = [_number_groups(column, smallest_count) for column in by]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    everything = Target(target, CodedExclusions(), math.inf)
     for synthesis in range(1, len(target.tables)):
-        cells = RecordCells.from_keys(q, target.codes, target.size, synthesis)
-        disclosed = RecordDisclosure.from_table(cells.f, cells.position, unit)
+        added = Contributions(place_records(q, everything, synthesis, unit))
         for column, (group_of_record, labels) in zip(by, members, strict=True):
-            figures = disclosed.by_group(group_of_record, len(labels))
-            if weight is not None:
-                of_people = weigh_groups(disclosed, weight, group_of_record, len(labels))
-                figures = [row | people for row, people in zip(figures, of_people, strict=True)]
+            figures = _measure_groups(added, group_of_record, len(labels), weight)
             for label, of_group in zip(labels, figures, strict=True):
                 rows[column.name, label, target.name, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= smallest_count}

@@ -12,7 +12,7 @@ import numpy as np
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.certainty import chances_to_be_claimed, reaches_share
-from disclosure_pipeline.measures.densest_bands import AmountCells
+from disclosure_pipeline.measures.densest_bands import SALT, AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
@@ -25,7 +25,6 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
 
 _NARROW = 2**31
-_SALT = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -99,32 +98,72 @@ def band_counts(
     if not len(f.q):
         return BandCounts.empty(len(certainties))
     w = _Windows.over(f, d, band, sizes)
-    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
-    claimed = _count_common_claims(
+    draws = draw_of_synthetic(sizes), draw_of_others(sizes)
+    claimed = _chances_of_claims(
         w.select_keys(w.may_fit(w.f.s, sizes.synthetic_left) | w.may_fit(w.f.d, sizes.others_left))
     )
-    d_q, s_q = w.f.d_q[w.occupied], w.f.s_q[w.occupied]
-    rest = s_q - w.within(w.f.s)
-    at_n = w.q0[rest] - w.q0[s_q]
-    by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
-    right = w.f.total(w.people, w.mark((rest == 0) & (s_q > 0)))
+    disclosed = _chances_of_disclosure(w)
     amounts = np.flatnonzero(band.is_amount(w.f.t))
-    salt = w.f.d_q[amounts] * _SALT + w.f.s_q[amounts]
+    salt = w.f.d_q[amounts] * SALT + w.f.s_q[amounts]
+    of_claims, of_disclosure = claimed.count(), disclosed.count()
     return BandCounts(
-        disclosed=_count_claims(w, claimed.claimed, right, at_n, by_others),
-        claimed_at_n=claimed.right_at_n,
-        claimed_by_others=claimed.right_by_others,
-        claimed_squares=claimed.squares,
-        certainty=tuple(_count_certain_claims(w, c, synthetic_draw, others_draw) for c in certainties),
+        disclosed=replace(of_disclosure, claimed=of_claims.right),
+        claimed_at_n=of_claims.right_at_n,
+        claimed_by_others=of_claims.right_by_others,
+        claimed_squares=of_claims.squares,
+        certainty=tuple(_count_certain_claims(w, c, draws) for c in certainties),
         guessed=guess_counts_within(
             AmountCells(w.f.q[amounts], w.f.t[amounts], salt, band),
             w.people[amounts],
             w.f.d[amounts],
             w.f.s[amounts],
-            (synthetic_draw, others_draw),
+            draws,
             w.f.n if isinstance(w.f.n, int) else w.f.n[amounts],
         ),
     )
+
+
+def chances_within(
+    f: FrequencyTable, wanted: Mask, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
+) -> dict[str, Floats]:
+    """Return what a GT record of each `wanted` cell adds to the figures within the band (shape: cells).
+
+    By the names of the figures, with `_at_n` and `_others`; those at a certainty c are named `… at c`.
+    """
+    w = _Windows.over(f, wanted.astype(np.int64), band, sizes)
+    draws = draw_of_synthetic(sizes), draw_of_others(sizes)
+    chances = {"DiS_within": _chances_of_claims(w), "DiSCO_within": _chances_of_disclosure(w)}
+    for c in certainties:
+        chances[f"DiSCO_within at {c}"] = _chances_of_certainty(w, c, draws)
+    added = {}
+    for name, of_figure in chances.items():
+        for suffix, x in (("", of_figure.now), ("_at_n", of_figure.at_n), ("_others", of_figure.by_others)):
+            of_cells = np.zeros(len(f.q))
+            of_cells[w.order[w.occupied]] = x if x.dtype == bool else x / CHANCE_SCALE
+            added[f"{name}{suffix}"] = of_cells
+    return added
+
+
+@dataclass(frozen=True)
+class _Chances:
+    """The chance of a right claim about a GT record of each cell of `occupied`.
+
+    now: whether it is right from all of SD. at_n, by_others: from n records of SD and of the others, in units
+    of 1 / `CHANCE_SCALE`.
+    """
+
+    w: _Windows
+    now: Mask
+    at_n: IntArray
+    by_others: IntArray
+
+    def count(self) -> ClaimCounts:
+        w, added = self.w, np.zeros(len(self.w.f.q), dtype=np.int64)
+        added[w.occupied] = w.people[w.occupied] * (self.at_n - self.by_others)
+        squares = sum_of_squares(w.f.sum_by_q(added), w.f.alike) if len(w.occupied) else 0
+        people = (w.people * w.f.n)[w.occupied]
+        right, at_n, by_others = (int((people * x).sum()) for x in (self.now, self.at_n, self.by_others))
+        return ClaimCounts(0, right, at_n, by_others, squares)
 
 
 @dataclass(frozen=True)
@@ -132,7 +171,7 @@ class _Windows:
     """The cells of some q in order of place, and the positions at which the band of each begins and ends.
 
     people: GT records of each cell that are counted. p0, q0: P0(m) and Q0(m) for m = 0, 1, …, in units of
-    1 / `CHANCE_SCALE`.
+    1 / `CHANCE_SCALE`. order: where each cell is in the table that they are of.
     """
 
     f: FrequencyTable
@@ -140,6 +179,7 @@ class _Windows:
     band: Band
     p0: IntArray
     q0: IntArray
+    order: IntArray
 
     @classmethod
     def over(cls, f: FrequencyTable, people: IntArray, band: Band, sizes: Sizes) -> _Windows:
@@ -148,22 +188,17 @@ class _Windows:
             for chances, records in ((sizes.p0, f.d_q), (sizes.q0, f.s_q))
         )
         if band.is_ordered:
-            return cls(f, people, band, p0, q0)
+            return cls(f, people, band, p0, q0, np.arange(len(f.q)))
         t = band.place[f.t]
         by_place = np.lexsort((t, f.q))
-        return cls(_select(replace(f, t=t), by_place, f.alike), people[by_place], band, p0, q0)
+        return cls(_select(replace(f, t=t), by_place, f.alike), people[by_place], band, p0, q0, by_place)
 
     def select_keys(self, of_q: Mask) -> _Windows:
         """Return the windows of the marked q (shape: q with cells)."""
         cells, alike = np.flatnonzero(self.f.at_cells(of_q)), self.f.alike
         alike = alike if isinstance(alike, int) else alike[of_q]
-        return replace(self, f=_select(self.f, cells, alike), people=self.people[cells])
-
-    def mark(self, of_occupied: Mask) -> Mask:
-        """Spread marks of the cells of `occupied` over all cells."""
-        marks = np.zeros(len(self.f.q), dtype=bool)
-        marks[self.occupied] = of_occupied
-        return marks
+        f = _select(self.f, cells, alike)
+        return replace(self, f=f, people=self.people[cells], order=self.order[cells])
 
     @cached_property
     def occupied(self) -> IntArray:
@@ -231,25 +266,24 @@ def cumulative_sums(values: IntArray) -> IntArray:
     return np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
 
 
-def _count_claims(w: _Windows, claimed: int, right: int, at_n: IntArray, by_others: IntArray) -> ClaimCounts:
-    """Return the counts; `at_n`, `by_others`: the chance of a right claim for each cell of `occupied`."""
-    people, added = w.people[w.occupied], np.zeros(len(w.f.q), dtype=np.int64)
-    added[w.occupied] = people * (at_n - by_others)
-    squares = sum_of_squares(w.f.sum_by_q(added), w.f.alike) if len(w.occupied) else 0
-    people = (w.people * w.f.n)[w.occupied]
-    return ClaimCounts(claimed, right, int((people * at_n).sum()), int((people * by_others).sum()), squares)
+def _chances_of_disclosure(w: _Windows) -> _Chances:
+    """Return the chances of DiSCO."""
+    d_q, s_q = w.f.d_q[w.occupied], w.f.s_q[w.occupied]
+    rest = s_q - w.within(w.f.s)
+    by_others = w.p0[d_q - w.within(w.f.d)] - w.p0[d_q - 1]
+    return _Chances(w, (rest == 0) & (s_q > 0), w.q0[rest] - w.q0[s_q], by_others)
 
 
-def _count_common_claims(w: _Windows) -> ClaimCounts:
-    """Count DiS, whose claim is the same for all people of a q."""
+def _chances_of_claims(w: _Windows) -> _Chances:
+    """Return the chances of DiS, whose claim is the same for all people of a q."""
     f = w.f
     if not len(f.q):
-        return ClaimCounts()
+        nothing = np.zeros(0, dtype=np.int64)
+        return _Chances(w, nothing > 0, nothing, nothing)
     outside = f.s_q - w.from_smallest(f.s)
-    claimed_q = f.sum_by_q((outside == 0) & (f.s > 0)) > 0
+    claimed = f.at_cells(f.sum_by_q((outside == 0) & (f.s > 0)) > 0, w.occupied)
     at_n = f.at_cells(f.sum_by_q(w.q0[outside] - w.q0[outside + f.s]), w.occupied)
-    claimed = f.total(w.people, f.at_cells(claimed_q))
-    return _count_claims(w, claimed, 0, at_n, _chances_of_common_claim(w))
+    return _Chances(w, claimed, at_n, _chances_of_common_claim(w))
 
 
 def _chances_of_common_claim(w: _Windows) -> IntArray:
@@ -271,15 +305,21 @@ def _chances_of_common_claim(w: _Windows) -> IntArray:
     return by_others
 
 
-def _count_certain_claims(
-    w: _Windows, c: Fraction, synthetic_draw: Draw | None, others_draw: Draw | None
-) -> ClaimCounts:
+def _count_certain_claims(w: _Windows, c: Fraction, draws: tuple[Draw | None, Draw | None]) -> ClaimCounts:
+    f = w.f
+    s = f.s * (f.t != w.band.missing)
+    claimed_q = f.sum_by_q(reaches_share(w.from_smallest(s), f.at_cells(f.sum_by_q(s)), c)) > 0
+    claimed = f.total(w.people, f.at_cells(claimed_q))
+    return replace(_chances_of_certainty(w, c, draws).count(), claimed=claimed)
+
+
+def _chances_of_certainty(w: _Windows, c: Fraction, draws: tuple[Draw | None, Draw | None]) -> _Chances:
+    """Return the chances of DiSCO at a certainty."""
     f = w.f
     has_value = f.t != w.band.missing
     s, d, own = f.s * has_value, f.d * has_value, has_value[w.occupied]
-    in_q, in_others = f.sum_by_q(s), f.at_cells(f.sum_by_q(d), w.occupied) - own
+    in_q, in_others = (f.at_cells(f.sum_by_q(r), w.occupied) for r in (s, d))
     near, near_others = w.within(s), w.within(d) - own
-    claimed_q = f.sum_by_q(reaches_share(w.from_smallest(s), f.at_cells(in_q), c)) > 0
 
     def chances(part: IntArray, whole: IntArray, draw: Draw | None) -> IntArray:
         if draw is None:
@@ -287,12 +327,8 @@ def _count_certain_claims(
         chance = draw.chance
         return _chances_of_pairs(part, whole - part, lambda a, b: chances_to_be_claimed(a, b, c, chance))
 
-    s_q = f.at_cells(in_q, w.occupied)
-    right = f.total(w.people, w.mark(reaches_share(near, s_q, c)))
-    claimed = f.total(w.people, f.at_cells(claimed_q))
-    return _count_claims(
-        w, claimed, right, chances(near, s_q, synthetic_draw), chances(near_others, in_others, others_draw)
-    )
+    now, of_SD, of_others = reaches_share(near, in_q, c), *draws
+    return _Chances(w, now, chances(near, in_q, of_SD), chances(near_others, in_others - own, of_others))
 
 
 def guess_counts_within(

@@ -23,6 +23,9 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, to_integer_chances
 
+SALT = 1_000_003
+"""Tells key combinations apart by their numbers of records: see `AmountCells`."""
+
 _FEW = 6  # records of a key combination of which every draw is tried
 _DRAWS = 16  # of the records of all others
 _COUNTED = 64  # records of a cell of which each is drawn; of more, a normal number of them

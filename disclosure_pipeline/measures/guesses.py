@@ -234,33 +234,3 @@ def _unmatched(counts: GuessCounts, people_t: IntArray) -> IntArray:
 
 def _count_right(named: Grouped) -> int:
     return sum_quotients(named.sums, named.groups)
-
-
-@dataclass(frozen=True)
-class Modes:
-    """The modes of each q.
-
-    largest: number of records of a mode (shape: q). are_largest: marks the modes (targets, q).
-    levels: number of modes (shape: q).
-    """
-
-    largest: IntArray
-    are_largest: Mask
-    levels: IntArray
-
-    @classmethod
-    def from_table(cls, r: IntArray) -> Modes:
-        """Find the modes of a table of counts (targets, q)."""
-        largest = r.max(axis=0, initial=0)
-        are_largest = r == largest
-        return cls(largest, are_largest, _count_levels(are_largest))
-
-    def records_of(self, d: IntArray) -> IntArray:
-        """Return the number of records of a table (targets, q) whose level is a mode (shape: q)."""
-        records: IntArray = np.multiply(d, self.are_largest).sum(axis=0, dtype=d.dtype)
-        return records
-
-
-def _count_levels(levels: Mask) -> IntArray:
-    counts: IntArray = np.add.reduce(levels.view(np.uint8), axis=0, dtype=np.min_scalar_type(len(levels)))
-    return counts

@@ -6,8 +6,8 @@ Each measure has them once, beside its definition; pages, checks, schemas and th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 PROJECT = "this project"
@@ -162,3 +162,23 @@ def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[
     """
     described_fields = {entry.name: entry.metadata[_WORDS] for entry in fields(measures) if entry.metadata}
     return described_fields if names is None else {name: described_fields[name] for name in names}
+
+
+WEIGHTED = "_weighted"
+"""The ending of the columns in which each record counts as the people it stands for."""
+
+
+def weigh_words(words: Mapping[str, Words], names: tuple[str, ...]) -> dict[str, Words]:
+    """Return the words of the weighted shares of some figures and of their errors."""
+    weighed = {}
+    for name in names:
+        of_figure = words[name]
+        weighed[f"{name}{WEIGHTED}"] = replace(
+            of_figure,
+            title=f"{of_figure.title}, weighted",
+            sentence=f"{of_figure.sentence} Each record counts as the people it represents.",
+            denominator="population",
+            beside=f"{of_figure.beside}, weighted" if of_figure.beside else "",
+        )
+        weighed[f"{name}{WEIGHTED}_se"] = standard_error_of(f"{name}{WEIGHTED}")
+    return weighed

@@ -12,7 +12,7 @@ from reference.cap import Record, one_level
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.subgroups import merged_groups
+from disclosure_pipeline.evaluation.subgroups import merged_groups
 
 
 @given(tables(), tables(most=20))

@@ -26,7 +26,7 @@ from disclosure_pipeline.evaluation import copies as evaluation_copies
 from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
-from disclosure_pipeline.measures import units
+from disclosure_pipeline.measures import contributions
 from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -142,8 +142,8 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
     gt, sd = households()
     guessed = []
     for most in (1 << 30, 0):
-        monkeypatch.setattr(units, "_MAX_LEVELS_OF_SMALL_TABLE", most)
-        monkeypatch.setattr(units, "_DRAWS", 100)
+        monkeypatch.setattr(contributions, "_MOST_LEVELS_OF_ALL_DRAWS", most)
+        monkeypatch.setattr(contributions, "_DRAWS", 100)
         result = dp.disclosure(gt, sd.head(records), ["place"], "diet", unit="household")
         guessed.append(figures_of(result, "diet")["guessed_others"])
     assert guessed[0] != guessed[1]

@@ -11,6 +11,7 @@ from reference import units as reference
 from reference.cap import Record
 from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
+from disclosure_pipeline.measures.contributions import BESIDE_OTHERS, Contributions, Rows, name_estimates
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
     UnitCombinations,
@@ -23,7 +24,6 @@ from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
-from disclosure_pipeline.measures.units import UnitCells, baselines_of_units
 
 UNITS = st.lists(st.integers(0, 4), min_size=40, max_size=40)
 """At least one unit per record; surplus units are ignored."""
@@ -33,22 +33,28 @@ def combinations_of(records: Sequence[Record]) -> IntArray:
     return np.array([QUASI_IDENTIFIERS.index(q) for q, _ in records])
 
 
-def place_in_cells(gt: Sequence[Record], sd: Sequence[Record], units: Sequence[int]) -> UnitCells:
-    """Return GT's records by unit in the cells of `cells`."""
+def place_in_cells(
+    gt: Sequence[Record], sd: Sequence[Record], units: Sequence[int], excluded: Sequence[int]
+) -> Rows:
+    """Return GT's records by unit in the cells of `cells`, of which some target levels are excluded."""
     f = cells(gt, sd)
+    kept = ~np.isin(f.t, excluded)
     keys = combine_keys([[combinations_of(gt), combinations_of(sd)]], [len(QUASI_IDENTIFIERS)])
     t = np.array([TARGET_LEVELS.index(level) for _, level in gt])
     position = np.searchsorted(f.q * f.targets + f.t, keys.q[0] * f.targets + t)
-    return UnitCells.from_records(f.q[position], position, np.array(units), np.ones(len(gt), dtype=np.int64))
+    return Rows(f, position, np.array(units), f.d * kept, f.s * kept, NO_GUESS)
 
 
 @given(tables(), tables(most=20), UNITS, st.lists(st.sampled_from(range(4)), max_size=2))
 def test_the_figures_are_those_of_loops_over_records(
     gt: list[Record], sd: list[Record], units: list[int], excluded: list[int]
 ) -> None:
-    f, units = cells(gt, sd), units[: len(gt)]
-    kept = ~np.isin(f.t, excluded)
-    actual = baselines_of_units(f, place_in_cells(gt, sd, units), NO_GUESS, f.d * kept, f.s * kept)
+    units = units[: len(gt)]
+    rows = place_in_cells(gt, sd, units, excluded)
+    estimates = name_estimates(Contributions(rows).estimate(BESIDE_OTHERS))
+    actual = {
+        name: figure for name, figure in estimates.items() if not name.endswith(("_n_se", "_others_se"))
+    }
     kept_of = [[TARGET_LEVELS.index(level) not in excluded for _, level in table] for table in (gt, sd)]
     expected = baselines_reference.figures(gt, sd, (None,), kept_of[0], kept_of[1], units)
     assert set(actual) == set(expected) - {"guessed"}

@@ -1,0 +1,728 @@
+"""What each GT record adds to a figure, and the one way to add it up.
+
+A figure is a share of people. GT record i adds x_i, from 0 to 1, and stands for w_i people:
+
+    figure = 100 · Σ w_i x_i / Σ w_i
+
+w_i is 1, or the record's weight in a survey, or 0 outside the group that is asked about. x_i is 0 if the
+exclusions take the record out; all else is decided before them. So weights, groups and exclusions have no
+formulas of their own.
+
+Other people's records are those of other units: persons or households that several records may belong to. A
+person whose unit has N_u records is compared at n = min(N_s, N_d - N_u) records. P0(m) is the chance that a
+draw of n other people's records contains none of m given ones; Q0(m) is the same for SD (`samples.Sizes`).
+With o and o_t other people's records with the person's q, and with q and t:
+
+| figure | SD | SD at n records | the others at n |
+|---|---|---|---|
+| iS | s_q > 0 | 1 - Q0(s_q) | 1 - P0(o) |
+| DiSCO | s = s_q > 0 | Q0(s_q - s) - Q0(s_q) | P0(o - o_t) - P0(o) |
+| DCAP | s / s_q | s / s_q · (1 - Q0(s_q)) | o_t / o · (1 - P0(o)) |
+
+CAP counts only records that the exclusions leave, also of the others. `bands` has the figures within a band.
+
+Guessed is the most frequent level (`guesses`), or the densest band of amounts (`densest_bands`), of the
+record's q; of the whole table if there is nothing to guess from, or always. Where a table has more records
+than the other, each record is drawn with the same chance (`drawn_guesses`). Other people with several records
+are drawn record by record, too: in small tables the chance is that over all draws, in large ones the mean of
+a few seeded draws.
+
+The standard error of a share is, by Taylor linearization, sqrt(Σ w_i² (x_i - share)²) / Σ w_i (Särndal,
+Swensson & Wretman 1992, 5.7, for records drawn independently). Of a difference from other people's records it
+is sqrt(Σ_q (Σ_i w_i x_i)²) / Σ w_i, because records of one q are told of together; at least one record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from disclosure_pipeline.measures.band_counts import chances_within
+from disclosure_pipeline.measures.band_places import Band
+from disclosure_pipeline.measures.densest_bands import SALT, AmountCells
+from disclosure_pipeline.measures.drawn_guesses import (
+    Draw,
+    chance_of_none,
+    chances_to_be_named,
+    draw_of_others,
+    draw_of_synthetic,
+)
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_position, sum_exactly
+from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
+from disclosure_pipeline.measures.guesses import error_of_guesses
+from disclosure_pipeline.measures.samples import (
+    CHANCE_SCALE,
+    Sizes,
+    chance_of_one_level,
+    to_integer_chances,
+)
+from disclosure_pipeline.measures.totals import is_only_level
+
+_CELLS_AT_A_TIME = 1 << 21
+_MOST_LEVELS_OF_ALL_DRAWS = 1 << 14
+_DRAWS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """GT records, one a row; or a row for several that look alike, if nobody has more than one.
+
+    cell: the position of each row's cell (q, t) in `f`, the table before the exclusions.
+    unit: whose each record is; None if each is another person's.
+    d_left, s_left: the GT and SD records that the exclusions leave in each cell (shape: cells); None: all.
+    no_guess: the target levels that nobody guesses (shape: targets).
+    band: how close an amount must be told; None for a target of levels. certainties: at which an intruder
+        acts who wants an amount.
+    """
+
+    f: FrequencyTable
+    cell: IntArray
+    unit: IntArray | None = None
+    d_left: IntArray | None = None
+    s_left: IntArray | None = None
+    no_guess: Mask | None = None
+    band: Band | None = None
+    certainties: tuple[Fraction, ...] = ()
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.cell)
+
+    @cached_property
+    def q(self) -> IntArray:
+        """The key combination of each row, as are t, d, s, d_q and s_q those of its cell."""
+        return self.f.q[self.cell]
+
+    @cached_property
+    def t(self) -> IntArray:
+        """The target level."""
+        return self.f.t[self.cell]
+
+    @cached_property
+    def d(self) -> IntArray:
+        """The GT records with the row's q and t."""
+        return self.f.d[self.cell]
+
+    @cached_property
+    def s(self) -> IntArray:
+        """The SD records with the row's q and t."""
+        return self.f.s[self.cell]
+
+    @cached_property
+    def d_q(self) -> IntArray:
+        """The GT records with the row's q."""
+        return self.f.d_q[self.cell]
+
+    @cached_property
+    def s_q(self) -> IntArray:
+        """The SD records with the row's q."""
+        return self.f.s_q[self.cell]
+
+    @cached_property
+    def has_one_level(self) -> Mask:
+        """Whether all SD records with the row's q have one target level."""
+        one = np.zeros(self.f.keys, dtype=bool)
+        one[self.f.q[(self.f.s > 0) & (self.f.s == self.f.s_q)]] = True
+        return one[self.q]
+
+    @cached_property
+    def is_left(self) -> Mask:
+        """Whether the exclusions leave the row."""
+        return np.ones(len(self), dtype=bool) if self.d_left is None else (self.d_left > 0)[self.cell]
+
+    @cached_property
+    def left_d_q(self) -> IntArray:
+        """The GT records with the row's q that the exclusions leave."""
+        return self.d_q if self.d_left is None else self.f.per_key(self.d_left)[self.q]
+
+    @cached_property
+    def left_s(self) -> IntArray:
+        """The SD records with the row's q and t that the exclusions leave."""
+        return self.s if self.s_left is None else self.s_left[self.cell]
+
+    @cached_property
+    def left_s_q(self) -> IntArray:
+        """The SD records with the row's q that the exclusions leave."""
+        return self.s_q if self.s_left is None else self.f.per_key(self.s_left)[self.q]
+
+    @cached_property
+    def own(self) -> IntArray:
+        """The records of the row's own unit."""
+        return self._count_own(np.zeros_like(self.cell))
+
+    @cached_property
+    def own_q(self) -> IntArray:
+        """Those of them with the row's q."""
+        return self._count_own(self.q)
+
+    @cached_property
+    def own_t(self) -> IntArray:
+        """Those of them with the row's q and t."""
+        return self._count_own(self.cell)
+
+    @cached_property
+    def left_own_q(self) -> IntArray:
+        """Those of them with the row's q that the exclusions leave."""
+        return self.own_q if self.d_left is None else self._count_own(self.q, self.is_left.astype(np.int64))
+
+    def _count_own(self, place: IntArray, counted: IntArray | int = 1) -> IntArray:
+        if self.unit is None:
+            return np.ones_like(self.cell)
+        numbers = self.unit * (int(place.max(initial=0)) + 1) + place
+        _, alike = np.unique(numbers, return_inverse=True)
+        of_rows: IntArray = sum_by_position(alike, counted)[alike]
+        return of_rows
+
+    @cached_property
+    def units(self) -> int:
+        """The number of units."""
+        return self.f.N_d if self.unit is None else len(np.unique(self.unit))
+
+    @cached_property
+    def sizes(self) -> list[tuple[Sizes, IntArray]]:
+        """The sizes of the tables beside a unit, and the rows of units with as many records."""
+        return [
+            (Sizes(self.f.N_d, self.f.N_s, own), np.flatnonzero(self.own == own))
+            for own in np.unique(self.own).tolist()
+        ]
+
+    def none_of_others(self, records: IntArray) -> Floats:
+        """Return P0 of a number of records for each row."""
+        chances = np.empty(len(self))
+        for sizes, at in self.sizes:
+            chances[at] = sizes.p0(np.maximum(records[at], 0))
+        return chances
+
+    def none_of_synthetic(self, records: IntArray) -> Floats:
+        """Return Q0 of a number of records for each row."""
+        chances = np.empty(len(self))
+        for sizes, at in self.sizes:
+            chances[at] = sizes.q0(records[at])
+        return chances
+
+    def own_records(self, counted: Mask | None = None, *, by_key: bool = True) -> OwnRecords:
+        """Return the records of each unit by cell, or by target level; only those `counted`."""
+        number = np.ones(len(self), dtype=np.int64) if counted is None else counted.astype(np.int64)
+        q, cell = (self.q, self.cell) if by_key else (np.zeros_like(self.q), self.t)
+        return OwnRecords.of(q, cell, np.arange(len(self)) if self.unit is None else self.unit, number)
+
+
+@dataclass(frozen=True)
+class OwnRecords:
+    """The records of each unit in each cell, in order of q, unit and t.
+
+    records: of the unit in the `cell`. pair: number of the pair (q, unit). entry: the entry of each row.
+    """
+
+    cell: IntArray
+    records: IntArray
+    pair: IntArray
+    entry: IntArray
+
+    @classmethod
+    def of(cls, q: IntArray, cell: IntArray, unit: IntArray, records: IntArray) -> OwnRecords:
+        """Add up `records` by cell and unit; `q` belongs to `cell` (all arrays: one entry per row)."""
+        order = np.lexsort((cell, unit, q))
+        ordered = cell[order]
+        begins_pair = first_of_run(q[order]) | first_of_run(unit[order])
+        begins = begins_pair | first_of_run(ordered)
+        first = np.flatnonzero(begins)
+        entry = np.empty_like(order)
+        entry[order] = np.cumsum(begins) - 1
+        added = np.add.reduceat(records[order], first)
+        return cls(ordered[first], added, (np.cumsum(begins_pair) - 1)[first], entry)
+
+
+def beside_other_units(
+    f: FrequencyTable, own: OwnRecords, entries: IntArray
+) -> Iterator[tuple[IntArray, FrequencyTable, IntArray]]:
+    """Yield, for some entries at a time, tables in which each entry has a q of its own.
+
+    Of the unit's records, only one in the entry's cell is left there: so a figure that leaves a single record
+    out of its table leaves out the whole unit. Returns the entries, their table, and the cell of each in it.
+    """
+    q = f.q[own.cell[entries]]
+    start, end = np.searchsorted(f.q, q), np.searchsorted(f.q, q, side="right")
+    first_of_pair = np.searchsorted(own.pair, own.pair[entries])
+    of_pair = np.searchsorted(own.pair, own.pair[entries], side="right") - first_of_pair
+    part = np.cumsum(end - start) // _CELLS_AT_A_TIME
+    for chosen in np.split(np.arange(len(entries)), np.flatnonzero(np.diff(part)) + 1):
+        lengths = (end - start)[chosen]
+        view = np.repeat(np.arange(len(chosen)), lengths)
+        cells = np.repeat(start[chosen], lengths) + aranges(lengths)
+        first = np.cumsum(lengths) - lengths
+        d = f.d[cells]
+        own_entries = np.repeat(first_of_pair[chosen], of_pair[chosen]) + aranges(of_pair[chosen])
+        own_view = np.repeat(np.arange(len(chosen)), of_pair[chosen])
+        d[first[own_view] + own.cell[own_entries] - start[chosen][own_view]] -= own.records[own_entries]
+        at = first + own.cell[entries[chosen]] - start[chosen]
+        d[at] += own.records[entries[chosen]] > 0
+        d_q = np.repeat(np.add.reduceat(d, first), lengths)
+        nothing = np.zeros_like(d)
+        table = replace(f, q=view, t=f.t[cells], d=d, s=nothing, d_q=d_q, s_q=nothing, keys=len(chosen))
+        yield entries[chosen], table, at
+
+
+def whole_table(f: FrequencyTable, d: IntArray, s: IntArray) -> FrequencyTable:
+    """Return the table of the records `d` and `s` of each cell by target level, without d_q and s_q."""
+    nothing, t = np.zeros(f.targets, dtype=np.int64), np.arange(f.targets)
+    d_t, s_t = f.per_target(d), f.per_target(s)
+    return replace(f, q=nothing, t=t, d=d_t, s=s_t, d_q=nothing, s_q=nothing, keys=1)
+
+
+class Guess(NamedTuple):
+    """The chances that a guess about each row is right.
+
+    named: by the records with its q. by_key: the same, and the guess of the whole table if there are none.
+    always: the guess of the whole table.
+    """
+
+    named: Floats
+    by_key: Floats
+    always: Floats
+
+    @property
+    def ways(self) -> Floats:
+        """The two ways to guess (shape: ways, rows)."""
+        return np.stack((self.by_key, self.always))
+
+
+Guesser = Callable[..., tuple[Floats, Floats]]
+"""Takes a table, its records to guess from, the cells that are wanted, and a draw of the records or None.
+
+Returns the chance that each cell's level is guessed in its q, and that there is a record to guess from. With
+`without_self`, a record of the cell is left out.
+"""
+
+
+def guess_from_synthetic(rows: Rows, band: Band | None, *, at_n: bool) -> Guess:
+    """Guess levels, or amounts to within a band, from all of SD or from n of its records."""
+    guessable, guesser = _choose_guesser(rows, band)
+    f, r = rows.f, rows.f.s * guessable[rows.f.t]
+    whole = whole_table(f, r, r)
+    is_drawn = at_n and Sizes(f.N_d, f.N_s).synthetic_is_drawn
+    groups = rows.sizes if is_drawn else [(Sizes(f.N_d, f.N_s), np.arange(len(rows)))]
+    guess = Guess(*np.zeros((3, len(rows))))
+    for sizes, at in groups:
+        draw = draw_of_synthetic(sizes) if is_drawn else None
+        named, matched = guesser(f, r, f.d > 0, draw, without_self=False)
+        always, _ = guesser(whole, whole.s, whole.s > 0, draw, without_self=False)
+        cell, t = rows.cell[at], rows.t[at]
+        _set(guess, at, named[cell], matched[cell], always[t])
+    return guess
+
+
+def guess_from_others(rows: Rows, band: Band | None) -> Guess:
+    """Guess the same from n records of other units."""
+    guessable, guesser = _choose_guesser(rows, band)
+    f, r = rows.f, rows.f.d * guessable[rows.f.t]
+    tables = replace(f, d=r), whole_table(f, r, r)
+    guess = Guess(*np.zeros((3, len(rows))))
+    several = []
+    for sizes, at in rows.sizes:
+        if sizes.own > 1:
+            several.append((sizes, at))
+            continue
+        draw, places = draw_of_others(sizes), (rows.cell[at], rows.t[at])
+        (named, matched), (always, _) = (
+            guesser(table, table.d, table.d > 0, draw, without_self=True) for table in tables
+        )
+        _set(guess, at, named[places[0]], matched[places[0]], always[places[1]])
+    if several:
+        _guess_beside_other_units(rows, band, several, guess)
+    return guess
+
+
+def _set(guess: Guess, at: IntArray, named: Floats, matched: Floats, always: Floats) -> None:
+    guess.named[at], guess.always[at] = named, always
+    guess.by_key[at] = named + (1 - matched) * always
+
+
+def _guess_beside_other_units(
+    rows: Rows, band: Band | None, groups: Sequence[tuple[Sizes, IntArray]], guess: Guess
+) -> None:
+    """Guess about rows whose units have several records."""
+    guessable, guesser = _choose_guesser(rows, band)
+    f, r = rows.f, rows.f.d * guessable[rows.f.t]
+    tables = replace(f, d=r), whole_table(f, r, r)
+    own = [rows.own_records(guessable[rows.t], by_key=by_key) for by_key in (True, False)]
+    at_once: dict[float, tuple[Draw | None, list[IntArray]]] = {}
+    tries_all_draws = band is not None or _count_levels(rows, own[0]) <= _MOST_LEVELS_OF_ALL_DRAWS
+    for sizes, at in groups:
+        draw = draw_of_others(sizes)
+        if band is not None or (draw is not None and tries_all_draws):
+            (named, matched), (always, _) = (
+                _guess_entries(table, of_units, np.unique(of_units.entry[at]), guesser, draw)
+                for table, of_units in zip(tables, own, strict=True)
+            )
+            entry = own[0].entry[at]
+            _set(guess, at, named[entry], matched[entry], always[own[1].entry[at]])
+        else:
+            # Units whose records are drawn about equally often share their draws.
+            alike = round(math.log(draw.chance), 2) if draw else math.nan
+            at_once.setdefault(alike, (draw, []))[1].append(at)
+    for draw, parts in at_once.values():
+        at = np.concatenate(parts)
+        drawn = [own[0].records] if draw is None else _draw_records(own[0], draw)
+        guesses = [_guess_modes_beside(f, own, records, at) for records in drawn]
+        for of_all, of_draws in zip(guess, zip(*guesses, strict=True), strict=True):
+            of_all[at] = np.mean(of_draws, axis=0)
+
+
+def _count_levels(rows: Rows, own: OwnRecords) -> int:
+    """Count the levels that are guessed among, over all units and key combinations."""
+    return int(np.bincount(rows.f.q)[rows.f.q[own.cell]].sum()) + rows.units * np.count_nonzero(
+        rows.f.per_target(rows.f.d)
+    )
+
+
+def _guess_entries(
+    f: FrequencyTable, own: OwnRecords, entries: IntArray, guesser: Guesser, draw: Draw | None
+) -> tuple[Floats, Floats]:
+    named, matched = np.zeros(len(own.cell)), np.zeros(len(own.cell))
+    for some, table, at in beside_other_units(f, own, entries):
+        wanted = np.zeros(len(table.q), dtype=bool)
+        wanted[at] = True
+        of_cells = guesser(table, table.d, wanted, draw, without_self=True)
+        named[some], matched[some] = (chances[at] for chances in of_cells)
+    return named, matched
+
+
+def _draw_records(own: OwnRecords, draw: Draw) -> Iterator[IntArray]:
+    for seed in range(_DRAWS):
+        yield np.random.default_rng(seed).binomial(own.records, draw.chance)
+
+
+def _guess_modes_beside(
+    f: FrequencyTable, own: Sequence[OwnRecords], records: IntArray, at: IntArray
+) -> Guess:
+    """Guess about some rows from the `records` of other units, of those in each entry of `own[0]`."""
+    r = sum_by_position(own[0].cell, records, len(f.q))
+    place = np.empty(len(records), dtype=np.int64)
+    place[own[0].entry] = own[1].entry
+    of_levels = sum_by_position(place, records, len(own[1].cell))
+    named, matched = _name_modes_beside(f.q, r, own[0].cell, own[0].pair, records)
+    always, _ = _name_modes_beside(
+        np.zeros(f.targets, dtype=np.int64), f.per_target(r), own[1].cell, own[1].pair, of_levels
+    )
+    guess, entry = Guess(*np.zeros((3, len(at)))), own[0].entry[at]
+    _set(guess, np.arange(len(at)), named[entry], matched[entry], always[own[1].entry[at]])
+    return guess
+
+
+def _name_modes_beside(
+    q: IntArray, r: IntArray, cell: IntArray, pair: IntArray, own: IntArray
+) -> tuple[Floats, Floats]:
+    """Return the chance that the level of each entry is guessed without the records of its pair.
+
+    `r`: the records of each cell, in order of `q`; `own`: those of the pair in the entry's `cell`. Entries of
+    one pair are adjacent. Of k modes each is guessed with chance 1/k.
+    """
+    first = np.flatnonzero(first_of_run(pair))
+    entries = run_lengths(first, len(pair))
+    rest, before = r[cell] - own, r[cell]
+    largest = np.maximum.reduceat(rest, first)
+    of_entries = np.repeat(largest, entries)
+    # Levels that the pair has no record of keep theirs: no more than the pair's own may exceed the largest.
+    most = int(r.max(initial=0)) + 1
+    ascending, q_of_pair = np.sort(q * most + r), q[cell[first]]
+    number = q_of_pair * most + largest
+    start, after = np.searchsorted(ascending, number), np.searchsorted(ascending, number, side="right")
+    above = np.searchsorted(ascending, (q_of_pair + 1) * most) - after
+    is_largest = np.add.reduceat(before > of_entries, first, dtype=np.int64) == above
+    modes = (
+        after - start + np.add.reduceat((rest == of_entries).astype(np.int64) - (before == of_entries), first)
+    )
+    named = (rest == of_entries) & (rest > 0) & np.repeat(is_largest, entries)
+    begins_q = first_of_run(q)
+    records_of_q = np.add.reduceat(r, np.flatnonzero(begins_q))[np.cumsum(begins_q) - 1]
+    others = records_of_q[cell[first]] - np.add.reduceat(own, first)
+    return named / np.repeat(np.maximum(modes, 1), entries), np.repeat(others > 0, entries).astype(np.float64)
+
+
+def _choose_guesser(rows: Rows, band: Band | None) -> tuple[Mask, Guesser]:
+    """Return the target levels that are guessed, and the guesser of levels or of amounts."""
+    if band is not None:
+        return band.is_amount(band.place), partial(_guess_amounts, band)
+    assert rows.no_guess is not None
+    return ~rows.no_guess, _guess_modes
+
+
+def _guess_modes(
+    f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, *, without_self: bool
+) -> tuple[Floats, Floats]:
+    first = np.flatnonzero(first_of_run(f.q))
+    number = np.cumsum(first_of_run(f.q)) - 1
+    if draw is not None:
+        records = np.add.reduceat(r, first)[number] - without_self
+        chances = chances_to_be_named(f.q, r, wanted, draw), 1 - chance_of_none(records, draw)
+        named, matched = (to_integer_chances(of_cells) / CHANCE_SCALE for of_cells in chances)
+        return named, matched
+    if without_self:
+        cell = np.arange(len(r))
+        return _name_modes_beside(f.q, r, cell, cell, (r > 0).astype(np.int64))
+    largest = np.maximum.reduceat(r, first)[number]
+    modes = (r == largest) & (r > 0)
+    ways = np.add.reduceat(modes, first, dtype=np.int64)[number]
+    return modes / np.maximum(ways, 1), (largest > 0).astype(np.float64)
+
+
+def _guess_amounts(
+    band: Band, f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, *, without_self: bool
+) -> tuple[Floats, Floats]:
+    named, matched = np.zeros(len(f.q)), np.zeros(len(f.q))
+    place = band.place[f.t]
+    amounts = np.flatnonzero(band.is_amount(place))
+    if not len(amounts):
+        return named, matched
+    amounts = amounts[np.lexsort((place[amounts], f.q[amounts]))]
+    salt = f.d_q[amounts] * SALT + f.s_q[amounts]
+    cells = AmountCells(f.q[amounts], place[amounts], salt, band)
+    named[amounts] = cells.chances(r[amounts], draw, without_self=without_self) / CHANCE_SCALE
+    records = cells.sum_by_q(r[amounts]) - without_self
+    matched[amounts] = records > 0 if draw is None else 1 - chance_of_none(records, draw)
+    return named, matched
+
+
+def _share(part: IntArray, whole: IntArray) -> Floats:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
+def _disclosed_by_chance(r: Rows) -> Floats:
+    """Return the chance that s_q records drawn from SD all have level t: see `disclosed_by_chance`."""
+    s_t, chances = r.f.per_target(r.f.s), np.zeros(len(r))
+    in_SD = (r.s_q > 0) & r.is_left
+    for t in np.flatnonzero(s_t).tolist():
+        at = np.flatnonzero(in_SD & (r.t == t))
+        if len(at):
+            chances[at] = chance_of_one_level(int(s_t[t]), r.f.N_s, r.s_q[at])
+    return chances
+
+
+FIGURES: Mapping[str, Callable[[Rows], Floats | Mask]] = {
+    "UiO": lambda r: r.d_q == 1,
+    "UiOiS": lambda r: (r.d_q == 1) & (r.s_q > 0),
+    "repU": lambda r: (r.d_q == 1) & (r.s_q == 1),
+    "alone": lambda r: r.d_q == r.own_q,
+    "people_copied": lambda r: (r.d_q == r.own_q) & (r.s_q > 0),
+    "Dorig": lambda r: is_only_level(r.d, r.d_q),
+    "iS": lambda r: r.s_q > 0,
+    "DiS": lambda r: r.has_one_level,
+    "DiSCO": lambda r: is_only_level(r.s, r.s_q),
+    "DiSDiO": lambda r: is_only_level(r.s, r.s_q) & is_only_level(r.d, r.d_q),
+    "DiSCO_chance": _disclosed_by_chance,
+    "DiSCO_excess": lambda r: is_only_level(r.s, r.s_q) - _disclosed_by_chance(r),
+    "CAPd": lambda r: _share(r.d, r.left_d_q),
+    "DCAP": lambda r: _share(r.left_s, r.left_s_q),
+    "iS_at_n": lambda r: 1 - r.none_of_synthetic(r.s_q),
+    "iS_others": lambda r: 1 - r.none_of_others(r.d_q - r.own_q),
+    "DiSCO_at_n": lambda r: r.none_of_synthetic(r.s_q - r.s) - r.none_of_synthetic(r.s_q),
+    "DiSCO_others": lambda r: (
+        r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_others(r.d_q - r.own_q)
+    ),
+    "DCAP_at_n": lambda r: _share(r.left_s, r.left_s_q) * (1 - r.none_of_synthetic(r.left_s_q)),
+    "DCAP_others": lambda r: (
+        _share(r.d - r.own_t, r.left_d_q - r.left_own_q) * (1 - r.none_of_others(r.left_d_q - r.left_own_q))
+    ),
+}
+"""What a record adds to each figure, before it is asked whether the exclusions leave the record."""
+
+_SUM_OF_WEIGHTS = 1 << 31
+_LEVELS, _AMOUNTS = "guessed", "guessed_within"
+
+KEY_FIGURES = ("UiO", "UiOiS", "repU")
+COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
+BESIDE_OTHERS = tuple(
+    f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP", "guessed") for part in ("at_n", "others", "beyond")
+)
+TARGET_FIGURES = (
+    *("Dorig", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_chance", "DiSCO_excess", "CAPd", "DCAP", "guessed"),
+    *("iS_others", "iS_beyond", "DCAP_others", "DCAP_beyond", "DiSCO_others", "DiSCO_beyond"),
+    *("guessed_others", "guessed_beyond"),
+)
+GROUP_FIGURES = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
+BAND_FIGURES = tuple(
+    f"{name}_within{part}" for name in ("DiS", "DiSCO", "guessed") for part in ("", "_others", "_beyond")
+)
+
+
+class Estimate(NamedTuple):
+    """A figure and its standard error, in percent or percentage points."""
+
+    value: float
+    error: float
+
+
+def name_estimates(estimates: Mapping[str, Estimate], ending: str = "") -> dict[str, float]:
+    """Return figures and their standard errors by the names of their columns."""
+    named = {}
+    for name, estimate in estimates.items():
+        named[f"{name}{ending}"], named[f"{name}{ending}_se"] = estimate
+    return named
+
+
+class Contributions:
+    """What each of some rows adds to the figures, computed when it is first asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Take the rows; nothing is computed yet."""
+        self.rows = rows
+        self._added: dict[str, Floats] = {}
+        self._guesses: dict[str, Guess] = {}
+
+    def add(self, figure: str) -> Floats:
+        """Return what each row adds to a figure, its `_at_n` or `_others`; 0 if it is excluded."""
+        if figure not in self._added:
+            rows = self.rows
+            added = _add_within(rows) if "_within" in figure else {figure: FIGURES[figure](rows)}
+            self._added |= {name: np.where(rows.is_left, x, 0.0) for name, x in added.items()}
+        return self._added[figure]
+
+    def guess(self, figure: str) -> Guess:
+        """Return the chances of `guessed` or `guessed_within`, their `_at_n` or `_others`; 0 if excluded."""
+        if figure not in self._guesses:
+            rows, (name, source) = self.rows, _split(figure)
+            band = rows.band if name == _AMOUNTS else None
+            guess = (
+                guess_from_others(rows, band)
+                if source == "_others"
+                else guess_from_synthetic(rows, band, at_n=source == "_at_n")
+            )
+            self._guesses[figure] = Guess(*(np.where(rows.is_left, chances, 0.0) for chances in guess))
+        return self._guesses[figure]
+
+    def estimate(self, figures: Iterable[str], weight: Floats | None = None) -> dict[str, Estimate]:
+        """Estimate figures of the people that the rows stand for.
+
+        `weight`: the people of each row, 0 for those that are not asked about; by default 1. A figure that
+        ends in `_beyond` is the difference between n records of SD and of the others. Guesses are made in the
+        better of the two ways, on either side.
+        """
+        w = np.ones(len(self.rows)) if weight is None else weight
+        asked = np.flatnonzero(w)
+        return {name: self._estimate(name, asked, w[asked]) for name in figures}
+
+    def _estimate(self, name: str, asked: IntArray, w: Floats) -> Estimate:
+        figure, part = _split(name)
+        if figure in (_LEVELS, _AMOUNTS):
+            if part == "_beyond":
+                return self._compare_guesses(figure, asked, w)
+            ways = [chances[asked] for chances in self.guess(name).ways]
+            if part == "_others":
+                others = max(_mean(chances, _round_weights(w)) for chances in ways)
+                spread = inflate_variance(w) * max(others * (1 - others), 0) / len(asked)
+                return Estimate(100 * others, 100 * math.sqrt(spread))
+            return max(_estimate_share(chances, w) for chances in ways)
+        if part != "_beyond":
+            return _estimate_share(self.add(name)[asked], w)
+        added = self.add(f"{figure}_at_n") - self.add(f"{figure}_others")
+        return _estimate_difference(added[asked], self.rows.q[asked], w)
+
+    def _compare_guesses(self, figure: str, asked: IntArray, w: Floats) -> Estimate:
+        """Estimate how much more guesses are right from n records of SD than from the others.
+
+        Levels: `error_of_guesses` for as many guesses as there are units in the smaller table, times Kish's
+        factor for unequal weights. Amounts: the guesses of each q are one cluster. In both, the guess of the
+        whole table is a single one, for all who have nobody else with their q.
+        """
+        sources, inflated = (
+            [self.guess(f"{figure}{part}") for part in ("_at_n", "_others")],
+            inflate_variance(w),
+        )
+        w = _round_weights(w)
+        by_key, always = ([_mean(guess.ways[way][asked], w) for guess in sources] for way in (0, 1))
+        right = [max(ways) for ways in zip(by_key, always, strict=True)]
+        left = _mean(self.rows.is_left[asked], w)
+        alone = max(0.0, 1 - _mean(self.add("iS_others")[asked], w) / (left or 1.0))
+        by_mode = always[0] - always[1]
+        if figure == _AMOUNTS:
+            named = sources[0].named - sources[1].named
+            by_cluster = _estimate_difference(named[asked], self.rows.q[asked], w).error
+            share = 1.0 if any(a > k for a, k in zip(always, by_key, strict=True)) else alone
+            error = math.hypot(by_cluster, 100 * share * by_mode)
+        else:
+            n = min(self._count_guesses(), len(asked))
+            error = 100 * error_of_guesses(right[0], right[1], n, alone * by_mode)
+            error = max(error * math.sqrt(inflated), 100 / len(asked))
+        return Estimate(100 * (right[0] - right[1]), error)
+
+    def _count_guesses(self) -> int:
+        """Return how many guesses are independent: the units of the smaller table."""
+        f = self.rows.f
+        return Sizes(f.N_d, f.N_s).divide(f.N_d / self.rows.units).n
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the figure, and which part of it is meant: `_beyond`, `_others`, `_at_n`, or nothing.
+
+    >>> _split("DiSCO_within_others"), _split("iS")
+    (('DiSCO_within', '_others'), ('iS', ''))
+    """
+    part = next((part for part in ("_beyond", "_others", "_at_n") if name.endswith(part)), "")
+    return name.removesuffix(part), part
+
+
+def _add_within(rows: Rows) -> dict[str, Floats]:
+    """Return what each row adds to the figures within a band: see `chances_within`."""
+    assert rows.band is not None
+    f, added = rows.f, dict[str, Floats]()
+    own = rows.own_records()
+    for sizes, at in rows.sizes:
+        of_cells = chances_within(f, f.d > 0, rows.band, sizes, rows.certainties)
+        for name, x in of_cells.items():
+            added.setdefault(name, np.zeros(len(rows)))[at] = x[rows.cell[at]]
+        if sizes.own == 1:
+            continue
+        beside = Sizes(f.N_d - sizes.own + 1, f.N_s)
+        for entries, table, places in beside_other_units(f, own, np.unique(own.entry[at])):
+            wanted = np.zeros(len(table.q), dtype=bool)
+            wanted[places] = True
+            of_entries = np.full(len(own.cell), np.nan)
+            for name, x in chances_within(table, wanted, rows.band, beside, rows.certainties).items():
+                if name.endswith("_others"):
+                    of_entries[entries] = x[places]
+                    some = at[np.isin(own.entry[at], entries)]
+                    added[name][some] = of_entries[own.entry[some]]
+    return added
+
+
+def _estimate_share(x: Floats, w: Floats) -> Estimate:
+    whole = sum_exactly(w)
+    part = sum_exactly(w * x)
+    spread = math.sqrt(sum_exactly((w * (x - part / whole)) ** 2))
+    return Estimate(100 * part / whole, 100 * spread / whole)
+
+
+def _estimate_difference(added: Floats, q: IntArray, w: Floats) -> Estimate:
+    """Return a difference to which each record adds something, and its error, of at least one record."""
+    whole = sum_exactly(w)
+    of_q = np.bincount(q, weights=_round_for_sums(w * added)).astype(np.float64)
+    spread = math.sqrt(sum_exactly(of_q**2))
+    return Estimate(100 * sum_exactly(w * added) / whole, max(100 * spread / whole, 100 / len(w)))
+
+
+def _round_for_sums(values: Floats) -> Floats:
+    """Round so that sums of any of the values are exact: the order of the records makes no difference."""
+    largest = float(np.abs(values).max(initial=0))
+    unit = 2.0 ** (math.frexp(largest)[1] + len(values).bit_length() + 1)
+    return (values + unit) - unit
+
+
+def _round_weights(w: Floats) -> Floats:
+    """Return the weights as whole numbers that add up to 2^31, except for rounding."""
+    return np.rint(w * (_SUM_OF_WEIGHTS / sum_exactly(w)))
+
+
+def _mean(x: Floats | Mask, w: Floats) -> float:
+    return sum_exactly(w * x) / sum_exactly(w)
+
+
+def inflate_variance(weight: Floats) -> float:
+    """Return the factor by which unequal weights increase the variance (Kish 1965)."""
+    return len(weight) * sum_exactly(weight**2) / sum_exactly(weight) ** 2
