@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,18 @@ import click
 
 from disclosure_pipeline.cli.gates import check, policy, status
 from disclosure_pipeline.cli.measure import as_source, form_options, measure, parse_codes, parse_whole_number
-from disclosure_pipeline.cli.printing import EXIT_CODES, echo, report_errors, show_step
+from disclosure_pipeline.cli.printing import EXIT_CODES, echo, gate_argument, report_errors, show_step
 from disclosure_pipeline.cli.verdicts import evaluate, prune, report, revoke, run, verify
 
 if TYPE_CHECKING:
     from disclosure_pipeline.orchestration.gate_file import GateSetup
+    from disclosure_pipeline.tables.descriptions import Description
+    from disclosure_pipeline.tables.schemas import SchemaFormat
 
 
-@click.group(short_help="Draft a data dictionary, or print the JSON schema of a gate's file.")
+@click.group(short_help="Draft a data dictionary, or write it as a schema.")
 def dictionary() -> None:
-    """Draft a data dictionary, or print the JSON schema of a gate's file."""
+    """Draft a data dictionary, write it for another program, or print the JSON schema of a gate's file."""
 
 
 @dictionary.command("draft", epilog=EXIT_CODES, short_help="Print a draft of a table's data dictionary.")
@@ -33,18 +36,27 @@ def dictionary() -> None:
     type=click.IntRange(min=1),
     help="Leave out levels with fewer records.",
 )
+@click.option(
+    "--from",
+    "described",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file that describes the columns: of SPSS or Stata, with labels; metadata of SDV; a table schema "
+    "of Frictionless; a schema of pandera.",
+)
 @form_options
 @report_errors()
 def draft_dictionary(
     table: Path,
     synthetic: bool | None,
     smallest_count: int,
+    described: Path | None,
     form: dict[str, Any],
 ) -> None:
     """Print a draft of the data dictionary of TABLE, to be completed by hand.
 
     The draft has no smallest or largest values and no rare levels. It still reveals something of the table,
-    so a confidential one is only read with --confidential.
+    so a confidential one is only read with --confidential. Descriptions of columns, which files of SPSS and
+    Stata have themselves, are written in full; a comment says where the values contradict them.
     """
     from disclosure_pipeline.tables.inference import SMALLEST_COUNT, draft
     from disclosure_pipeline.tables.sources import read_descriptions, read_raw
@@ -60,8 +72,56 @@ def draft_dictionary(
         )
     source = as_source(table, form)
     raw = read_raw(source, "the table")
-    drafted = draft(raw, smallest_count, descriptions=read_descriptions(source, "the table"))
-    click.echo(drafted.to_yaml(), nl=False)  # exact bytes
+    descriptions = {**read_descriptions(source, "the table")}
+    if described is not None:
+        descriptions |= _read_descriptions(described, list(map(str, raw.columns)))
+    click.echo(draft(raw, smallest_count, descriptions=descriptions).to_yaml(), nl=False)  # exact bytes
+
+
+def _read_descriptions(file: Path, names: Sequence[str]) -> Mapping[str, Description]:
+    """Return the descriptions in a file, and say which columns only the file or only the table has."""
+    from disclosure_pipeline.errors import InputError
+    from disclosure_pipeline.tables.messages import listed
+    from disclosure_pipeline.tables.schemas import SUFFIXES, read_schema
+    from disclosure_pipeline.tables.sources import read_descriptions
+
+    is_schema = file.suffix.lower() in SUFFIXES
+    found = read_schema(file, names) if is_schema else read_descriptions(file, file.name)
+    if not found:
+        raise InputError(
+            f"{file.name} says nothing of its columns: expected a file of SPSS, Stata or SAS, or a schema "
+            f"({', '.join(SUFFIXES)})."
+        )
+    if others := [name for name in found if name not in names]:
+        echo(f"{file.name} also describes {listed(others)}, which the table lacks.", err=True)
+    if left := [name for name in names if name not in found]:
+        echo(f"{file.name} does not describe {listed(left)}.", err=True)
+    return found
+
+
+@dictionary.command("export", epilog=EXIT_CODES, short_help="Write a gate's dictionary as a schema.")
+@gate_argument
+@click.option(
+    "--to",
+    "kind",
+    required=True,
+    type=click.Choice(["sdv", "frictionless", "pandera"]),
+    help="Metadata of SDV or a table schema of Frictionless, as JSON; a schema of pandera, as YAML.",
+)
+@report_errors()
+def export_dictionary(gate: Path, kind: SchemaFormat) -> None:
+    """Print the data dictionary of GATE (a gate's defs.yaml, or its folder) for another program.
+
+    Entries that the other format does not have are named.
+    """
+    from disclosure_pipeline.orchestration.gate_file import load_gate
+    from disclosure_pipeline.tables.schemas import list_left_out, write_schema
+
+    definition = load_gate(gate)
+    text = write_schema(definition.columns, definition.name, kind)
+    click.echo(text, nl=False)  # exact bytes
+    if left_out := list_left_out(definition.columns, text):
+        echo(f"Left out, as the format has no such entry: {', '.join(left_out)}.", err=True)
 
 
 @dictionary.command("schema", epilog=EXIT_CODES, short_help="Print the JSON schema of a gate's file.")

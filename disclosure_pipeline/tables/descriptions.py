@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from disclosure_pipeline.tables.dictionary import normalize_text
+from disclosure_pipeline.tables.dictionary import CATEGORIES, Type, normalize_text
 from disclosure_pipeline.tables.levels import level_label
 from disclosure_pipeline.tables.messages import listed
 
@@ -22,6 +22,7 @@ _MOST_CODES = 100  # in a range of missing codes that is written code by code
 class Description:
     """The description of a column by a file: `entries` of the dictionary's column, as far as they are known.
 
+    Its type is the first of `types` unless the values fit another of them better; without any, their own.
     `labels` are meanings of single values, which `is_ordered` if they have an order. Values in
     `missing_ranges` (lowest, highest) are missing, too. `notes` are for the reader of a draft.
     """
@@ -30,6 +31,7 @@ class Description:
     labels: Mapping[Code, str] = field(default_factory=dict)
     is_ordered: bool = False
     missing_ranges: Sequence[tuple[float, float]] = ()
+    types: tuple[Type, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -57,7 +59,7 @@ class Description:
         }
         known = {*map(level_label, labels), *labels.values()}
         others = [value for value in present if level_label(value) not in known]
-        if not labels or self.entries.get("type", "category") not in {"category", "ordered category"}:
+        if not labels or (self.types and not set(self.types) & set(CATEGORIES)):
             return {}, []
         if others and are_numbers:
             numbers = [float(value) for value in others]

@@ -29,7 +29,14 @@ from disclosure_pipeline.tables.canonical import (
 )
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.descriptions import Description
-from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, Type, describe_problem
+from disclosure_pipeline.tables.dictionary import (
+    CATEGORIES,
+    DATES,
+    NUMERIC,
+    Column,
+    Type,
+    describe_problem,
+)
 from disclosure_pipeline.tables.encoding import (
     Change,
     Encoded,
@@ -39,7 +46,7 @@ from disclosure_pipeline.tables.encoding import (
     encode,
     list_changes,
 )
-from disclosure_pipeline.tables.levels import IntArray, Mask
+from disclosure_pipeline.tables.levels import IntArray
 from disclosure_pipeline.tables.messages import listed, names_in_all
 from disclosure_pipeline.tables.text_forms import describe_number_form
 
@@ -229,8 +236,8 @@ def draft(
     columns, notes = {}, {}
     for name in map(str, raw.columns):
         described = (descriptions or {}).get(name, Description())
-        column, note = _draft_column(encode(raw[name]), len(raw), smallest_count, name in numeric, described)
-        columns[name] = make_column(name, column)
+        entries, note = _draft_column(name, encode(raw[name]), smallest_count, name in numeric, described)
+        columns[name] = make_column(name, entries)
         if note:
             notes[name] = note
     return Draft(columns, notes)
@@ -256,9 +263,10 @@ def _check_names(raw: pd.DataFrame) -> None:
 
 
 def _draft_column(
-    encoded: Encoded, records: int, smallest_count: int, is_number: bool, described: Description
+    name: str, encoded: Encoded, smallest_count: int, is_number: bool, described: Description
 ) -> tuple[dict[str, Any], str]:
     """Return the entries of a column, and a note."""
+    records = len(encoded.codes)
     present = encoded.counts[:-1] > 0
     conventional = find_conventional_missing(encoded.levels.filter(pa.array(present)))
     codes = tuple(dict.fromkeys((*described.missing_codes, *conventional)))
@@ -273,43 +281,36 @@ def _draft_column(
             kind = candidate
             break
     labelled, notes = described.apply_labels(levels, kind in NUMERIC)
-    given = {**described.entries, **labelled, "missing_codes": codes}
+    given = {**described.entries, "missing_codes": codes}
+    if described.types:
+        given["type"] = kind if kind in described.types else described.types[0]
+    given |= labelled
     notes = [*described.notes, *notes]
     if conventional:
         notes.append(
             f"reads {listed(conventional)} as missing: remove it from missing_codes if it is a value"
         )
     if "type" in given:
-        column = make_column("of the table", given)
+        column = make_column(name, given)
         read = read_levels(column, encoded.levels)
-        notes += _list_contradictions(column, read, not_missing)
+        notes += _list_contradictions(column, read, encoded.counts[:-1] * not_missing)
         kind = column.type
     elif not levels:
-        return {"type": kind, **given}, "holds nothing but missing values: set its type"
+        return {"type": kind, **given}, "; ".join([*notes, "holds nothing but missing values: set its type"])
     elif kind == "category" and (form := describe_number_form(map(str, levels))):
-        return {"type": kind, **given}, form
+        return {"type": kind, **given}, "; ".join([*notes, form])
     counts = encoded.counts[:-1][not_missing]
     # Amounts and times are often unique without being identifiers, which are never missing.
     may_identify = kind in {"category", "integer"} and records >= smallest_count and counts.sum() == records
     if "type" not in given and may_identify and (counts <= 1).all():
-        return {**given, "type": "text identifier"}, (
-            "every record has its own value, as an identifier does: if it is none, set its type"
-        )
+        notes.append("every record has its own value, as an identifier does: if it is none, set its type")
+        return {**given, "type": "text identifier"}, "; ".join(notes)
     drafted: dict[str, Any] = {"type": kind}
-    if kind in {"integer", "number", "date", "datetime"}:
-        entries = {name: given[name] for name in ("date_format", "time_zone") if name in given}
-        read = read_levels(Column(type=kind, missing_codes=codes, **entries), encoded.levels)
-        special = list(map(float, given.get("special_values", ())))
-        if special:
-            is_special = pc.is_in(read.values.cast(pa.float64(), safe=False), pa.array(special))
-            ordinary = pc.if_else(is_special, pa.scalar(None, read.values.type), read.values)
-        else:
-            ordinary = read.values
-        further = "further " if codes else ""
-        names = "missing codes and special values" if kind in NUMERIC else "missing codes"
-        drafted["unit"] = find_time_unit(read.values) if kind == "datetime" else ""
-        drafted["range"] = _draft_range(kind, ordinary, encoded.counts[:-1], smallest_count)
+    if kind in {*NUMERIC, *DATES}:
+        drafted["unit"], drafted["range"] = _draft_unit_and_range(kind, given, encoded, smallest_count)
         if "range" not in given:
+            further = "further " if codes else ""
+            names = "missing codes and special values" if kind in NUMERIC else "missing codes"
             notes.append(f"check its range, and set its {further}{names} if it has them")
         if may_identify and is_like_identifier(int((counts == 1).sum()), records):
             notes.append("nearly every record has its own value: an identifier is of type text identifier")
@@ -317,6 +318,19 @@ def _draft_column(
         drafted["levels"], note = _draft_levels(encoded, text.values, not_missing, smallest_count)
         notes += [note] if note else []
     return {**drafted, **given}, "; ".join(notes)
+
+
+def _draft_unit_and_range(
+    kind: Type, given: Mapping[str, Any], encoded: Encoded, smallest_count: int
+) -> tuple[str, tuple[float, ...] | tuple[datetime.date, ...] | None]:
+    """Return the unit of times, and the range without special values."""
+    form = {part: given[part] for part in ("missing_codes", "date_format", "time_zone") if part in given}
+    values = read_levels(Column(type=kind, **form), encoded.levels).values
+    unit = find_time_unit(values) if kind == "datetime" else ""
+    if special := list(map(float, given.get("special_values", ()))):
+        is_special = pc.is_in(values.cast(pa.float64(), safe=False), pa.array(special))
+        values = pc.if_else(is_special, pa.scalar(None, values.type), values)
+    return unit, _draft_range(kind, values, encoded.counts[:-1], smallest_count)
 
 
 def _draft_range(
@@ -365,17 +379,18 @@ def _draft_levels(
     return tuple(frequent_levels) or None, note
 
 
-def _list_contradictions(column: Column, read: Levels, not_missing: Mask) -> list[str]:
+def _list_contradictions(column: Column, read: Levels, counts: IntArray) -> list[str]:
     """Return a note on each entry of a description that some values do not have."""
     problems = {
         f"values that are no {column.type}": read.unreadable,
         "values that are none of its levels": read.unknown,
         "values outside its range": read.outside,
+        "values that repeat": (counts > 1) & (column.type == "text identifier"),
     }
     return [
         f"contradicts its description: it has {problem}"
         for problem, where in problems.items()
-        if (where & not_missing).any()
+        if counts[where].any()
     ]
 
 
