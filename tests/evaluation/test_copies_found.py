@@ -351,7 +351,10 @@ def test_the_command_line_says_it_first_with_an_exit_code_of_its_own(
     }
     assert ended.stdout.startswith(first[shown])
     accepted = measure(tmp_path, copied(0.3), *shown, "--accept-doubts")
-    assert (accepted.exit_code, accepted.stdout) == (5, ended.stdout), "nobody accepts copies as doubts"
+    assert accepted.exit_code == 5, "nobody accepts copies as doubts"
+    # The engine says how much memory is free at the moment.
+    shown_twice = [re.sub(r"[\d.]+ GB are free", "", run.stdout) for run in (accepted, ended)]
+    assert shown_twice[0] == shown_twice[1]
     honest = measure(tmp_path, FRESH, *shown)
     assert honest.exit_code == 0 and "copied" not in honest.stderr
 
