@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, Place
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
-from disclosure_pipeline.evaluation.result import Disclosure
+
+if TYPE_CHECKING:
+    from disclosure_pipeline.evaluation.result import Disclosure
 
 Part = int | str
 """The file of a candidate (1 for the first), or which of them together."""

@@ -292,6 +292,25 @@ class DisclosureProtection:
 
     __repr__ = __str__
 
+    def to_sdmetrics(self, synthesis: int = 1) -> dict[str, str | float | dict[str, float]]:
+        """Return the figures of a synthesis under SDMetrics' names: `metric`, `score` and `details`.
+
+        `details` are those of `compute_breakdown`. If records were sampled, the metric is
+        `DisclosureProtectionEstimate`, with the interval of `cap_protection`; SDMetrics' own also samples the
+        synthetic table, so its estimates are higher. InputError if there is no such synthesis.
+        """
+        if synthesis not in self.figures.index:
+            raise InputError(f"synthesis must be a number from 1 to {len(self.figures)}, not {synthesis!r}.")
+        row = self.figures.loc[synthesis]
+        is_estimate = self.sampled < self.N_d
+        names = ["cap_protection", "baseline_protection"]
+        names += ["cap_protection_low", "cap_protection_high"] if is_estimate else []
+        return {
+            "metric": "DisclosureProtectionEstimate" if is_estimate else "DisclosureProtection",
+            "score": float(row["score"]),
+            "details": {name: float(row[name]) for name in names},
+        }
+
     def _write_heading(self) -> str:
         targets, keys = (", ".join(map(str, names)) for names in (self.targets, self.keys))
         estimated = (

@@ -1,6 +1,7 @@
 """Disclosure protection is that of the plain reference, and SDMetrics' own wherever SDMetrics is right."""
 
 import datetime
+import json
 import math
 import warnings
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from support.sampling import CI, examples
 from support.strategies import NAMES, Column, column, frames, records_of
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.samples import mean_of_population
 
@@ -265,6 +267,29 @@ def test_sdmetrics_says_the_same(
     expected = sdmetrics(gt, sd, keys, sensitive, method, continuous, bins)
     for name, figure in expected.items():
         assert getattr(result, name) == pytest.approx(figure, rel=1e-9, abs=1e-12, nan_ok=True), name
+
+
+def test_figures_under_the_names_of_sdmetrics() -> None:
+    """As `compute_breakdown` returns them, of each synthesis; of a sample, as an estimate."""
+    random = np.random.default_rng(1)
+    gt, *syntheses = (
+        pd.DataFrame({"k": random.integers(0, 9, 300), "t": random.choice(list("xyz"), 300)})
+        for _ in range(3)
+    )
+    result = dp.disclosure_protection(gt, syntheses, ["k"], "t")
+    for number, sd in enumerate(syntheses, start=1):
+        actual: Any = result.to_sdmetrics(number)
+        assert {"score": actual["score"], **actual["details"]} == pytest.approx(
+            sdmetrics(gt, sd, ["k"], ["t"])
+        )
+        assert actual["metric"] == "DisclosureProtection"
+    with pytest.raises(InputError, match="from 1 to 2, not 3"):
+        result.to_sdmetrics(3)
+    estimate: Any = dp.disclosure_protection(gt, syntheses[0], ["k"], "t", records=100).to_sdmetrics()
+    assert estimate["metric"] == "DisclosureProtectionEstimate"
+    details = estimate["details"]
+    assert details["cap_protection_low"] <= details["cap_protection"] <= details["cap_protection_high"]
+    assert json.loads(json.dumps(estimate)) == estimate
 
 
 # Where SDMetrics is wrong

@@ -1,0 +1,58 @@
+"""The figures of a result as a table that other programs read: Parquet, and JSON that a schema describes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from support.paths import DOCS
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation.long_table import NUMBERS
+
+jsonschema: Any = pytest.importorskip("jsonschema", reason="validates against a schema")
+SCHEMA = json.loads((DOCS / "figures.schema.json").read_text(encoding="utf-8"))
+
+
+def people(seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {"a": random.integers(0, 9, 200), "b": random.integers(0, 3, 200), "c": random.integers(0, 4, 200)}
+    )
+
+
+@pytest.fixture(params=[1, 2], ids=["a synthesis", "two syntheses"])
+def result(request: pytest.FixtureRequest) -> dp.Disclosure:
+    return dp.disclosure(people(0), [people(seed + 1) for seed in range(request.param)], ["a", "b"], ["c"])
+
+
+def test_a_figure_is_that_of_the_frames(result: dp.Disclosure) -> None:
+    figures = result.figures
+    chosen = figures[(figures["figure"] == "DiSCO") & (figures["about"] == "c")].set_index("part")
+    for synthesis in result.identity.index:
+        row = result.attribute.loc[("c", synthesis)]
+        for name in ("others", "beyond"):
+            assert chosen[name][str(synthesis)] == row[f"DiSCO_{name}"]
+        assert chosen["value"][str(synthesis)] == row["DiSCO"]
+    several = len(result.N_s) > 1
+    assert ("all files" in set(figures["part"])) == several
+
+
+def test_parquet_keeps_them(result: dp.Disclosure, tmp_path: Path) -> None:
+    result.figures.to_parquet(tmp_path / "figures.parquet")
+    assert_frame_equal(pd.read_parquet(tmp_path / "figures.parquet"), result.figures)
+
+
+def test_the_schema_in_the_documentation_describes_them(result: dp.Disclosure) -> None:
+    written: Any = json.loads(result.figures.to_json(orient="records", double_precision=15))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator(SCHEMA).validate(written)
+    again = pd.DataFrame(written).astype(dict.fromkeys(NUMBERS, float))
+    assert_frame_equal(again, result.figures)
+    assert list(SCHEMA["items"]["properties"]) == list(result.figures.columns)
+    for change in ({"figure": None}, {"part": "0"}, {"basis": "households"}, {"more": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate([{**written[0], **change}], SCHEMA)
