@@ -3,7 +3,7 @@
 from .candidates.power import power
 from .errors import DisclosurePipelineError, InputError
 from .evaluation.arguments import Exclusions, Pair
-from .evaluation.copies import ReplicatedUniques, copies, replicated_uniques
+from .evaluation.copies import copies, replicated_uniques
 from .evaluation.disclosure import disclosure
 from .evaluation.found import found
 from .evaluation.nearest import nearest
@@ -13,7 +13,7 @@ from .evaluation.result import Disclosure
 from .evaluation.subgroups import subgroups
 from .families.compared_remedies import compare_remedies
 from .families.individual import IndividualAttribution, individual_attribution
-from .families.key_sets import KeySets, disclosure_of_key_sets
+from .families.key_sets import disclosure_of_key_sets
 from .families.prediction import PredictionRisk, prediction_risk
 from .families.protection import DisclosureProtection, disclosure_protection
 from .families.remedies import Remedy
@@ -32,11 +32,9 @@ __all__ = [
     "FileSource",
     "IndividualAttribution",
     "InputError",
-    "KeySets",
     "Pair",
     "PredictionRisk",
     "Remedy",
-    "ReplicatedUniques",
     "SqlSource",
     "TablesResemblance",
     "compare_remedies",

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 import disclosure_pipeline as dp
 
-MOST = 35
+MOST = 28
 VALUES = {name: getattr(dp, name) for name in dp.__all__ if name != "DisclosureGate"}
 FUNCTIONS = {name: value for name, value in VALUES.items() if inspect.isfunction(value)}
 RESULTS = {name: value for name, value in VALUES.items() if is_dataclass(value)}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
+from disclosure_pipeline.runtime.files import write_whole
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
@@ -258,22 +260,24 @@ class Disclosure:
 
     @property
     def headline(self) -> str:
-        """What was found of copied people, and the target that is disclosed most beyond other people's."""
+        """A sentence on copied people, and one on the target that is disclosed most beyond other people's."""
+        return escape_unseen(" ".join(self._state_findings()))
+
+    def _state_findings(self) -> tuple[str, str]:
         copies = self.copies
-        found = list(copies.sentences[:1])
-        if not found:  # without guards, nobody looked for them
-            none_found = [] if self.guards.empty else ["No copied people were found."]
-            found = [*none_found, *copies.not_examined[:1]]
+        if copies.sentences or self.guards.empty:  # without guards, nobody looked for copies
+            found = (*copies.sentences, *copies.not_examined)[0]
+        else:
+            found = f"No copied people were found{' by equal values' if copies.not_examined else ''}."
         summary = self.summary().dropna(subset=["DiSCO", "DiSCO_others", "DiSCO_beyond"])
         if summary.empty:
-            told = "What it discloses beyond other people's records could not be measured."
-        else:
-            target, row = max(summary.iterrows(), key=lambda target_row: target_row[1]["DiSCO_beyond"])
-            told = (
-                f"{target} is disclosed of {row['DiSCO']:.1f} % of the people; other people's records would "
-                f"disclose it of {row['DiSCO_others']:.1f} %."
-            )
-        return escape_unseen(" ".join([*found, told]))
+            return found, "What it discloses beyond other people's records could not be measured."
+        target, row = max(summary.iterrows(), key=lambda target_row: target_row[1]["DiSCO_beyond"])
+        table = "the table shows" if len(self.N_s) == 1 else "a table shows on average"
+        return found, (
+            f"For {row['DiSCO']:.1f} % of the people {table} {target} with certainty, and rightly; other "
+            f"people's records alone would show it for {row['DiSCO_others']:.1f} %."
+        )
 
     @property
     def is_larger(self) -> bool:
@@ -300,31 +304,46 @@ class Disclosure:
         return tables
 
     def __str__(self) -> str:
-        copies = self.copies
-        lines = [*copies.sentences, *(f"Warning: {warning}" for warning in self.warnings)]
-        lines = [*lines, ""] if lines else []
+        lines = [
+            sentence if is_finding else f"Warning: {sentence}" for sentence, is_finding in self._list_first()
+        ]
         parts = [
             part
             for heading, table in self._list_tables()
             for part in (heading, table.to_string(float_format="{:.2f}".format))
         ]
         return escape_unseen_in_lines(
-            "\n".join([*lines, "\n\n".join([*parts, *self._list_few(), *copies.not_examined])])
+            "\n".join([*lines, "", "\n\n".join([*parts, *self._list_few(), *self._list_unexamined()])])
         )
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        copies = self.copies
-        page = "".join(f"<p><strong>{html.escape(sentence)}</strong></p>" for sentence in copies.sentences)
-        page += "".join(
-            f"<p><strong>Warning:</strong> {html.escape(warning)}</p>" for warning in self.warnings
+        page = "".join(
+            f"<p><strong>{html.escape(sentence)}</strong></p>"
+            if is_finding
+            else f"<p><strong>Warning:</strong> {html.escape(sentence)}</p>"
+            for sentence, is_finding in self._list_first()
         )
         for heading, table in self._list_tables():
             lines = html.escape(heading, quote=False).replace("\n", "<br>")
             page += f"<p>{lines}</p>{table.to_html(float_format='{:.2f}'.format)}"
-        remarks = (*self._list_few(), *copies.not_examined)
+        remarks = (*self._list_few(), *self._list_unexamined())
         return page + "".join(f"<p>{html.escape(sentence)}</p>" for sentence in remarks)
+
+    def _list_first(self) -> Iterator[tuple[str, bool]]:
+        """Yield what a reader has to see first, and if it is a finding: otherwise it is a warning.
+
+        Warnings come before findings that look safe.
+        """
+        copied = self.copies.sentences
+        findings = [(sentence, True) for sentence in (*self._state_findings(), *copied[1:])]
+        warnings = [(sentence, False) for sentence in self.warnings]
+        yield from (*findings, *warnings) if copied else (*warnings, *findings)
+
+    def _list_unexamined(self) -> tuple[str, ...]:
+        """Return what was not examined for copies, unless the first sentence says it."""
+        return () if self.guards.empty else self.copies.not_examined
 
     def _list_few(self) -> list[str]:
         """Name the targets whose DiSCO has fewer than `SMALLEST_COUNT` people behind it."""
@@ -393,6 +412,33 @@ class Disclosure:
     def excludes_records(self) -> bool:
         """True if exclusions take out any record."""
         return bool(self.excluded.drop(columns="remaining", errors="ignore").to_numpy().any())
+
+    def save(self, path: str | Path) -> None:
+        """Write the page of `disclosure-pipeline measure --format html`; an existing file is replaced.
+
+        It is one file without scripts, which loads nothing from elsewhere. It has charts and explanations,
+        and no levels of fewer than 10 people.
+
+        Raises:
+            InputError: The path does not end in .html.
+
+        Example:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> import pandas as pd
+            >>> import disclosure_pipeline as dp
+            >>> patients = pd.DataFrame({"age": [30, 30, 40], "illness": ["flu", "cold", "flu"]})
+            >>> result = dp.disclosure(patients, patients, ["age"], "illness")
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     result.save(Path(folder) / "report.html")
+            ...     (Path(folder) / "report.html").read_text(encoding="utf-8")[:15]
+            '<!DOCTYPE html>'
+        """
+        from disclosure_pipeline.evidence.page.rendering import render_result
+
+        if Path(path).suffix.lower() != ".html":
+            raise InputError(f"The page's file must end in .html, not {Path(path).suffix or 'nothing'!r}.")
+        write_whole(Path(path), render_result(self).encode())
 
     def plot(self) -> alt.LayerChart:
         """Draw Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, in percent.

@@ -259,12 +259,14 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
             for limit in (-1, 2.5, 2.0, True, "3", np.nan)
         ),
         *(
-            ({check: limits}, (check, "two numbers, 0 or more"))
+            ({"flags": {check: limits}}, (check, "two numbers, 0 or more"))
             for check in ("one_way", "two_way")
             for limits in NO_LIMITS
         ),
     ],
     "arguments of another type": [
+        *(({"flags": flags}, ("flags must be a mapping",)) for flags in ((50, 90), 50, 0, "one_way")),
+        ({"flags": {"oneway": (50, 90)}}, ("flags has no check 'oneway'",)),
         *(
             ({"groups": groups}, ("groups must be a mapping from column to number of groups",))
             for groups in (5, "age", ["age"], 0, False, [("age", 5)])

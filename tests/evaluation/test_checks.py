@@ -33,7 +33,7 @@ def test_ties_are_no_flags(check: str, most: int, others: int, flagged: bool) ->
     ground_truth = table([("a", "COOK", most), (elsewhere, "NURSE", others), ("c", "NURSE", 1)])
     synthetic = table([("a", "COOK", 1), ("b", "NURSE", 1), ("d", "NURSE", 1)])
     limits: dict[str, Any] = {check: (50, 90)}
-    result = dp.disclosure(ground_truth, synthetic, ["key"], "job", **limits)
+    result = dp.disclosure(ground_truth, synthetic, ["key"], "job", flags=limits)
     share, everyone = 100 * most / (most + others), most + others + 1
     expected = {
         "one_way": ["COOK", everyone, 100 * most / everyone, most + others, most, share],

@@ -46,8 +46,10 @@ def test_tables_that_are_coded_alike() -> None:
         result = dp.disclosure(people(1), people(2), ["region", "age"])
     assert result.comparability_doubts == result.warnings == ()
     assert result.ledger == ()
-    assert str(result).startswith("Disclosure from the keys region, age\n")
-    assert result._repr_html_().startswith("<p>Disclosure from")
+    first, second, *rest = str(result).splitlines()
+    assert f"{first} {second}" == result.headline
+    assert rest[:2] == ["", "Disclosure from the keys region, age"]
+    assert result._repr_html_().startswith(f"<p><strong>{first}</strong></p><p><strong>For ")
 
 
 def test_an_upper_cased_key() -> None:

@@ -14,6 +14,7 @@ from hypothesis.strategies import DrawFn
 from support.sampling import examples
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.families.key_sets import KeySets
 
 COLUMNS = ("a", "b", "c", "number")
 
@@ -32,7 +33,7 @@ SETS = [keys for size in (1, 2, 3) for keys in itertools.permutations(COLUMNS, s
 
 
 def assert_those_of_disclosure(
-    actual: dp.KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
+    actual: KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
 ) -> None:
     """Every figure is the very same float as with the keys of a set alone, and nothing else is there."""
     rows = len(actual.key_sets) * len(actual.N_s)

@@ -244,7 +244,7 @@ def test_a_key_that_is_not_in_sd_is_apart_from_one_that_names_another_level() ->
 def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     gt = frame([((str(i), ""), "a" if i < 90 else "b") for i in range(100)])
     sd = frame([((str(i), ""), "a") for i in range(95)])
-    result = dp.disclosure(gt, sd, KEYS, "t", two_way=(0, 80))
+    result = dp.disclosure(gt, sd, KEYS, "t", flags={"two_way": (0, 80)})
     chart = result.plot().to_dict()
     assert chart["title"]["text"] == "90 % of the people are copied in the synthetic table"
     of_targets = replace(result, guards=result.guards.head(0)).plot().to_dict()

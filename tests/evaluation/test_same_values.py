@@ -56,8 +56,7 @@ def all_figures(gt: pd.DataFrame, sd: Any) -> dict[str, Any]:
         groups={"income": 3},
         special_values={"income": [-8]},
         exclude=exclude,
-        one_way=(0, 0),
-        two_way=(0, 0),
+        flags={"one_way": (0, 0), "two_way": (0, 0)},
     )
     names = ("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way", "excluded")
     return {name: getattr(result, name).reset_index().to_dict("list") for name in names}
@@ -224,7 +223,9 @@ def test_names_of_columns_do_not_matter(names: list[Any]) -> None:
 
     def result(columns: list[Any]) -> dp.Disclosure:
         frames = [table.set_axis(pd.Index(columns, tupleize_cols=False), axis=1) for table in (gt, sd)]
-        return dp.disclosure(frames[0], frames[1], columns[:2], columns[2:], one_way=(0, 0), two_way=(0, 0))
+        return dp.disclosure(
+            frames[0], frames[1], columns[:2], columns[2:], flags={"one_way": (0, 0), "two_way": (0, 0)}
+        )
 
     wanted, actual = result(plain), result(names)
     assert actual.keys == tuple(names[:2])

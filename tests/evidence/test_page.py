@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -665,3 +666,12 @@ def test_a_fork_draws_with_a_process_of_its_own() -> None:
 def test_what_is_no_chart_is_an_error() -> None:
     with pytest.raises(drawing.DrawingError):
         drawing.convert({"mark": 7})
+
+
+def test_a_result_saves_the_page_of_the_command_line(tmp_path: Path) -> None:
+    result = dp.disclosure(gates.ground_truth(), gates.ground_truth(), ["sex", "age"])
+    result.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == render_result(result)
+    with pytest.raises(dp.InputError, match=r"must end in \.html, not '\.pdf'"):
+        result.save(tmp_path / "report.pdf")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

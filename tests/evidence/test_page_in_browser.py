@@ -186,7 +186,9 @@ def test_no_name_is_cut_or_written_over_another(page: str, paths: Mapping[str, P
 
 def test_no_name_of_a_plot_is_cut(tab: Page, tmp_path: Path) -> None:
     """The picture of a result, saved as SVG; beside its rows stand flags."""
-    result = dp.disclosure(gates.ground_truth(), gates.ground_truth(), ["sex", "age"], one_way=(0, 0))
+    result = dp.disclosure(
+        gates.ground_truth(), gates.ground_truth(), ["sex", "age"], flags={"one_way": (0, 0)}
+    )
     dp.save_plot(result.plot(), tmp_path / "plot.svg")
     page = tmp_path / "plot.html"
     page.write_text((tmp_path / "plot.svg").read_text(encoding="utf-8"), encoding="utf-8")

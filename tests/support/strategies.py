@@ -481,8 +481,7 @@ def measured(case: Case, tables: Sequence[Any] = (), engine: str = "memory", **f
         special_values=case.special_values,
         edges=case.edges,
         exclude=library_exclusions(case.exclusions),
-        one_way=case.one_way,
-        two_way=case.two_way,
+        flags={"one_way": case.one_way, "two_way": case.two_way},
         engine=engine,
         **further,
     )
