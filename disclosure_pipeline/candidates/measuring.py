@@ -120,6 +120,7 @@ def plan_gate(
         gate.published_columns if by_group else (),
         {name: column.special_values for name, column in gate.columns.items()},
         sample,
+        keys=tuple(gate.keys),
     )
     return plan_measures(
         opened,
@@ -143,8 +144,10 @@ def plan_gate(
 
 def measure_confidential(
     gate: Gate, opened: OpenedTables, seed: int, *, stacked: bool = False
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the copies of a further confidential table, opened in place of GT, by synthesis or all stacked.
+
+    And the people of it who are found, by way and synthesis.
 
     Repeats within a synthesis are not measured: their expected number follows from GT.
     """
@@ -160,11 +163,12 @@ def measure_confidential(
             with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
         )
         records = count_sets_by_unit(records, units)
-    copies, _ = measure_copies(tables, columns, records, units, WholeRecords(seed=seed))
+    plan_of_guards = WholeRecords(gate.policy.smallest_count, seed, keys=tuple(gate.keys))
+    copies, _, found = measure_copies(tables, columns, records, units, plan_of_guards)
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(tables, columns, records, per_unit, gate.policy.smallest_count)
     worst = groups.groupby(level="synthesis").max().reindex(copies.index, fill_value=0.0)
-    return copies.join(worst)
+    return copies.join(worst), found
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:

@@ -32,6 +32,7 @@ from disclosure_pipeline.candidates.snapshot import Snapshot, is_stored, list_sy
 from disclosure_pipeline.candidates.store import GateFolders, Store, StoredFile, list_published
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
+from disclosure_pipeline.evaluation.found import measure_found_together
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
 from disclosure_pipeline.evaluation.people import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -180,8 +181,11 @@ def add_releases(
         opened = stack.enter_context(engine.open_read([ground_truth_table, *syntheses]))
         plan = plan_gate(gate, opened, draw_seed(folders.store), by_group=False)
         over_releases, by_target = measure_releases(opened, plan, [*map(len, releases), len(candidates)])
+        found = measure_found_together(opened.stack_syntheses(), plan)
         require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
-    result = replace(measured.result, over_releases=over_releases, released_targets=by_target)
+    result = replace(
+        measured.result, over_releases=over_releases, released_targets=by_target, released_found=found
+    )
     return replace(measured, result=_count_gone(result, earlier))
 
 
@@ -231,8 +235,8 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
     the dictionary.
     """
     digests: dict[str, str] = {}
-    by_file: dict[str, pd.DataFrame] = {}
-    stacked: dict[str, pd.DataFrame] = {}
+    by_file: dict[str, tuple[pd.DataFrame, pd.DataFrame]] = {}
+    stacked: dict[str, tuple[pd.DataFrame, pd.DataFrame]] = {}
     if not folders.confidential:
         return measured
     gate, seed, engine = folders.gate, draw_seed(folders.store), candidate.engine
@@ -251,11 +255,20 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
                     stacked[name] = measure_confidential(gate, opened, seed, stacked=True)
                 source = folders.confidential[name]
                 require_unchanged(engine, source, digests[name], name_confidential(name))
-    result = replace(measured.result, confidential=_concatenate(by_file))
+    result = _add_frames(measured.result, by_file)
     if result.stacked is not None:
-        result = replace(result, stacked=replace(result.stacked, confidential=_concatenate(stacked)))
+        result = replace(result, stacked=_add_frames(result.stacked, stacked))
     return replace(measured, result=result, confidential=digests)
 
 
-def _concatenate(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(frames, names=[CONFIDENTIAL]) if frames else pd.DataFrame()
+def _add_frames(result: Disclosure, frames: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> Disclosure:
+    """Return a result with the frames of copies and of people found by confidential table."""
+    if not frames:
+        return result
+    copies = {name: of_copies for name, (of_copies, _) in frames.items()}
+    found = {name: of_found for name, (_, of_found) in frames.items()}
+    return replace(
+        result,
+        confidential=pd.concat(copies, names=[CONFIDENTIAL]),
+        confidential_found=pd.concat(found, names=[CONFIDENTIAL]),
+    )

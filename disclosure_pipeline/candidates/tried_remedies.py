@@ -73,7 +73,7 @@ def _try_remedies(
     for judgement in judge(gate.clauses(), result):
         # Controls and further confidential tables keep their outcome, as they are not measured here. Waivers
         # do not apply to changed content, which must keep the clauses.
-        if not judgement.clause.control and judgement.clause.column not in gate.confidential:
+        if not judgement.clause.control and not judgement.clause.is_of_further_table:
             outcomes[judgement.clause.name] = judgement.outcome
             values[judgement.clause.name] = judgement.value
     return TriedRemedy(

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
 from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.found import (
+    ALL_BUT_ONE,
+    IN_PART_OF_A_NUMBER,
+    IN_PIECES,
+    NEARLY_IN_PIECES,
+    WHOLE,
+)
 from disclosure_pipeline.measures.words import WEIGHTED, Words
 
 Question = Literal["copied", "found", "learned", "trusted"]
@@ -24,8 +31,8 @@ The figure itself, from above or below; its share of GT's own risk; or what is b
 and beyond chance.
 """
 
-About = Literal["", "target", "key"]
-"""What a figure is about: the whole table, a target, or a key."""
+About = Literal["", "target", "key", "way"]
+"""What a figure is about: the whole table, a target, a key, or a way in which people are found."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Default:
     """The bound that every gate has of a figure.
 
     A policy may set any from `lowest` up to, not including, `below`. `text`: what the bound is in percent of.
+    `by_way`: the bounds that differ in some of the ways in which people are found.
     """
 
     statistic: Statistic
@@ -40,6 +48,12 @@ class Default:
     text: str
     lowest: float = 0
     below: float = 100
+    by_way: Mapping[str, float] = field(default_factory=dict)
+
+    def find_bound(self, about: str | None) -> float:
+        """Return the bound of a figure about a way (perhaps of a further confidential table), or anything."""
+        ways = [way for way in self.by_way if about == way or (about or "").startswith(f"{way} of ")]
+        return self.by_way[ways[0]] if ways else self.bound
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,8 @@ class Place:
     value: a column, or several of which the smallest counts. beyond_chance: what a gate bounds, where chance
     is allowed for. others: other people's records; of several columns, the largest counts. own: GT's own
     risk. permuted: the figure if SD's targets are permuted. is_of_any: not all of several columns need
-    to be there. of_fresh_sample: the figure of a fresh sample, where that is always the same.
+    to be there. of_fresh_sample: the figure of a fresh sample, where that is always the same. about: what its
+    rows are about, where the frame does not say it.
     """
 
     frame: str
@@ -64,6 +79,7 @@ class Place:
     permuted: str = ""
     is_of_any: bool = False
     of_fresh_sample: float = math.nan
+    about: str = ""
 
     @property
     def columns(self) -> list[str]:
@@ -157,6 +173,44 @@ def _words(frame: str, column: str) -> Words:
 
 
 _ENTRIES = (
+    Figure(
+        "found",
+        _words("found", "shown"),
+        Place(
+            "found",
+            value="shown",
+            others="expected",
+            beyond="found",
+            by_chance="found_by_chance",
+            beyond_chance="found_beyond_chance",
+        ),
+        "copied",
+        about="way",
+        statistics=("beyond",),
+        beyond=_words("found", "found"),
+        weighed=_place_beyond(
+            "population",
+            "people_copied",
+            WEIGHTED,
+            others="people_copied_expected_weighted",
+            about=WHOLE,
+        ),
+        default=Default(
+            "beyond",
+            10,
+            "Percentage points of the people whom nobody else stands near and whom SD shows, beyond those in "
+            "a fresh table of SD's size",
+            by_way={
+                WHOLE: 2.5,
+                ALL_BUT_ONE: 7,
+                IN_PIECES: 30,
+                NEARLY_IN_PIECES: 15,
+                IN_PART_OF_A_NUMBER: 30,
+            },
+        ),
+        is_per_confidential_table=True,
+        rank=7,
+    ),
     Figure(
         "people_copied",
         _words("guards", "people_copied"),

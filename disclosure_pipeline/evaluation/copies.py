@@ -136,7 +136,12 @@ def copies(
     }
     index = pd.MultiIndex.from_tuples(list(rows), names=["synthesis", "columns"])
     shown = [
-        {name: value for name, value in row.items() if name not in PARTIAL_COPIES} for row in rows.values()
+        {
+            name: value
+            for name, value in row.items()
+            if name not in PARTIAL_COPIES and not name.endswith("_once")
+        }
+        for row in rows.values()
     ]
     return FiguresFrame(shown, index=index)
 
@@ -154,6 +159,12 @@ class ColumnsApart:
     records: int
 
 
+OF_RECORDS = (
+    *("unique_copies", "unique_copies_others", "unique_copies_apart"),
+    *("unique_copies_beyond", "unique_copies_by_chance"),
+)
+"""The figures of records that copy one person."""
+
 PARTIAL_COPIES = ("partial_copies_beyond", "partial_copies_beyond_chance")
 """The larger of the figures of unique copies, with one copy per person at most, and of people copied."""
 
@@ -166,8 +177,9 @@ def measure_record_sets(
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Return the figures of copies by set of columns, `ALL_COLUMNS` or a label of `partial`, and synthesis.
 
-    Of the partial sets, for which the worst counts, also those of `PARTIAL_COPIES`. `records` are counts of
-    units if `units` says whose each record is.
+    Of the partial sets, for which the worst counts, also those of `PARTIAL_COPIES`, and, with at most one
+    copy per person, `OF_RECORDS` as `…_once`. `records` are counts of units if `units` says whose each
+    record is.
     """
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     per_unit = units.records_per_unit if units else 1.0
@@ -187,7 +199,7 @@ def measure_record_sets(
                 for name in PARTIAL_COPIES
                 for end in [name.removeprefix("partial_copies")]
             }
-            figures[label, synthesis] = found | near
+            figures[label, synthesis] = found | near | {f"{name}_once": once[name] for name in OF_RECORDS}
     return figures
 
 

@@ -53,7 +53,7 @@ class WholeRecords:
     Groups of fewer than `smallest_count` people are not measured. `seed` draws the records compared for
     nearness, at most `sample` of them (see `draw_comparisons`). `group_columns` are searched for the most
     exposed groups of people (`special_values`: codes of the numeric ones that stay ungrouped); empty to leave
-    that out. `nearness`: whether to measure it.
+    that out. `nearness`: whether to measure it. `keys`: the columns that an intruder knows.
     """
 
     smallest_count: int = FEWEST_OF_GROUP
@@ -62,6 +62,7 @@ class WholeRecords:
     special_values: Mapping[Any, Sequence[float]] = field(default_factory=dict)
     sample: int | None = None
     nearness: bool = True
+    keys: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

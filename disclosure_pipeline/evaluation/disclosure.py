@@ -314,7 +314,7 @@ def _measure_copies(
         names = [column.name for column in columns]
         units = read_records(widened, replace(plan, weights=None), on_progress, names)
         records = count_sets_by_unit(records, units)
-    guards, partial_copies = measure_copies(opened, columns, records, units, whole)
+    guards, partial_copies, _ = measure_copies(opened, columns, records, units, whole)
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(opened, columns, records, per_unit, whole.smallest_count)
     N_d = int(columns[0].counts[0].sum())
@@ -449,6 +449,7 @@ def _measure_tables(
         guards=guards.guards,
         partial_copies=guards.partial_copies,
         columns_apart=guards.columns_apart,
+        found=guards.found,
     )
     if people is not None and plan.weights is not None:
         result = replace(result, population=weigh_people_copied(result, people))

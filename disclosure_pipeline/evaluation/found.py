@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from disclosure_pipeline.evaluation.counts import (
     FEWEST_OF_GROUP,
     MeasuringPlan,
     RecordSets,
+    WholeRecords,
     code_shared_columns,
     count_record_sets,
 )
@@ -35,7 +37,16 @@ from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_by_unit, read_records
 from disclosure_pipeline.measures.exact import IntArray, percent, total
-from disclosure_pipeline.measures.found import TOLERANCES, Found, OwnCoverage
+from disclosure_pipeline.measures.found import (
+    ALL_BUT_ONE,
+    IN_PIECES,
+    NEARLY_IN_PIECES,
+    TOLERANCES,
+    WAYS,
+    WHOLE,
+    Found,
+    OwnCoverage,
+)
 from disclosure_pipeline.measures.found import found as compare
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import number_owners, require_unit
@@ -49,16 +60,8 @@ PEOPLE = 2_000
 
 ALL_TABLES = "all"
 
-WAYS = (
-    "whole",
-    "all but one",
-    "nearly",
-    "in pieces",
-    "nearly in pieces",
-    "in a group",
-    "in part of a number",
-)
-"""The ways in which people may be found."""
+MOST_RECORDS = 400_000
+"""The most records of each table among which copies are looked for, other than equal ones."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,75 @@ class FoundRow:
     group: str
     figures: Found
 
+    @property
+    def where(self) -> str:
+        """By which columns people are found, within which tolerance, in which group, in words."""
+        within = f"within {100 * self.tolerance:g} %" if self.tolerance else ""
+        if self.way in {IN_PIECES, NEARLY_IN_PIECES}:
+            return f"with {self.columns} {within or 'alike'}"
+        parts = (
+            f"compared by {self.columns}" if self.columns not in {"", ALL_COLUMNS} else "",
+            f"with numbers {within}" if within else "",
+            f"in one group of {self.group}" if self.group else "",
+        )
+        return ", ".join(filter(None, parts))
+
 
 def measure_found(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    measured: Mapping[tuple[str, int], Mapping[str, float]],
+    records: RecordSets,
+    units: PeopleRecords | None,
+    plan: WholeRecords,
+) -> pd.DataFrame:
+    """Return the people found in each of the `WAYS` in each synthesis: index (way, synthesis).
+
+    `columns` are all shared columns, not grouped; `measured`: `measure_record_sets` of their `records`.
+    Nobody is found in a way that does not apply to the tables. Without `plan.nearness`, only equal values
+    are looked for and the other ways are NaN.
+    """
+    if units is not None:
+        coded, unit = list(units.columns.values()), units.unit
+    else:
+        coded, unit = list(opened.code_records(columns, MOST_RECORDS, plan.seed)), None
+    N_d, *N_s = (total(counts) for counts in columns[0].counts)
+    rows = {}
+    for synthesis in range(1, len(N_s) + 1):
+        near: list[FoundRow] = []
+        if plan.nearness:
+            near = find_near(
+                coded, [synthesis], plan.keys, unit=unit, seed=plan.seed, fewest=plan.smallest_count
+            )
+        otherwise = _NOBODY if plan.nearness else _UNKNOWN
+        by_way = dict.fromkeys(WAYS, FoundRow("", "", 0.0, "", otherwise))
+        by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis, N_d), *near)}
+        for way, row in by_way.items():
+            bounded = {"found_beyond_chance": row.figures.bounded}
+            rows[way, synthesis] = {"where": row.where, **to_row(row.figures), **bounded}
+    return build_frame(rows, ["way", "synthesis"], ["where", *list_figures(Found), "found_beyond_chance"])
+
+
+_NOBODY = Found(0.0, 0.0, 0.0, 0.0, 0.0, 0)
+_UNKNOWN = Found(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
+
+
+def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
+    """Return the people found in one table of all releases: index (way, releases)."""
+    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
+    _, records = count_record_sets(opened, [], columns, plan.targets)
+    units = None
+    if plan.unit is not None:
+        names = [column.name for column in columns]
+        units = read_records(opened.with_columns([plan.unit]), plan, ignore_progress, names)
+        records = count_sets_by_unit(records, units)
+    measured = measure_record_sets(opened, columns, records, units)
+    whole = plan.whole_records or WholeRecords()
+    found_in = measure_found(opened, columns, measured, records, units, whole)
+    return found_in.rename_axis(index=["way", "releases"])
+
+
+def find_near(
     columns: Sequence[CodedColumn],
     tables: Sequence[int],
     keys: Sequence[Any],
@@ -81,7 +151,7 @@ def measure_found(
     seed: int = 0,
     fewest: int = FEWEST_OF_GROUP,
 ) -> list[FoundRow]:
-    """Return the people found in the records of some tables, stacked, in each of the `WAYS`.
+    """Return the people found in the records of some tables, stacked, in the `WAYS` that are not of equality.
 
     `columns` have codes for single records, and are not grouped; of the columns, those of `keys` are known to
     an intruder. The order of the records makes no difference.
@@ -118,36 +188,38 @@ def prepare_tables(
 
 
 def find_equal(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    records: RecordSets,
-    units: PeopleRecords | None = None,
-) -> list[list[FoundRow]]:
-    """Return the people found by all columns, and by all but one, for each synthesis: `people_copied`.
+    measured: Mapping[tuple[str, int], Mapping[str, float]], records: RecordSets, synthesis: int, N_d: int
+) -> list[FoundRow]:
+    """Return the people found by all columns, and by smaller sets of them, in a synthesis.
 
-    Everybody is looked at. `records` are counts of units if `units` says whose each record is.
+    Everybody is looked at: `people_copied`, or where it is more, `unique_copies`, in percent of SD's records.
+    `measured`: `measure_record_sets` of `records`.
     """
-    measured = measure_record_sets(opened, columns, records, units)
-    N_d = total(columns[0].counts[0])
-    rows = []
-    for synthesis, keys in enumerate(records.whole, start=1):
-        alone = {ALL_COLUMNS: keys.people.alone}
-        alone |= {label: counts[synthesis - 1].people.alone for label, counts in records.partial.items()}
-        in_each_way: dict[str, list[FoundRow]] = {}
-        for label, number in alone.items():
-            of_set = measured[label, synthesis]
-            figures = Found(
-                percent(number, N_d),
-                of_set["people_copied"],
-                of_set["people_copied_expected"],
-                of_set["people_copied_beyond"],
-                of_set["people_copied_by_chance"],
-                N_d,
-            )
-            way = "whole" if label == ALL_COLUMNS else "all but one"
-            in_each_way.setdefault(way, []).append(FoundRow(way, label, 0.0, "", figures))
-        rows.append([_find_worst(of_way) for of_way in in_each_way.values()])
-    return rows
+    alone = {ALL_COLUMNS: records.whole[synthesis - 1].people.alone}
+    alone |= {label: counts[synthesis - 1].people.alone for label, counts in records.partial.items()}
+    in_each_way: dict[str, list[FoundRow]] = {}
+    for label, number in alone.items():
+        of_set = measured[label, synthesis]
+        way, end = (WHOLE, "") if label == ALL_COLUMNS else (ALL_BUT_ONE, "_once")
+        of_people = Found(
+            percent(number, N_d),
+            of_set["people_copied"],
+            of_set["people_copied_expected"],
+            of_set["people_copied_beyond"],
+            of_set["people_copied_by_chance"],
+            N_d,
+        )
+        of_records = Found(
+            percent(number, N_d),
+            of_set[f"unique_copies{end}"],
+            max(of_set[f"unique_copies_others{end}"], of_set[f"unique_copies_apart{end}"]),
+            of_set[f"unique_copies_beyond{end}"],
+            of_set[f"unique_copies_by_chance{end}"],
+            N_d,
+        )
+        rows = in_each_way.setdefault(way, [])
+        rows += [FoundRow(way, label, 0.0, "", figures) for figures in (of_people, of_records)]
+    return [_find_worst(of_way) for of_way in in_each_way.values()]
 
 
 def _find_worst(rows: Iterable[FoundRow]) -> FoundRow:
@@ -271,7 +343,7 @@ def found(
         for of_equal, (table, stacked) in zip(equal, stacks.items(), strict=True)
         for row in (
             *of_equal,
-            *measure_found(columns, stacked, keys, unit=owners, seed=seed, fewest=smallest_count),
+            *find_near(columns, stacked, keys, unit=owners, seed=seed, fewest=smallest_count),
         )
     }
     described = ["columns", "tolerance", "group", *list_figures(Found), "found_beyond_chance"]
@@ -283,9 +355,12 @@ def _find_equal(
 ) -> list[list[FoundRow]]:
     names = [column.name for column in columns]
     _, records = count_record_sets(opened, [], columns, [])
-    if unit is None:
-        return find_equal(opened, columns, records)
-    require_unit(unit, opened.columns)
-    plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-    units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
-    return find_equal(opened, columns, count_sets_by_unit(records, units), units)
+    units = None
+    if unit is not None:
+        require_unit(unit, opened.columns)
+        plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
+        units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
+        records = count_sets_by_unit(records, units)
+    measured = measure_record_sets(opened, columns, records, units)
+    N_d, *N_s = (total(counts) for counts in columns[0].counts)
+    return [find_equal(measured, records, synthesis, N_d) for synthesis in range(1, len(N_s) + 1)]

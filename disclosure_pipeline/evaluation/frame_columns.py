@@ -114,6 +114,7 @@ _COPIED = (
     *("unique_copies_apart", "people_copied", "people_copied_expected", "people_copied_beyond_se"),
 )
 _COPIED_WORDS = _select(_COPIES | _PEOPLE, *_COPIED)
+_FOUND = ("alone", "shown", "expected", "found", "found_by_chance", "found_beyond_chance")
 _REPEATED = ("repeated", "repeats_expected")
 _INDIVIDUAL = words_of_fields(Individual)
 
@@ -331,7 +332,10 @@ _FRAMES: tuple[_Columns, ...] = (
     _Columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _SUMMARISED),
     _Columns("exact_copies", frame_words.EXACT_COPIES, exact=("columns",), unit=("percent", "copies")),
     _Columns("nearest", _NEARNESS),
-    _Columns("found", words_of_fields(Found) | frame_words.FOUND_WHERE),
+    *(
+        _Columns(frame, words_of_fields(Found) | frame_words.FOUND_WHERE, unit=_FOUND)
+        for frame in ("found", "released_found", "confidential_found")
+    ),
     _Columns("disclosure_protection", PROTECTION_FRAME),
     _Columns("resemblance", words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled")),
     _Columns("key_sets", _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO")),

@@ -17,6 +17,7 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, PARTIAL_COPIES, measure_record_sets
 from disclosure_pipeline.evaluation.counts import RecordSets, WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
+from disclosure_pipeline.evaluation.found import measure_found
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.nearest import (
     MOST_RECORDS,
@@ -70,12 +71,13 @@ class GuardFigures:
     if it exceeds that, otherwise its expected value (`measures.chance`).
     `partial_copies`: index (columns, synthesis), the figures of `copies()`. `columns_apart`: index
     (column, synthesis); TVD, TVD_expected, TVD_relabelled, looks_renamed: shares of 1; missing_beyond:
-    percentage points.
+    percentage points. `found`: index (way, synthesis), see `measure_found`.
     """
 
     guards: pd.DataFrame
     partial_copies: pd.DataFrame
     columns_apart: pd.DataFrame
+    found: pd.DataFrame
 
 
 def measure_guards(
@@ -89,7 +91,7 @@ def measure_guards(
 
     `records` are the counts over sets of these columns; of units, if `units` says whose each record is.
     """
-    copies, partial_copies = measure_copies(opened, columns, records, units, plan)
+    copies, partial_copies, found = measure_copies(opened, columns, records, units, plan)
     sizes = _find_sizes(columns)
     per_unit = units.records_per_unit if units else 1
     groups = measure_groups(opened, columns, records, per_unit, plan.smallest_count)
@@ -119,7 +121,7 @@ def measure_guards(
         frame[[name, f"{name}_se"]] = _find_farthest(distances, frame.index)
         frame[f"{name}_se"] *= math.sqrt(per_unit)
         frame = add_beyond_chance(frame, name, max(1, len(distances) // len(frame)))
-    return GuardFigures(frame, partial_copies, apart)
+    return GuardFigures(frame, partial_copies, apart, found)
 
 
 def measure_copies(
@@ -128,8 +130,11 @@ def measure_copies(
     records: RecordSets,
     units: PeopleRecords | None = None,
     plan: WholeRecords = _PLAN,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the guards of copies and nearness, and the frame `partial_copies`: see `measure_guards`."""
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return the guards of copies and nearness, and the frames `partial_copies` and `found`.
+
+    See `measure_guards`.
+    """
     measured = measure_record_sets(opened, columns, records, units)
     index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
     whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
@@ -141,7 +146,9 @@ def measure_copies(
     of_partial = list(PARTIAL_COPIES)
     largest = partial_copies[of_partial].groupby(level="synthesis").max()
     nearness = _measure_nearness(opened, columns, _find_sizes(columns), units, plan)
-    return whole.join([largest, nearness]), partial_copies.drop(columns=of_partial)
+    shown = [name for name in partial_copies if name not in of_partial and not name.endswith("_once")]
+    found = measure_found(opened, columns, measured, records, units, plan)
+    return whole.join([largest, nearness]), partial_copies[shown], found
 
 
 def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:

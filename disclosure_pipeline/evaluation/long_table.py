@@ -35,7 +35,10 @@ Basis = Literal["records", "people"]
 CONFIDENTIAL = "confidential"
 """The frame of copies of further confidential tables, and the level of its index that names them."""
 
-OVER_RELEASES = ("over_releases", "released_targets")
+FOUND_OF_CONFIDENTIAL = "confidential_found"
+"""The frame of the people of further confidential tables who are found."""
+
+OVER_RELEASES = ("over_releases", "released_targets", "released_found")
 """The frames of figures of all releases together; the last row includes the candidate."""
 
 LARGEST_DEVIATION = 6.0
@@ -51,6 +54,7 @@ class FigureRow:
     their difference, with its standard error `se` and what chance adds to it (`by_chance`). beyond_chance:
     the part that is beyond chance. own: GT's own risk. permuted: the figure if SD's targets are permuted.
     holdout: the figure of a holdout. is_larger: whether the part has more records than GT.
+    where: by which columns people are found, within which tolerance, in which group.
     """
 
     figure: str
@@ -68,6 +72,7 @@ class FigureRow:
     permuted: float = math.nan
     holdout: float = math.nan
     is_larger: bool = False
+    where: str = ""
 
     def __eq__(self, other: object) -> bool:
         # From Python 3.13 on, a dataclass with NaN would not equal its copy.
@@ -83,7 +88,7 @@ class FigureRow:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> FigureRow:
         """Read the output of `to_record`. Raise KeyError or TypeError if it is damaged."""
-        values: dict[str, Any] = {name: record[name] for name in _NAMES}
+        values: dict[str, Any] = {name: record[name] for name in _NAMES if name in record or name != "where"}
         return cls(**values | {name: math.nan for name in NUMBERS if values[name] is None})
 
 
@@ -143,7 +148,8 @@ def list_rows(entry: Figure, result: Disclosure) -> Iterator[FigureRow]:
             frame = measured.frame(place.frame)
             yield from _read_place(entry, place, frame, sizes, basis, is_stacked=is_stacked)
         if entry.is_per_confidential_table:
-            frame, place = measured.frame(CONFIDENTIAL), entry.place
+            name = FOUND_OF_CONFIDENTIAL if entry.about == "way" else CONFIDENTIAL
+            frame, place = measured.frame(name), entry.place
             yield from _read_frame(entry, place, frame, CONFIDENTIAL, sizes, is_stacked=is_stacked)
 
 
@@ -154,6 +160,8 @@ def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
         yield replace(entry.place, frame="released_targets"), "records"
         return
     yield entry.place, "records"
+    if entry.about == "way":
+        yield replace(entry.place, frame="released_found"), "records"
     if entry.weighed is not None:
         yield entry.weighed, "people"
 
@@ -175,7 +183,8 @@ def _read_place(
     if place.frame in OVER_RELEASES:
         releases = frame.index.get_level_values("releases")
         frame = frame[releases == releases.max()]
-    yield from _read_frame(entry, place, frame, entry.about or None, sizes, basis, is_stacked=is_stacked)
+    label = None if place.about else entry.about or None
+    yield from _read_frame(entry, place, frame, label, sizes, basis, is_stacked=is_stacked)
 
 
 def _read_frame(
@@ -192,9 +201,11 @@ def _read_frame(
     if frame.empty or not _has_figure(place, frame):
         return
     holdout = {} if is_stacked or basis == "people" else sizes.holdout
-    of_figure = frame[frame.columns.intersection(place.columns)]
+    of_figure = frame[frame.columns.intersection([*place.columns, "where"])]
     for row in of_figure.reset_index().to_dict("records"):
-        about = None if label is None else str(row[label])
+        about = place.about or (None if label is None else str(row[label]))
+        if label == CONFIDENTIAL and entry.about == "way":
+            about = name_way(row["way"], str(about))
         part = _name_part(place.frame, row, is_stacked=is_stacked)
         yield FigureRow(
             entry.name,
@@ -212,7 +223,13 @@ def _read_frame(
             permuted=_read(row, place.permuted),
             holdout=holdout.get((about or WHOLE_KEY, part), math.nan),
             is_larger=sizes.count(part) > sizes.N_d,
+            where=row.get("where", ""),
         )
+
+
+def name_way(way: str, table: str) -> str:
+    """Return what people who are found in a way are called if they are those of a further table."""
+    return f"{way} of {table}"
 
 
 def _has_figure(place: Place, frame: pd.DataFrame) -> bool:

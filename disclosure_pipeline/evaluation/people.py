@@ -244,6 +244,7 @@ def add_first_release(result: Disclosure) -> Disclosure:
     [guards] = (result.stacked or result).guards.to_dict("records")
     people = {str(name): figure for name, figure in guards.items() if str(name).startswith(_COPIED)}
     nothing = dict.fromkeys(people, 0.0)
+    found = (result.stacked or result).found.droplevel("synthesis")
     identity = result.together_identity["repU_any"] if len(result.together) else result.identity["repU"]
     row = {
         **_rename(people, PEOPLE_IN_RELEASES),
@@ -257,6 +258,7 @@ def add_first_release(result: Disclosure) -> Disclosure:
         result,
         over_releases=pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases")),
         released_targets=together.set_axis(index),
+        released_found=pd.concat({1: found}, names=["releases"]).swaplevel(),
     )
 
 

@@ -92,6 +92,8 @@ class Disclosure:
     `doubts` and `warning_counts`
     (`evaluation.disclosure`); `subgroups`; `over_releases` and `released_targets` (`measure_releases`);
     `confidential`, index (confidential, synthesis): copies of records of further confidential tables;
+    `found`, index (way, synthesis): the people whom a record shows (`dp.found`), and, with a level more,
+    `released_found` in all releases and `confidential_found` of further confidential tables;
     `protection`, `prediction`; `control_identity` and `control_attribute` (`evaluation.controls`).
     """
 
@@ -137,6 +139,9 @@ class Disclosure:
     over_releases: pd.DataFrame = field(default_factory=pd.DataFrame)
     released_targets: pd.DataFrame = field(default_factory=pd.DataFrame)
     confidential: pd.DataFrame = field(default_factory=pd.DataFrame)
+    found: pd.DataFrame = field(default_factory=pd.DataFrame)
+    released_found: pd.DataFrame = field(default_factory=pd.DataFrame)
+    confidential_found: pd.DataFrame = field(default_factory=pd.DataFrame)
     protection: pd.DataFrame = field(default_factory=pd.DataFrame)
     prediction: pd.DataFrame = field(default_factory=pd.DataFrame)
     control_identity: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -37,6 +37,17 @@ from disclosure_pipeline.measures.words import (
     points,
 )
 
+WAYS = (
+    WHOLE := "whole",
+    ALL_BUT_ONE := "all but one",
+    NEARLY := "nearly",
+    IN_PIECES := "in pieces",
+    NEARLY_IN_PIECES := "nearly in pieces",
+    IN_A_GROUP := "in a group",
+    IN_PART_OF_A_NUMBER := "in part of a number",
+)
+"""The ways in which people may be found."""
+
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 """How far two numbers that are near each other differ, as a share of the number; 0: not at all."""
 
@@ -98,7 +109,7 @@ class Found:
         "people shown",
         "People whom nobody else stands near, and whom a synthetic record shows.",
         source=GOOD,
-        finding="{value} of the people are in the synthetic table, where nobody else stands near them",
+        finding="{value} of the people are in the synthetic table",
         beside=BY_SYNTHETIC,
     )
     expected: float = neutral(
@@ -112,8 +123,8 @@ class Found:
         "people found",
         "How many more people are shown than as many other people's records would show.",
         source=GOOD,
-        finding="the share of people whom a synthetic record shows is {value} higher than by a fresh sample",
-        subject="people whom a synthetic record shows",
+        finding="the share of people found ({column}) is {value} higher than in a fresh sample",
+        subject="people found ({column})",
     )
     found_by_chance: float = neutral(
         "people found: by chance",

@@ -82,6 +82,37 @@ class Bound(TargetBound):
         )
 
 
+_Way = Annotated[Finite | TargetBound | None, Field(description="The bound in this way")]
+
+
+class FoundBounds(FrozenModel):
+    """The bounds of the people found, by the way in which a record shows them."""
+
+    whole: _Way = None
+    all_but_one: _Way = None
+    nearly: _Way = None
+    in_pieces: _Way = None
+    nearly_in_pieces: _Way = None
+    in_a_group: _Way = None
+    in_part_of_a_number: _Way = None
+
+    def to_bound(self) -> Bound | None:
+        """Return the bounds by way; None if there are none."""
+        ways = {
+            read_way(name): of for name in type(self).model_fields if (of := getattr(self, name)) is not None
+        }
+        return Bound(targets=ways) if ways else None
+
+
+def read_way(name: str) -> str:
+    """Return the way in which people are found that a policy's word stands for.
+
+    >>> read_way("in_a_group")
+    'in a group'
+    """
+    return name.replace("_", " ")
+
+
 class Protection(FrozenModel):
     """Disclosure protection of each target; grouped columns are compared by group."""
 
@@ -137,7 +168,9 @@ def _add_figures(schema: dict[str, Any]) -> None:
     """Add the figures as named properties, so that editors complete them and mark unknown ones."""
     bound = schema["additionalProperties"]
     schema["properties"] |= {
-        name: {"description": _describe(figure), **bound} for name, figure in BOUNDABLE.items()
+        name: {"description": _describe(figure), **bound}
+        for name, figure in BOUNDABLE.items()
+        if name not in Policy.model_fields
     }
     schema["additionalProperties"] = False
 
@@ -146,7 +179,9 @@ def _describe(figure: Figure) -> str:
     words = f"{figure.words.description} Bounded by {', '.join(figure.statistics)}."
     if figure.default is None:
         return words
-    return f"{words} By default {figure.default.statistic} {figure.default.bound:g}: {figure.default.text}."
+    ways = "".join(f", {way} {bound:g}" for way, bound in figure.default.by_way.items())
+    default = f"{figure.default.statistic} {figure.default.bound:g}{ways}"
+    return f"{words} By default {default}: {figure.default.text}."
 
 
 class Policy(BaseModel):
@@ -166,6 +201,11 @@ class Policy(BaseModel):
         ),
     ] = 10
 
+    found: Annotated[
+        FoundBounds | None,
+        Field(description=_describe(FIGURES["found"])),
+    ] = None
+
     evaluations_per_ground_truth: Annotated[
         int,
         Field(
@@ -179,7 +219,11 @@ class Policy(BaseModel):
     @property
     def bounds(self) -> dict[str, Bound]:
         """The bounds of each figure that the policy names."""
-        return {name: _read_bound(BOUNDABLE[name], bound) for name, bound in self.__pydantic_extra__.items()}
+        bounds = {
+            name: _read_bound(BOUNDABLE[name], bound) for name, bound in self.__pydantic_extra__.items()
+        }
+        found = self.found and self.found.to_bound()
+        return bounds | {"found": found} if found else bounds
 
     def find_bound(self, name: str) -> float:
         """Return the bound of a figure that every gate bounds, whether the policy names it or not."""
@@ -242,7 +286,7 @@ def explain_unknown(name: str) -> str:
 def _check_bound(figure: Figure, bound: Bound) -> None:
     """Raise ValueError if a bound is empty, of another kind than the figure has, or kept by every table."""
     name = figure.name
-    if bound.targets and figure.about != "target":
+    if bound.targets and figure.about not in {"target", "way"}:
         raise ValueError(f"{name} is not measured by target: it has no bounds per target")
     short = find_short_word(figure)
     for limits in [bound, *(bound.for_target(target, short) for target in bound.targets)]:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Figure, Statistic
+from disclosure_pipeline.evaluation.long_table import name_way
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.bounds import Bound, Over, find_short_word
 from disclosure_pipeline.tables.dictionary import at_entry
@@ -75,6 +77,14 @@ class Clause:
         return self.about[0] if len(self.about) == 1 else None
 
     @property
+    def is_of_further_table(self) -> bool:
+        """True if it is about people of a further confidential table."""
+        entry = self.entry
+        if entry is None or not entry.is_per_confidential_table or self.column is None:
+            return False
+        return self.column not in WAYS
+
+    @property
     def at_least(self) -> bool:
         """True if the bound is a minimum."""
         return self.statistic == "at_least" if self.earlier is None else self.earlier.at_least
@@ -104,12 +114,19 @@ class Clause:
         return self.entry.find_words(self.statistic)
 
     @property
+    def default_bound(self) -> float | None:
+        """The default of a risk that every gate bounds, else None."""
+        default = FIGURES[self.figure].default if self.figure in DEFAULTS else None
+        return None if default is None else default.find_bound(self.column)
+
+    @property
     def loosened_from(self) -> float | None:
         """The default of a figure that this gate bounds more loosely, else None."""
         default = None if self.entry is None else self.entry.default
-        if default is None or self.figure not in DEFAULTS or default.statistic != self.statistic:
+        bound = self.default_bound
+        if default is None or bound is None or default.statistic != self.statistic:
             return None
-        return default.bound if self.bound > default.bound else None
+        return bound if self.bound > bound else None
 
     @property
     def consequence(self) -> Literal["warns", "leaves undetermined", "refuses"]:
@@ -197,13 +214,13 @@ def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: 
         raise ValueError(f"this figure is not measured: enable the family {figure.family} under measures")
     columns = _find_columns(figure, gate)
     _require_measured(figure, bound, columns, gate)
-    groups = [(column,) for column in columns] if figure.question == "learned" else [tuple(columns)]
-    for about in groups:
-        limits = bound.for_target(about[0], find_short_word(figure)) if figure.about == "target" else bound
-        chance, weighed = limits.chance is None, by_weight and figure.weighed is not None
+    for about in _divide_columns(figure, columns):
+        by_column = figure.about in {"target", "way"}
+        limits = bound.for_target(about[0], find_short_word(figure)) if by_column else bound
+        chance, weighed = limits.chance is None, by_weight and _is_weighed(figure, about)
         bounds = limits.limits
         if not bounds and figure.default is not None:  # the policy bounds other targets only
-            bounds = {figure.default.statistic: figure.default.bound}
+            bounds = {figure.default.statistic: figure.default.find_bound(about[0] if about else None)}
         for statistic, limit in bounds.items():
             if statistic == "beyond" and figure.place.permuted and not gate.measures.chance:
                 raise ValueError("a bound beyond needs what chance gives: enable measures.chance")
@@ -212,10 +229,22 @@ def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: 
         if limits.worst is not None:
             statistic = "at_least" if figure.high_is_safe else "at_most"
             yield Clause(figure.name, statistic, limits.worst, about, "worst", chance, by_weight=weighed)
-    if figure.is_per_confidential_table:
+    if figure.is_per_confidential_table and figure.about != "way":
         for name in gate.confidential:
             for statistic, limit in bound.limits.items():
                 yield Clause(figure.name, statistic, limit, (name,), chance=bound.chance is None)
+
+
+def _divide_columns(figure: Figure, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the columns that have a clause of their own, or all of them together."""
+    is_divided = figure.question == "learned" or figure.about == "way"
+    return [(column,) for column in columns] if is_divided else [tuple(columns)]
+
+
+def _is_weighed(figure: Figure, about: Collection[str]) -> bool:
+    """Return whether a figure is also measured by weight: of the ways only one."""
+    place = figure.weighed
+    return place is not None and (not place.about or place.about in about)
 
 
 def _find_columns(figure: Figure, gate: Gate) -> Sequence[str]:
@@ -223,16 +252,17 @@ def _find_columns(figure: Figure, gate: Gate) -> Sequence[str]:
         return list(gate.within)
     if figure.name == "gain_over_GT":
         return [name for name, task in gate.tasks.items() if task == "classification"]
+    if figure.about == "way":
+        return [*WAYS, *(name_way(way, table) for table in gate.confidential for way in WAYS)]
     return {"": (), "target": gate.targets, "key": gate.keys}[figure.about]
 
 
 def _require_measured(figure: Figure, bound: Bound, columns: Sequence[str], gate: Gate) -> None:
+    known = list(columns if figure.about == "way" else gate.targets)
     for target in bound.targets:
         with at_entry("policy", figure.name, "targets", target):
-            if target not in gate.targets:
-                raise ValueError(
-                    f"{target!r} is no target. {suggest_names(target, gate.targets, 'They are')}"
-                )
+            if target not in known:
+                raise ValueError(f"{target!r} is no target. {suggest_names(target, known, 'They are')}")
     unmeasured = [target for target in bound.targets if target not in columns]
     if not unmeasured and (columns or not figure.about):
         return
@@ -256,10 +286,13 @@ def _list_default_clauses(figure: Figure, gate: Gate, *, by_weight: bool) -> Ite
         about = tuple(_find_columns(figure, gate))
         if figure.about and not about:
             return  # no target has a band
-        weighed = by_weight and figure.weighed is not None
         warns = name == "warnings" and gate.warnings == "warn"
-        yield Clause(name, default.statistic, default.bound, about, warns=warns, by_weight=weighed)
-        if figure.is_per_confidential_table:
+        groups = _divide_columns(figure, about) if figure.about == "way" else [about]
+        for group in groups:
+            bound, weighed = default.find_bound(group[0] if group else None), by_weight
+            weighed = weighed and _is_weighed(figure, group)
+            yield Clause(name, default.statistic, bound, group, warns=warns, by_weight=weighed)
+        if figure.is_per_confidential_table and figure.about != "way":
             for table in gate.confidential:
                 yield Clause(name, default.statistic, default.bound, (table,))
 

@@ -24,6 +24,7 @@ from disclosure_pipeline.evaluation.long_table import (
     tabulate_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.rounding import (
@@ -276,7 +277,10 @@ def list_expected(clause: Clause, rows: Sequence[FigureRow], files: int) -> list
     elif files > 1 and entry.is_stacked and clause.over == "worst":
         parts.append(ALL_FILES)
     bases: tuple[Basis, ...] = ("records", "people") if clause.by_weight else ("records",)
-    return [(about, part, basis) for about in clause.about or (None,) for part in parts for basis in bases]
+    listed = [(about, part, basis) for about in clause.about or (None,) for part in parts for basis in bases]
+    if clause.column in WAYS:  # by weight, and of further confidential tables, files alone are looked at
+        listed.append((clause.column, WITH_RELEASES, "records"))
+    return listed
 
 
 def find_bounded(clause: Clause, row: FigureRow) -> float:

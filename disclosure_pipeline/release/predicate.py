@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS, Statistic
+from disclosure_pipeline.evaluation.catalogue import Statistic
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.clauses import Clause, RequiredBound, find_required_bound
@@ -479,7 +479,7 @@ def _state_refusals(counted: Refusals) -> StatedRefusals | None:
 def _state_clause(judgement: Judgement) -> StatedClause:
     clause = judgement.clause
     rules = StatedRules(
-        default=DEFAULTS.get(clause.figure),
+        default=clause.default_bound,
         is_published=has_public_value(clause),
         can_be_waived=can_be_waived(clause),
         required=find_required_bound(clause),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from disclosure_pipeline.candidates.store import STATEMENT, is_safe_name
+from disclosure_pipeline.policy.bounds import read_way
 from disclosure_pipeline.policy.clauses import RequiredBound
 from disclosure_pipeline.policy.reviewed_files import Digest
 from disclosure_pipeline.release.keys import KeysError, parse_public_key, to_pem
@@ -136,6 +137,8 @@ def _list_written_bounds(stated: AnyStatedClause, predicate: Predicate) -> list[
     targets = written.get("targets") if isinstance(written, dict) else None
     if isinstance(targets, dict):
         places += [of for name, of in targets.items() if of is not None and name in stated.about]
+    if isinstance(written, dict):  # of the ways in which people are found
+        places += [of for name, of in written.items() if of is not None and read_way(name) in stated.about]
     words = (stated.statistic, "worst")
     bounds = [
         bound

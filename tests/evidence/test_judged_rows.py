@@ -74,16 +74,20 @@ def find_by_hand(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> list[
         place = replace(FIGURES["DiSCO"].place, permuted="")  # any file is the only one
     is_beyond = clause["statistic"] == "beyond" or "beyond" not in FIGURES[clause["figure"]].statistics
     column = place.beyond_chance if place.beyond_chance and is_beyond else place.value
-    for part, source in (("", figures), (ALL_FILES, figures.get("stacked") or {})):
-        for row in source.get(place.frame, ()):
-            if about and row.get("target", row.get("key")) not in about:
+    sources = [("", figures[place.frame]), (ALL_FILES, (figures.get("stacked") or {}).get(place.frame, ()))]
+    if place.frame == "found":
+        sources.append((WITH_RELEASES, figures["released_found"]))
+    for part, rows in sources:
+        for row in rows:
+            labelled = next((row[name] for name in ("target", "key", "way") if name in row), None)
+            if about and labelled not in about:
                 continue
             values = [row[name] for name in ([column] if isinstance(column, str) else column)]
             if place.permuted and clause["statistic"] == "beyond":
                 apart = row[str(place.value)] - row[place.permuted]
                 values = [min(row[place.beyond_chance], apart)]
             named = ANY_FILE if place.frame == "together" else row.get("synthesis", WITH_RELEASES)
-            found.append((part or named, row.get("target", row.get("key")), min(values)))
+            found.append((part or named, labelled, min(values)))
     return found
 
 

@@ -18,6 +18,7 @@ from support.judging import judge_values
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge, round_judgements
@@ -179,7 +180,7 @@ def test_a_policy_of_six_lines_has_about_as_many_clauses_as_figures() -> None:
         "attributes"
     ]
     clauses = Gate.model_validate(attributes).clauses()
-    assert len(clauses) == 27
+    assert len(clauses) == 27 + 7  # a clause for each way in which people are found
     assert {clause.figure for clause in clauses} <= set(FIGURES)
 
 
@@ -210,6 +211,33 @@ def test_a_gate_has_a_clause_for_every_bound() -> None:
     of_every_gate = {name for name, figure in FIGURES.items() if figure.default} - {"guessed_within"}
     assert {clause.figure for clause in actual} == of_every_gate | {clause.figure for clause in wanted}
     assert len({clause.name for clause in actual}) == len(actual)
+
+
+def test_people_found_are_bounded_by_the_way_in_which_they_are_found() -> None:
+    policy = {"repU": 8, "DiSCO": 12, "found": {"whole": 1, "in_pieces": {"beyond": 20, "chance": 0}}}
+    clauses = [clause for clause in gate(policy=policy).clauses() if clause.figure == "found"]
+    default = FIGURES["found"].default
+    assert default is not None
+    by_way = {way: Clause("found", "beyond", default.find_bound(way), (way,)) for way in WAYS}
+    by_way["whole"] = Clause("found", "beyond", 1, ("whole",))
+    by_way["in pieces"] = Clause("found", "beyond", 20, ("in pieces",), chance=False)
+    assert clauses == list(by_way.values())
+    assert [clause.bound for clause in clauses] == [1, 7, 10, 20, 15, 10, 30]
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (5, "found"),
+        ({"half": 5}, "Possible are 'whole', 'all_but_one'"),
+        ({"whole": 100}, "less than 100"),
+        ({"whole": {"at_most": 5}}, "bounded by beyond, not by at_most"),
+        ({"whole": {}}, "the bound of found is empty"),
+    ],
+)
+def test_refuses_a_wrong_bound_on_the_people_found(found: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        gate(policy={"repU": 8, "DiSCO": 12, "found": found})
 
 
 def test_similar_target_names_neither_duplicate_nor_lose_a_clause() -> None:

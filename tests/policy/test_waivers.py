@@ -375,6 +375,7 @@ def test_no_clause_of_a_gate_is_of_another_kind() -> None:
         name: {figure.statistics[0]: max(0.5, figure.default.bound if figure.default else 0.5)}
         for name, figure in BOUNDABLE.items()
     }
+    bounds["found"] = {"nearly": 12}
     bounds["repU"] |= {"at_most_share": 0.5}
     bounds["DiSCO"] |= {"at_most_share": 0.5, "over": "mean", "worst": 8, "beyond": 3}
     everything = gates.gate(

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from disclosure_pipeline.evaluation.long_table import ALL_FILES, FigureRow, Part
+from disclosure_pipeline.evaluation.long_table import ALL_FILES, WITH_RELEASES, FigureRow, Part
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement, judge_rows
 
@@ -13,6 +14,8 @@ def rows_of(clause: Clause, figures: Sequence[float], owns: Sequence[float] = ()
     values = dict(zip(parts, figures, strict=True))
     if is_stacked(clause) and len(figures) > 1:
         values[ALL_FILES] = figures[0]
+    if clause.column in WAYS and figures:
+        values[WITH_RELEASES] = figures[0]
     own = dict(zip(parts, owns, strict=False))
     return [
         FigureRow(

@@ -72,6 +72,7 @@ def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
             headings = ("Clause", "Bound", *columns)
             entry = families[0][0].clause.entry
             subject = "further table" if entry is not None and entry.is_per_confidential_table else "column"
+            subject = "way" if entry is not None and entry.about == "way" else subject
             tables.append(ClauseTable(f"{question} By {subject}", headings, tuple(rows)))
     return tables
 
@@ -241,7 +242,8 @@ def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]
     definitions: dict[str, list[tuple[str, str, Words]]] = {question: [] for question in QUESTIONS}
     for name, (question, words) in sorted(names.items(), key=lambda item: item[0].lower()):
         subject = (words.subject or words.title).replace("whose {column}", "whose target")
-        definitions[question].append((name, subject.replace("{column}", "a target"), words))
+        subject = subject.replace(" ({column})", "").replace("{column}", "a target")
+        definitions[question].append((name, subject, words))
     return definitions
 
 

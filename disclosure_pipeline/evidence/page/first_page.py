@@ -287,6 +287,7 @@ def _compare(judgement: Judgement, content: Content) -> str:
     others = write_rounded(row.others, entry.words, content)
     by_others = f"{_BY_OTHERS.get(entry.question, 'by others')} {others}"
     sentence = _fill(entry.words, row.value, judgement.column, content)
+    sentence = ", ".join(filter(None, (sentence, row.where)))
     by_chance = ""
     if entry.place.permuted and math.isfinite(row.permuted):
         by_chance = f"by chance {write_rounded(row.permuted, entry.words, content)}"
