@@ -9,7 +9,7 @@ import gate_run
 import starting
 from data import KEY_SETS
 from measuring import FEW, LONG, OFTEN, SECONDS, Measured
-from results import GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results
+from results import GATE, OURS, PROTECTION, READ, Comparison, Results
 
 _BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 _IMAGE = "images/benchmarks.svg"
@@ -45,36 +45,19 @@ def in_readme(readme: str, results: Results) -> str:
 
 
 def summary(results: Results) -> str:
-    """The largest tables in a few lines, of the cases over which the gate ran."""
-    records = results.largest[0].records
-    runs = {run.case: run for run in results.gate_runs if run.records == records and run.case in KEY_SETS}
-    cases = [of for of in results.largest if of.case in KEY_SETS]
-    columns = [(of, unit) for of in cases for unit in (_seconds, _peak)]
-    rows = [[name, *(unit(of.works[name]) for of, unit in columns)] for name in (READ, OURS, *PEERS)]
-    if runs:
-        gate_row = [unit(runs[of.case].gate_run) if of.case in runs else "" for of, unit in columns]
-        rows.insert(2, [f"{gate_run.GATE_RUN}, to the published release", *gate_row])
-    headings = ["", *(f"{of.case}: {unit}" for of in cases for unit in ("seconds", "peak GB"))]
-    times = [f"{of.times:.1f} ({of.case})" for of in runs.values() if of.disclosure.runs]
-    sentences = []
-    if times:
-        sentences.append(
-            f"A run of the gate takes {' and '.join(times)} times the CPU seconds of one `dp.disclosure` "
-            "of the same files."
-        )
-    finished = [of for of in results.protection if of.works[SDMETRICS].runs]
-    if finished:
-        of = finished[-1]
-        sentences.append(
-            f"SDMetrics takes {_seconds(of.works[SDMETRICS])} s for the CAP protection of one target among "
-            f"{of.records:,} records, `dp.disclosure_protection` {_seconds(of.works[PROTECTION])} s."
-        )
-    paragraphs = [
-        f"GT and SD of {records:,} records each, 5 targets, {results.machine['Cores'].split(' ')[0]} cores:",
-        _table(headings, rows),
-        " ".join(sentences),
-    ]
-    return "\n\n".join(filter(None, paragraphs))
+    """The largest tables of the first case that the gate ran over, in one sentence."""
+    of = next(of for of in results.largest if of.case in KEY_SETS)
+    ours, pandas = of.works[OURS], of.works["pandas by hand"]
+    runs = [run for run in results.gate_runs if (run.case, run.records) == (of.case, of.records)]
+    of_gate = "".join(
+        f", a run of the gate to the published release {_seconds(run.gate_run)} s" for run in runs
+    )
+    cores = results.machine["Cores"].split(" ")[0]
+    by_hand = f"{_seconds(pandas)}{' s' if pandas.runs else ''}"
+    return (
+        f"GT and SD of {of.records:,} records each, 5 targets, {of.case}, {cores} cores: `dp.disclosure` "
+        f"takes {_seconds(ours)} s and {_peak(ours)} GB{of_gate}, pandas by hand {by_hand}."
+    )
 
 
 _KEPT = "kept"

@@ -130,7 +130,7 @@ def test_what_did_not_finish_is_told() -> None:
     assert readme.startswith("before\n<!-- benchmarks -->\nGT and SD of 10 records")
     assert readme.endswith("\n<!-- /benchmarks -->\nafter\n")
     assert "old" not in readme
-    assert re.search(r"\| pandas by hand \| over 300 s \|  \|", readme)
+    assert "pandas by hand over 300 s." in readme
 
 
 def test_a_work_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,9 +186,7 @@ def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
     assert ["1.00 s", "1.5 s", "kept"] in limits
     assert "2.00 times" not in document
     # In the README only of the largest tables, and nothing that is only read as a gate reads.
-    assert "\n| a run of the gate, to the published release | 30 | 1.00 | 30 | 1.00 |\n" in summary
-    names = list(KEY_SETS)
-    assert f"takes 6.0 ({names[0]}) and 6.0 ({names[1]}) times the CPU seconds" in summary
+    assert "takes 5 s and 1.00 GB, a run of the gate to the published release 30 s, pandas" in summary
     assert GATE not in summary and "uniform" not in summary
     smaller = [replace(cost, records=5) for cost in costs]
     assert "gate" not in report.summary(replace(results, gate_runs=smaller))

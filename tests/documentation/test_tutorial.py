@@ -74,7 +74,7 @@ def test_the_tutorial_from_two_files_to_a_verified_release(installed: Path, tmp_
             elif language == "python":
                 (reader.folder / ".block.py").write_text(text)
                 reader.run("python .block.py")
-    release = folder / "custodian" / "gate" / "releases" / "survey" / "first"
+    release = folder / "project/home/survey/releases/survey/first"
     published = {"dossier.html", "statement.dsse.json", "synthetic.parquet"}
     assert {path.name for path in release.iterdir()} == published
 
