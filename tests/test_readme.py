@@ -25,7 +25,7 @@ def test_the_gate_is_one() -> None:
     """Its policy fits the gate of the demo."""
     shipped = yaml.safe_load((Path(dp.__file__).parent / "defs/survey/defs.yaml").read_text())
     gate = Gate.model_validate(shipped["attributes"] | yaml.safe_load(block("yaml")))
-    assert {"repU", "repU share", "DiSCO[health] beyond", "DiSCO[income]", "people_copied beyond"} <= {
+    assert {"repU", "repU share", "DiSCO[health] beyond", "DiSCO[income]", "found[whole] beyond"} <= {
         clause.name for clause in gate.clauses()
     }
 

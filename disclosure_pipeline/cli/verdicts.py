@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -80,7 +80,8 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, 
     doubts = list(rehearsal.dossier.get("warnings", ())) if rehearsal.decision != "approved" else []
     sentences = [*rehearsal.reasons, *(f"warning: {doubt}" for doubt in doubts)]
     lines = [f"  {columns}", *_write_lines(clauses, sentences)]
-    tables = _show_clauses(clauses, chosen) if rehearsal.dossier else ()
+    has_rows = bool(rehearsal.dossier) and (bool(clauses) or chosen != "table")
+    tables = _show_clauses(clauses, chosen) if has_rows else ()
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
         print_sentences(sentences)
@@ -167,11 +168,21 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
 
 def _read_clauses(dossier: Mapping[str, Any]) -> list[Judgement]:
-    """Return the judgements of a dossier, broken clauses first; none if nothing was measured."""
+    """Return the judgements of a dossier; none if nothing was measured.
+
+    Broken clauses come first, in the order of the page's four questions: copies before what they cause.
+    """
+    from disclosure_pipeline.evaluation.catalogue import Question
     from disclosure_pipeline.policy.verdict import Judgement
 
-    judgements = map(Judgement.from_row, dossier.get("clauses", ()))
-    return sorted(judgements, key=lambda judgement: judgement.outcome == "kept")
+    order: tuple[str, ...] = get_args(Question)
+
+    def place(judgement: Judgement) -> tuple[bool, bool, int]:
+        entry = judgement.clause.entry
+        is_equal = judgement.clause.figure == "equal_content"  # a copy of everything is the first reason
+        return judgement.outcome == "kept", not is_equal, order.index(entry.question) if entry else len(order)
+
+    return sorted(map(Judgement.from_row, dossier.get("clauses", ())), key=place)
 
 
 def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tuple[Table, ...]:
