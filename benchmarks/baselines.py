@@ -33,7 +33,7 @@ _NOTHING = BaselineCounts(
     _NONE,
     _NONE,
     None,
-    Squares(0, 0, 0),
+    Squares(0, 0, 0, 0),
     _NOBODY,
     _NOBODY,
     drawn_from_SD=None,

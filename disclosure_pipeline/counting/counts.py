@@ -29,7 +29,7 @@ from disclosure_pipeline.measures.copies import (
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.guesses import guess_counts
+from disclosure_pipeline.measures.guesses import CellGuesses
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
@@ -316,10 +316,11 @@ def count_target(
             original_t=Grouped.sum_by_group(f.t, left * f.n),
         )
     d, totals = f.d if left is None else left, totals_of_tables(f, tables)
-    baselines = baseline_counts(f, sizes, no_guess, left, left_s)
+    both_t = target.column.counts[0] + target.column.counts[synthesis]
+    baselines = baseline_counts(f, sizes, no_guess, both_t, left, left_s)
     guesses = baselines.guessed
     if target.occurring_no_guess(synthesis) is not None:
-        guesses = guess_counts(f, d, f.s, np.zeros(f.targets, dtype=bool))
+        guesses = CellGuesses.from_synthetic(f, f.s, np.zeros(f.targets, dtype=bool)).count(f, d)
     return TargetCounts(
         totals,
         cell_totals(f, d, tables.DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
@@ -327,5 +328,5 @@ def count_target(
         excluded,
         baselines,
         tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
-        band_counts(f, d, target.band, sizes, target.certainties) if target.band else None,
+        band_counts(f, d, target.band, sizes, target.certainties, both_t) if target.band else None,
     )

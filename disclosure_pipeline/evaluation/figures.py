@@ -30,7 +30,7 @@ from disclosure_pipeline.measures.attribute import Identity, attribute, cap_meas
 from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
-from disclosure_pipeline.measures.baselines import baselines, count_found_by_others
+from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
@@ -229,8 +229,7 @@ def _measure_target(place: _TargetInSynthesis, plan: MeasuringPlan) -> tuple[dic
 
 def _measure_within(place: _TargetInSynthesis, plan: MeasuringPlan) -> dict[str, Any]:
     assert place.band
-    with_others = count_found_by_others(place.counted.baselines.by_d_q, place.sizes)
-    within = bands(place.within, place.band, place.sizes, place.GT_t, place.SD_t, place.left_t, with_others)
+    within = bands(place.within, place.band, place.sizes, place.GT_t, place.SD_t, place.left_t)
     return {"within": str(plan.grouping.within[place.target.name])} | to_row(within)
 
 

@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.baselines import sum_of_squares
 from disclosure_pipeline.measures.certainty import chances_to_be_claimed, reaches_share
-from disclosure_pipeline.measures.densest_bands import SALT, AmountCells
+from disclosure_pipeline.measures.densest_bands import SALT, AmountCells, guess_amount_of_all
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
     DrawnGuessCounts,
@@ -22,7 +21,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
 
 _NARROW = 2**31
 
@@ -89,9 +88,16 @@ class BandCounts:
 
 
 def band_counts(
-    f: FrequencyTable, d: IntArray, band: Band, sizes: Sizes, certainties: Sequence[Fraction]
+    f: FrequencyTable,
+    d: IntArray,
+    band: Band,
+    sizes: Sizes,
+    certainties: Sequence[Fraction],
+    both_t: IntArray,
 ) -> BandCounts:
     """Count some or all q; `d`: GT records of each cell that the exclusions leave.
+
+    `both_t`: all records of GT and SD by level (shape: targets).
 
     Cells of `f` that look the same have the same level.
     """
@@ -118,6 +124,7 @@ def band_counts(
             w.f.d[amounts],
             w.f.s[amounts],
             draws,
+            guess_amount_of_all(both_t[band.order], band, None, without_self=False),
             w.f.n if isinstance(w.f.n, int) else w.f.n[amounts],
         ),
     )
@@ -337,11 +344,13 @@ def guess_counts_within(
     d: IntArray,
     s: IntArray,
     draws: tuple[Draw | None, Draw | None],
+    overall: IntArray,
     n: IntArray | int = 1,
 ) -> GuessCountsWithin:
     """Count guesses about the `people` of each cell from SD, and from the others; `draws`: of both.
 
-    `n`: key combinations that have the cell.
+    `overall`: the chance that each place is guessed where a side has no amount to guess from. `n`: key
+    combinations that have the cell.
     """
     if not people.any():
         return GuessCountsWithin.empty()
@@ -352,13 +361,14 @@ def guess_counts_within(
     if of_SD is not None:
         at_n, matched = _guess(cells, s, of_SD, without_self=False)
         counts_at_n = _add_up(cells, all_people, occupied, at_n, matched)
-    by_others, matched = _guess(cells, d, of_others, without_self=True)
+    by_others, matched_others = _guess(cells, d, of_others, without_self=True)
+    unmatched = (matched_others - matched) * overall[cells.t] // CHANCE_SCALE
     return GuessCountsWithin(
         from_SD,
         counts_at_n,
-        _add_up(cells, all_people, occupied, by_others, matched),
+        _add_up(cells, all_people, occupied, by_others, matched_others),
         sum_of_squares(
-            np.add.reduceat(people * (at_n - by_others), cells.first),
+            np.add.reduceat(people * (at_n - by_others + unmatched), cells.first),
             n if isinstance(n, int) else n[cells.first],
         ),
     )

@@ -36,25 +36,19 @@ in order of amount alone.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import standard_error
-from disclosure_pipeline.measures.densest_bands import AmountCells
+from disclosure_pipeline.measures.densest_bands import guess_amount_of_all
 from disclosure_pipeline.measures.drawn_guesses import (
-    Draw,
-    DrawnGuessCounts,
-    count_right_by_key_of_draw,
-    count_right_by_mode_of_draw,
     count_right_guesses_of_draw,
     draw_of_others,
     draw_of_synthetic,
 )
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
+from disclosure_pipeline.measures.guesses import Ways, error_of_guesses
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -164,30 +158,27 @@ def bands(
     d_t: IntArray,
     s_t: IntArray,
     left_t: IntArray,
-    with_others: float,
-    whole: int | None = None,
 ) -> Bands:
     """Compute the figures of the records that the exclusions leave.
 
     `d_t`, `s_t`, `left_t`: all GT records, all SD records, and the GT records that the exclusions leave, by
-    level. `with_others`: iS_others in GT records. `whole`: denominator of the percentages, by default N_d.
+    level.
     """
-    N_d, by_place = whole or sizes.N_d, left_t[band.order]
+    N_d, by_place = sizes.N_d, left_t[band.order]
     synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
-    overall = _overall_chances(s_t[band.order], band, None, without_self=False)
+    overall = guess_amount_of_all(s_t[band.order], band, None, without_self=False)
     at_n = (
-        _overall_chances(s_t[band.order], band, synthetic_draw, without_self=False)
+        guess_amount_of_all(s_t[band.order], band, synthetic_draw, without_self=False)
         if synthetic_draw
         else overall
     )
-    others = _overall_chances(d_t[band.order], band, others_draw, without_self=True)
+    others = guess_amount_of_all(d_t[band.order], band, others_draw, without_self=True)
     guessed = count_right_guesses_of_draw(counts.guessed.from_SD, by_place, overall)
     ways = (
-        _Ways.of(counts.guessed.at_n, by_place, at_n),
-        _Ways.of(counts.guessed.by_others, by_place, others),
+        Ways.of_draw(counts.guessed.at_n, by_place, at_n),
+        Ways.of_draw(counts.guessed.by_others, by_place, others),
     )
-    right = ways[0].better, ways[1].better
-    alone = max(0.0, 1 - with_others / max(int(left_t.sum()), 1))
+    right = ways[0].right, ways[1].right
     disclosed = _compare_with_others(counts.disclosed, N_d)
     claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
     return Bands(
@@ -198,37 +189,8 @@ def bands(
         guessed_within=percent(guessed, N_d * SCALE),
         guessed_within_others=percent(right[1], N_d * SCALE),
         guessed_within_beyond=percent(right[0] - right[1], N_d * SCALE),
-        guessed_within_beyond_se=_guessed_beyond_error(ways, counts.guessed.squares, alone, N_d),
+        guessed_within_beyond_se=error_of_guesses(*ways, counts.guessed.squares, by_place, N_d),
     )
-
-
-@dataclass(frozen=True)
-class _Ways:
-    """Right guesses by key, and of the same amount for everybody, in units of 1 / `SCALE`."""
-
-    by_key: int
-    always: int
-
-    @classmethod
-    def of(cls, counts: DrawnGuessCounts, people: IntArray, overall: IntArray) -> _Ways:
-        by_key = count_right_by_key_of_draw(counts, people, overall)
-        return cls(by_key, count_right_by_mode_of_draw(people, overall))
-
-    @property
-    def better(self) -> int:
-        return max(self.by_key, self.always)
-
-
-def _guessed_beyond_error(ways: tuple[_Ways, _Ways], squares: int, alone: float, N_d: int) -> float:
-    """Return the standard error of guessed_within_beyond in percent.
-
-    The guesses of each q are one cluster. The guess of the whole table is a single one, which counts with all
-    of its difference for the share of people who are guessed by it: `alone`, those whose q nobody else has,
-    or everybody, if it is the better strategy for SD or for the others.
-    """
-    share = 1.0 if any(some.always > some.by_key for some in ways) else alone
-    difference = percent(ways[0].always - ways[1].always, N_d * SCALE)
-    return math.hypot(standard_error(squares, N_d), share * difference)
 
 
 def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
@@ -245,13 +207,3 @@ def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, f
     """Return the others' figure, the difference of SD's, and its standard error, in percent."""
     at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * CHANCE_SCALE
     return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
-
-
-def _overall_chances(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return, by place, the chance that a densest window of the whole table guesses its level."""
-    amounts = np.array(band.amounts, dtype=np.int64)
-    nothing = np.zeros_like(amounts)
-    chances = np.zeros(band.size, dtype=np.int64)
-    cells = AmountCells(nothing, amounts, nothing, band)
-    chances[amounts] = cells.chances(r[amounts], draw, without_self=without_self)
-    return chances

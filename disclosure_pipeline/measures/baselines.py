@@ -25,25 +25,29 @@ the tables that the exclusions leave, as CAPd is.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from disclosure_pipeline.measures.drawn_guesses import (
     DrawnGuessCounts,
-    count_drawn_guesses,
+    GuessChances,
+    draw_of_others,
+    draw_of_synthetic,
+    overall_chances,
 )
 from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import (
+    CellGuesses,
     GuessCounts,
-    Guessing,
+    ModeOfAll,
+    Ways,
     count_right_guesses,
-    guess_counts,
-    guess_counts_without_self,
+    error_of_guesses,
+    square_guesses,
 )
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
@@ -57,29 +61,18 @@ from disclosure_pipeline.measures.words import (
     standard_error_of,
 )
 
-_HALF = 15  # bits of the halves of a fraction in units of 1 / `CHANCE_SCALE`
-
-
-def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
-    """Return the sum of x², in units of 1 / `CHANCE_SCALE`² for x in units of 1 / `CHANCE_SCALE`.
-
-    An entry can stand for several `keys`. Up to 10^9 records, the sums of the parts of x fit into 64 bits.
-    """
-    whole, fraction = x >> 2 * _HALF, x & (CHANCE_SCALE - 1)
-    parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
-    return sum(
-        (2 - (i == j)) * int((parts[i] * parts[j] * keys).sum()) << _HALF * (4 - i - j)
-        for i, j in combinations_with_replacement(range(3), 2)
-    )
-
 
 @dataclass(frozen=True)
 class Squares:
-    """Sums over q of the square of what its records add to a `…_beyond` figure: see `sum_of_squares`."""
+    """Sums over q of the square of what its records add to a `…_beyond` figure: see `sum_of_squares`.
+
+    guessed: the same for each mode, added up (`square_guesses`).
+    """
 
     iS: int
     DiSCO: int
     DCAP: int
+    guessed: int
 
 
 @dataclass(frozen=True)
@@ -113,21 +106,30 @@ def baseline_counts(
     f: FrequencyTable,
     sizes: Sizes,
     no_guess: Mask,
+    both_t: IntArray,
     left: IntArray | None = None,
     left_s: IntArray | None = None,
 ) -> BaselineCounts:
     """Count from the cells of some or all q.
 
     `left`, `left_s`: the GT and SD records that the exclusions leave in each cell; None if nothing is
-    excluded. `no_guess` marks the target levels that nobody guesses (shape: targets).
+    excluded. `no_guess` marks the target levels that nobody guesses, `both_t` are all records of GT and SD
+    by level (shapes: targets).
     """
     d = f.d if left is None else left
     records = d * f.n
-    drawn_from_SD, drawn_from_GT = count_drawn_guesses(f, d, no_guess, sizes)
     occupied = np.flatnonzero(d)
     in_SD = occupied[f.s_q[occupied] > 0]
     other_levels, other_levels_in_SD = f.d_q[occupied] - f.d[occupied], f.s_q[in_SD] - f.s[in_SD]
     kept, kept_in_SD = other_levels <= sizes.others_left, other_levels_in_SD <= sizes.synthetic_left
+    of_SD, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
+    guessed = CellGuesses.from_synthetic(f, f.s, no_guess)
+    guessed_others = CellGuesses.without_self(f, f.d, no_guess)
+    from_SD = GuessChances.of_draw(f, d, f.s, no_guess, of_SD) if of_SD else guessed.chances()
+    by_others = (
+        GuessChances.of_draw(f, d, f.d, no_guess, of_others) if of_others else guessed_others.chances()
+    )
+    modes = ModeOfAll.from_synthetic(both_t, no_guess).levels
     return BaselineCounts(
         by_d_q=Grouped.sum_by_group(f.d_q[occupied], records[occupied]),
         by_s_q=Grouped.sum_by_group(f.s_q[in_SD], records[in_SD]),
@@ -138,11 +140,14 @@ def baseline_counts(
         left_by_d_q=None
         if left is None
         else Grouped.sum_by_group(f.at_cells(f.sum_by_q(d), occupied), records[occupied]),
-        squares=_square_differences(f, sizes, left, left_s, _disclosed_beyond_by_key(f, d, occupied, sizes)),
-        guessed=guess_counts(f, d, f.s, no_guess),
-        guessed_others=guess_counts_without_self(f, d, f.d, no_guess),
-        drawn_from_SD=drawn_from_SD,
-        drawn_from_GT=drawn_from_GT,
+        squares=replace(
+            _square_differences(f, sizes, left, left_s, _disclosed_beyond_by_key(f, d, occupied, sizes)),
+            guessed=square_guesses(f, d, from_SD, by_others, modes),
+        ),
+        guessed=guessed.count(f, d),
+        guessed_others=guessed_others.count(f, d),
+        drawn_from_SD=from_SD.count(f, d) if of_SD else None,
+        drawn_from_GT=by_others.count(f, d) if of_others else None,
     )
 
 
@@ -178,6 +183,7 @@ def _square_differences(
         iS=sum_of_squares(people * found_beyond(d_q - 1, s_q, sizes), f.alike),
         DiSCO=sum_of_squares(DiSCO, f.alike),
         DCAP=sum_of_squares(attributed, f.alike),
+        guessed=0,
     )
 
 
@@ -294,7 +300,7 @@ def baselines(
     def share(records: float) -> float:
         return 100 * records / sizes.N_d
 
-    in_others = count_found_by_others(counts.by_d_q, sizes)
+    in_others = _count_found_by_others(counts.by_d_q, sizes)
     iS_others, iS = share(in_others), share(_count_found_at_n(counts.by_s_q, sizes))
     DiSCO_others, DiSCO = (
         share(_count_disclosed_by_others(counts, sizes)),
@@ -304,9 +310,7 @@ def baselines(
     DCAP_others = share(_count_attributed_by_others(totals.CAPd, left_by_d_q, sizes))
     DCAP = share(_count_attributed_at_n(totals.DCAP, sizes))
     right_from_SD = count_right_guesses(counts.guessed, left_t, s_t, no_guess)
-    at_n, others, error = compare_guesses(
-        counts, Guessing(sizes, d_t, s_t, left_t, no_guess), sizes.N_d, sizes.n
-    )
+    at_n, others, error = _compare_guesses(counts, sizes, d_t, s_t, left_t, no_guess)
     N = sizes.N_d * SCALE
     return Baselines(
         iS_at_n=iS,
@@ -347,7 +351,7 @@ def _count_found_at_n(by_s_q: Grouped, sizes: Sizes) -> float:
     return _sum_products(by_s_q, 1 - sizes.q0(by_s_q.groups))
 
 
-def count_found_by_others(by_d_q: Grouped, sizes: Sizes) -> float:
+def _count_found_by_others(by_d_q: Grouped, sizes: Sizes) -> float:
     """Return iS_others in GT records."""
     return _sum_products(by_d_q, 1 - sizes.p0(by_d_q.groups - 1))
 
@@ -377,12 +381,19 @@ def _count_attributed_by_others(dd_by_d_q: Grouped, by_d_q: Grouped, sizes: Size
     return _sum_products(pairs, (1 - sizes.p0(others)) / np.maximum(others, 1))
 
 
-def compare_guesses(counts: BaselineCounts, guessing: Guessing, whole: int, n: int) -> tuple[int, int, float]:
-    """Return right guesses from SD and from the others, and their error: see `Guessing.compare_guesses`."""
-    return guessing.compare_guesses(
-        counts.drawn_from_SD or counts.guessed,
-        counts.drawn_from_GT or counts.guessed_others,
-        count_found_by_others(counts.by_d_q, guessing.sizes),
-        whole,
-        n,
+def _compare_guesses(
+    counts: BaselineCounts, sizes: Sizes, d_t: IntArray, s_t: IntArray, left_t: IntArray, no_guess: Mask
+) -> tuple[int, int, float]:
+    """Return right guesses from n records of SD and of the others, and the error of their difference."""
+    of_SD, of_others = draw_of_synthetic(sizes), draw_of_others(sizes)
+    from_SD, by_others = (
+        Ways.of_modes(counts.guessed, left_t, ModeOfAll.from_synthetic(s_t, no_guess))
+        if counts.drawn_from_SD is None or of_SD is None
+        else Ways.of_draw(counts.drawn_from_SD, left_t, overall_chances(s_t, no_guess, of_SD)),
+        Ways.of_modes(counts.guessed_others, left_t, ModeOfAll.without_self(d_t, no_guess))
+        if counts.drawn_from_GT is None or of_others is None
+        else Ways.of_draw(counts.drawn_from_GT, left_t, overall_chances(d_t, no_guess, of_others)),
     )
+    modes = max(ModeOfAll.from_synthetic(d_t + s_t, no_guess).ways, 1)
+    error = error_of_guesses(from_SD, by_others, counts.squares.guessed / modes, left_t, sizes.N_d)
+    return from_SD.right, by_others.right, error

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from disclosure_pipeline.measures.copies import CopyCounts, HitCounts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.guesses import error_of_guesses
 from disclosure_pipeline.measures.people import ONCE_IN, people_copied
 from disclosure_pipeline.measures.samples import Sizes, chance_of_one_level
 from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points
@@ -252,8 +251,9 @@ def guesses_by_chance(
     level) are in percent of GT records. `comparisons`: number of targets.
 
     Guessing the most frequent level is always allowed. The others' records may not reveal it: if two levels
-    are about equally frequent, leaving a person out makes the other level the mode. Beyond that, see
-    `error_of_guesses`.
+    are about equally frequent, leaving a person out makes the other level the mode. Beyond that,
+    from n records at most n groups of people can be guessed differently, each with the variance
+    g (1 - g') + g' (1 - g) of the two shares (McNemar 1947).
 
     >>> round(guesses_by_chance(30.0, 28.0, 25.0, Sizes(1000, 1000)), 1)
     7.6
@@ -261,7 +261,8 @@ def guesses_by_chance(
     Source: this project's own.
     """
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    error = error_of_guesses(guessed / 100, guessed_others / 100, sizes.n)
+    right, right_others = guessed / 100, guessed_others / 100
+    error = math.sqrt((right * (1 - right_others) + right_others * (1 - right)) / max(sizes.n, 1))
     return max(0.0, most_frequent - guessed_others) + 100 * z * error
 
 

@@ -29,7 +29,8 @@ a few seeded draws.
 
 The standard error of a share is, by Taylor linearization, sqrt(Σ w_i² (x_i - share)²) / Σ w_i (Särndal,
 Swensson & Wretman 1992, 5.7, for records drawn independently). Of a difference from other people's records it
-is sqrt(Σ_q (Σ_i w_i x_i)²) / Σ w_i, because records of one q are told of together; at least one record.
+is sqrt(Σ_q (Σ_i w_i x_i)²) / Σ w_i, because records of one q are told of together; at least one record. For
+guesses see `guesses.error_of_guesses`.
 """
 
 from __future__ import annotations
@@ -55,7 +56,6 @@ from disclosure_pipeline.measures.drawn_guesses import (
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
-from disclosure_pipeline.measures.guesses import error_of_guesses
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
     Sizes,
@@ -279,11 +279,12 @@ def whole_table(f: FrequencyTable, d: IntArray, s: IntArray) -> FrequencyTable:
 class Guess(NamedTuple):
     """The chances that a guess about each row is right.
 
-    named: by the records with its q. by_key: the same, and the guess of the whole table if there are none.
-    always: the guess of the whole table.
+    named: by the records with its q. matched: that there are any. by_key: by these, and by the guess of the
+    whole table if there are none. always: by the guess of the whole table.
     """
 
     named: Floats
+    matched: Floats
     by_key: Floats
     always: Floats
 
@@ -308,7 +309,7 @@ def guess_from_synthetic(rows: Rows, band: Band | None, *, at_n: bool) -> Guess:
     whole = whole_table(f, r, r)
     is_drawn = at_n and Sizes(f.N_d, f.N_s).synthetic_is_drawn
     groups = rows.sizes if is_drawn else [(Sizes(f.N_d, f.N_s), np.arange(len(rows)))]
-    guess = Guess(*np.zeros((3, len(rows))))
+    guess = Guess(*np.zeros((4, len(rows))))
     for sizes, at in groups:
         draw = draw_of_synthetic(sizes) if is_drawn else None
         named, matched = guesser(f, r, f.d > 0, draw, without_self=False)
@@ -323,7 +324,7 @@ def guess_from_others(rows: Rows, band: Band | None) -> Guess:
     guessable, guesser = _choose_guesser(rows, band)
     f, r = rows.f, rows.f.d * guessable[rows.f.t]
     tables = replace(f, d=r), whole_table(f, r, r)
-    guess = Guess(*np.zeros((3, len(rows))))
+    guess = Guess(*np.zeros((4, len(rows))))
     several = []
     for sizes, at in rows.sizes:
         if sizes.own > 1:
@@ -340,7 +341,7 @@ def guess_from_others(rows: Rows, band: Band | None) -> Guess:
 
 
 def _set(guess: Guess, at: IntArray, named: Floats, matched: Floats, always: Floats) -> None:
-    guess.named[at], guess.always[at] = named, always
+    guess.named[at], guess.matched[at], guess.always[at] = named, matched, always
     guess.by_key[at] = named + (1 - matched) * always
 
 
@@ -411,7 +412,7 @@ def _guess_modes_beside(
     always, _ = _name_modes_beside(
         np.zeros(f.targets, dtype=np.int64), f.per_target(r), own[1].cell, own[1].pair, of_levels
     )
-    guess, entry = Guess(*np.zeros((3, len(at)))), own[0].entry[at]
+    guess, entry = Guess(*np.zeros((4, len(at)))), own[0].entry[at]
     _set(guess, np.arange(len(at)), named[entry], matched[entry], always[own[1].entry[at]])
     return guess
 
@@ -627,35 +628,45 @@ class Contributions:
     def _compare_guesses(self, figure: str, asked: IntArray, w: Floats) -> Estimate:
         """Estimate how much more guesses are right from n records of SD than from the others.
 
-        Levels: `error_of_guesses` for as many guesses as there are units in the smaller table, times Kish's
-        factor for unequal weights. Amounts: the guesses of each q are one cluster. In both, the guess of the
-        whole table is a single one, for all who have nobody else with their q.
+        For the error see `guesses.error_of_guesses`.
         """
-        sources, inflated = (
-            [self.guess(f"{figure}{part}") for part in ("_at_n", "_others")],
-            inflate_variance(w),
+        from_SD, by_others = (
+            Guess(*(chances[asked] for chances in self.guess(f"{figure}{part}")))
+            for part in ("_at_n", "_others")
         )
-        w = _round_weights(w)
-        by_key, always = ([_mean(guess.ways[way][asked], w) for guess in sources] for way in (0, 1))
-        right = [max(ways) for ways in zip(by_key, always, strict=True)]
-        left = _mean(self.rows.is_left[asked], w)
-        alone = max(0.0, 1 - _mean(self.add("iS_others")[asked], w) / (left or 1.0))
-        by_mode = always[0] - always[1]
-        if figure == _AMOUNTS:
-            named = sources[0].named - sources[1].named
-            by_cluster = _estimate_difference(named[asked], self.rows.q[asked], w).error
-            share = 1.0 if any(a > k for a, k in zip(always, by_key, strict=True)) else alone
-            error = math.hypot(by_cluster, 100 * share * by_mode)
-        else:
-            n = min(self._count_guesses(), len(asked))
-            error = 100 * error_of_guesses(right[0], right[1], n, alone * by_mode)
-            error = max(error * math.sqrt(inflated), 100 / len(asked))
-        return Estimate(100 * (right[0] - right[1]), error)
+        w, q, t = _round_weights(w), self.rows.q[asked], self.rows.t[asked]
+        means = [[_mean(chances, w) for chances in guess.ways] for guess in (from_SD, by_others)]
+        right = max(means[0]) - max(means[1])
+        named, unmatched = from_SD.named - by_others.named, by_others.matched - from_SD.matched
+        squares = [
+            _square_by_key(q, w * (named + unmatched * of_all[t])) for of_all in self._guess_all(figure)
+        ]
+        guess_by_key = [
+            guess
+            for guess, (by_key, always) in zip((from_SD, by_others), means, strict=True)
+            if by_key >= always
+        ]
+        of_keys = len(guess_by_key) / 2 * sum_exactly(np.array(squares)) / len(squares)
+        guessed_alike = 1 - sum(guess.matched for guess in guess_by_key) / 2
+        at_once = sum_exactly(w * guessed_alike * (from_SD.always - by_others.always))
+        error = math.hypot(math.sqrt(of_keys), at_once) / sum_exactly(w)
+        return Estimate(100 * right, 100 * max(error, 1 / len(asked)))
 
-    def _count_guesses(self) -> int:
-        """Return how many guesses are independent: the units of the smaller table."""
-        f = self.rows.f
-        return Sizes(f.N_d, f.N_s).divide(f.N_d / self.rows.units).n
+    def _guess_all(self, figure: str) -> list[Floats]:
+        """Return the guess of all records, GT and SD: the chance that each level is guessed (shape: targets).
+
+        An amount is guessed for its neighbours, too. Of several modes, each is a guess of its own.
+        """
+        rows, f = self.rows, self.rows.f
+        band = rows.band if figure == _AMOUNTS else None
+        guessable, guesser = _choose_guesser(rows, band)
+        both = (f.d + f.s) * guessable[f.t]
+        whole = whole_table(f, both, both)
+        of_all, _ = guesser(whole, whole.d, whole.d > 0, None, without_self=False)
+        modes = np.flatnonzero(of_all)
+        if band is not None or not len(modes):
+            return [of_all]
+        return [(np.arange(f.targets) == mode).astype(np.float64) for mode in modes.tolist()]
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -702,9 +713,13 @@ def _estimate_share(x: Floats, w: Floats) -> Estimate:
 def _estimate_difference(added: Floats, q: IntArray, w: Floats) -> Estimate:
     """Return a difference to which each record adds something, and its error, of at least one record."""
     whole = sum_exactly(w)
-    of_q = np.bincount(q, weights=_round_for_sums(w * added)).astype(np.float64)
-    spread = math.sqrt(sum_exactly(of_q**2))
+    spread = math.sqrt(_square_by_key(q, w * added))
     return Estimate(100 * sum_exactly(w * added) / whole, max(100 * spread / whole, 100 / len(w)))
+
+
+def _square_by_key(q: IntArray, added: Floats) -> float:
+    of_q = np.bincount(q, weights=_round_for_sums(added)).astype(np.float64)
+    return sum_exactly(of_q**2)
 
 
 def _round_for_sums(values: Floats) -> Floats:

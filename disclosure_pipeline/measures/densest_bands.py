@@ -331,3 +331,13 @@ def _divide(hits: IntArray, ties: IntArray) -> IntArray:
 def _share(hits: IntArray, ties: IntArray) -> Floats:
     share: Floats = hits / np.maximum(ties, 1)
     return share
+
+
+def guess_amount_of_all(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
+    """Return, by place, the chance that a densest window of the whole table guesses its level."""
+    amounts = np.array(band.amounts, dtype=np.int64)
+    nothing = np.zeros_like(amounts)
+    chances = np.zeros(band.size, dtype=np.int64)
+    cells = AmountCells(nothing, amounts, nothing, band)
+    chances[amounts] = cells.chances(r[amounts], draw, without_self=without_self)
+    return chances

@@ -144,19 +144,33 @@ class DrawnGuessCounts:
         return cls(0, Grouped.empty())
 
 
-def drawn_guess_counts(
-    f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw
-) -> DrawnGuessCounts:
-    """Count guesses about the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
-    r = r * ~no_guess[f.t]
-    guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
-    if not len(guessable):
-        return DrawnGuessCounts.empty()
-    records_of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
-    named = to_integer_chances(_chances_of_cells(f, r, d > 0, draw)[guessable])
-    drawn = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q, draw))
-    people = (d * f.n)[guessable]
-    return DrawnGuessCounts(int((people * named).sum()), Grouped.sum_by_group(f.t[guessable], people * drawn))
+@dataclass(frozen=True)
+class GuessChances:
+    """The chances of a right guess about a person of each cell (shapes: cells).
+
+    In units of 1 / `CHANCE_SCALE`. named: from the records of their q. matched: that there is a record of it
+    to guess from.
+    """
+
+    named: IntArray
+    matched: IntArray
+
+    @classmethod
+    def of_draw(cls, f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw) -> GuessChances:
+        """Guess about the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
+        r, named, matched = r * ~no_guess[f.t], np.zeros_like(d), np.zeros_like(d)
+        guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
+        if len(guessable):
+            records_of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
+            named[guessable] = to_integer_chances(_chances_of_cells(f, r, d > 0, draw)[guessable])
+            matched[guessable] = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q, draw))
+        return cls(named, matched)
+
+    def count(self, f: FrequencyTable, d: IntArray) -> DrawnGuessCounts:
+        """Count the guesses about the GT records `d` of each cell."""
+        people, matched = d * f.n, np.flatnonzero((d > 0) & (self.matched > 0))
+        of_level = Grouped.sum_by_group(f.t[matched], (people * self.matched)[matched])
+        return DrawnGuessCounts(int((people * self.named).sum()), of_level)
 
 
 def _chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
@@ -174,17 +188,6 @@ def _chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) 
     of_cells = np.empty(len(r))
     of_cells[cell] = chances[np.cumsum(cells_alike) - 1][kind]
     return of_cells
-
-
-def count_drawn_guesses(
-    f: FrequencyTable, d: IntArray, no_guess: Mask, sizes: Sizes
-) -> tuple[DrawnGuessCounts | None, DrawnGuessCounts | None]:
-    """Count guesses from a draw of SD and from a draw of the others; None if nothing is drawn."""
-    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
-    return (
-        drawn_guess_counts(f, d, f.s, no_guess, synthetic_draw) if synthetic_draw else None,
-        drawn_guess_counts(f, d, f.d, no_guess, others_draw) if others_draw else None,
-    )
 
 
 def count_right_guesses_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:

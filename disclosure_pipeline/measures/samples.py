@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 from statistics import NormalDist
 
 import numpy as np
@@ -38,6 +39,8 @@ def chance_of_one_level(with_level: int, records: int, drawn: IntArray) -> Float
 
 CHANCE_SCALE = 2**30
 """Chances are rounded to integers in units of 1 / `CHANCE_SCALE`, whose sums are the same in any order."""
+
+_HALF = 15  # bits of the halves of a fraction in units of 1 / `CHANCE_SCALE`
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,19 @@ def chance_of_none_drawn(records: IntArray, total: int, n: int) -> Floats:
 def to_integer_chances(chances: Floats) -> IntArray:
     """Return chances in units of 1 / `CHANCE_SCALE`."""
     return np.rint(chances * CHANCE_SCALE).astype(np.int64)
+
+
+def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
+    """Return the sum of x², in units of 1 / `CHANCE_SCALE`² for x in units of 1 / `CHANCE_SCALE`.
+
+    An entry can stand for several `keys`. Up to 10^9 records, the sums of the parts of x fit into 64 bits.
+    """
+    whole, fraction = x >> 2 * _HALF, x & (CHANCE_SCALE - 1)
+    parts = [whole, fraction >> _HALF, fraction & ((1 << _HALF) - 1)]
+    return sum(
+        (2 - (i == j)) * int((parts[i] * parts[j] * keys).sum()) << _HALF * (4 - i - j)
+        for i, j in combinations_with_replacement(range(3), 2)
+    )
 
 
 Interval = tuple[float, float]

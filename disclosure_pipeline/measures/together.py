@@ -20,13 +20,13 @@ from statistics import NormalDist
 
 import numpy as np
 
-from disclosure_pipeline.measures.baselines import standard_error, sum_of_squares
+from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.chance import beyond_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.people import ONCE_IN
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     COUNT,

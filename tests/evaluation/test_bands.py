@@ -243,8 +243,8 @@ def bands_of_fresh(rng: np.random.Generator, sizes: Sizes, zeros: float, within:
     target = [codes[: sizes.N_d], codes[sizes.N_d :]]
     [f] = frequency_tables(combine_keys([[keys, fresh_keys]], [20]), target, len(levels) + 1)
     d_t, s_t = f.per_target(f.d), f.per_target(f.s)
-    counts = band_counts(f, f.d, band, sizes, ())
-    return bands(counts, band, sizes, d_t, s_t, d_t, float(sizes.N_d))
+    counts = band_counts(f, f.d, band, sizes, (), d_t + s_t)
+    return bands(counts, band, sizes, d_t, s_t, d_t)
 
 
 def assert_honest_tables_pass(people: int, tables: int, zeros: float, within: float) -> None:

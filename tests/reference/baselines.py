@@ -170,7 +170,7 @@ def figures(
     left_of_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
     left, left_units = [gt[i] for i in people], [units[i] for i in people]
     found: dict[str, list[tuple[Fraction, Fraction]]] = {"iS": [], "DiSCO": [], "DCAP": []}
-    by_others, by_SD = [], []
+    by_others, by_SD, from_others, from_SD = [], [], [], []
     for place, i in enumerate(people):
         person, of_others = gt[i], others(gt, i, units)
         n, left_others = min(len(sd), len(of_others)), others(left, place, left_units)
@@ -181,8 +181,10 @@ def figures(
             attributed(person, left_others, len(of_others), n),
         )
         found["DCAP"].append(by_left)
-        by_others.append(guesses(person, of_others, n if n < len(of_others) else None, no_guess))
-        by_SD.append(guesses(person, sd, n if len(sd) > N else None, no_guess))
+        from_others.append((i, of_others, n if n < len(of_others) else None))
+        from_SD.append((i, sd, n if len(sd) > N else None))
+        by_others.append(guesses(person, *from_others[-1][1:], no_guess))
+        by_SD.append(guesses(person, *from_SD[-1][1:], no_guess))
     result: dict[str, Fraction] = {}
     errors: dict[str, float] = {}
     for name, pairs in found.items():
@@ -193,13 +195,13 @@ def figures(
     result["guessed"] = better([guesses(gt[i], sd, None, no_guess) for i in people], N)
     result["guessed_others"], result["guessed_at_n"] = better(by_others, N), better(by_SD, N)
     result["guessed_beyond"] = result["guessed_at_n"] - result["guessed_others"]
-    # Where people have several records there are that many fewer to guess independently.
-    of_GT, of_SD = (max(1, round(records * len(set(units)) / N)) for records in (N, len(sd)))
-    right = result["guessed_at_n"], result["guessed_others"]
-    by_mode = always(by_SD) - always(by_others)
-    errors["guessed_beyond_se"] = error_of_guesses(
-        *right, min(of_SD, of_GT - 1), N, by_mode, result["iS_others"], len(people)
-    )
+    matched = [
+        [has_guess(gt[i], table, n_drawn, no_guess) for i, table, n_drawn in of_people]
+        for of_people in (from_SD, from_others)
+    ]
+    persons = [gt[i] for i in people]
+    levels = Counter(t for _, t in [*gt, *sd] if t not in no_guess)
+    errors["guessed_beyond_se"] = error_of_guesses(persons, (by_SD, by_others), matched, levels, N)
     return {name: float(value) for name, value in result.items()} | errors
 
 
@@ -212,25 +214,44 @@ def standard_error(added: Sequence[Fraction], of_key: Sequence[object], N: int) 
     return 100 * max(float(squares) ** 0.5, 1.0) / N
 
 
-def always(chances: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
-    """Return the number of right guesses if the most frequent level is always guessed."""
-    return sum((by_mode for _, by_mode in chances), Fraction(0))
+def has_guess(person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]) -> Fraction:
+    """Return the chance that n drawn records, or all, have a level to guess for the person's key."""
+    records = sum(q == person[0] and t not in no_guess for q, t in table)
+    return Fraction(records > 0) if n is None else 1 - (1 - Fraction(n, len(table))) ** records
 
 
 def error_of_guesses(
-    right: Fraction,
-    right_others: Fraction,
-    n: int,
+    people: Sequence[Record],
+    ways: Sequence[Sequence[tuple[Fraction, Fraction]]],
+    matched: Sequence[Sequence[Fraction]],
+    levels: "Counter[Level]",
     N: int,
-    by_mode: Fraction,
-    iS_others: Fraction,
-    people: int,
 ) -> float:
-    """Return McNemar's error of n independent guesses, and of one guess for all whose key is unique."""
-    g, others = right / 100, right_others / 100
-    alone = max(Fraction(0), 1 - iS_others / 100 * N / max(people, 1))
-    variance = (g * (1 - others) + others * (1 - g)) / max(n, 1) + (alone * by_mode / N) ** 2
-    return 100 * max(float(variance) ** 0.5, 1 / N)
+    """Return the jackknife over keys, and of one guess for all who are guessed as a whole table.
+
+    For SD and the others: `ways`, what `guesses` returns of each person; `matched`, of `has_guess`. `levels`:
+    those of all records, whose most frequent ones are guessed where one of the two has nothing to guess from.
+    """
+    by_key = [
+        sum((key for key, _ in of), Fraction(0)) >= sum((mode for _, mode in of), Fraction(0)) for of in ways
+    ]
+    named = [
+        [key - (1 - has) * mode for (key, mode), has in zip(*of, strict=True)]
+        for of in zip(ways, matched, strict=True)
+    ]
+    squares = []
+    for guess in [t for t, number in levels.items() if number == max(levels.values())] or [None]:
+        added: dict[object, Fraction] = {}
+        for i, (q, t) in enumerate(people):
+            more = named[0][i] - named[1][i] + (matched[1][i] - matched[0][i]) * (t == guess)
+            added[q] = added.get(q, Fraction(0)) + more
+        squares.append(sum((x * x for x in added.values()), Fraction(0)))
+    at_once = Fraction(0)
+    for i in range(len(people)):
+        alike = 1 - sum((of[i] for of, by in zip(matched, by_key, strict=True) if by), Fraction(0)) / 2
+        at_once += alike * (ways[0][i][1] - ways[1][i][1])
+    variance = Fraction(sum(by_key), 2) * sum(squares, Fraction(0)) / len(squares) + at_once**2
+    return 100 * max(float(variance) ** 0.5, 1.0) / N
 
 
 def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, float]:
