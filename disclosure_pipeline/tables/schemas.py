@@ -92,31 +92,40 @@ def _is_list(content: Any) -> TypeGuard[Collection[Any]]:
 
 
 def _describe_sdv(name: str, column: Table, table: Table) -> Description:
-    sdtype = column.get("sdtype")
+    sdtype = _text(column, "sdtype")
     entries: dict[str, Any] = {}
     notes: list[str] = []
     types: tuple[Type, ...] = ()
-    keys = table.get("primary_key"), *_listed_names(table.get("alternate_keys"))
+    key = table.get("primary_key")
+    keys = [*(_listed_names(key) or [str(key)])[:1], *_listed_names(table.get("alternate_keys"))]
     if sdtype == "id" or name in keys:
         types = ("text identifier",)
     elif sdtype == "numerical":
-        written = str(column.get("computer_representation", ""))
-        types = (
-            ("integer",) if "Int" in written else ("number",) if written == "Float" else ("number", "integer")
-        )
+        written, decimals = column.get("computer_representation"), column.get("decimal_places")
+        types = ("number", "integer")
+        if decimals == 0 or (isinstance(written, str) and "Int" in written):
+            types = ("integer",)
+        elif decimals is not None or written == "Float":
+            types = ("number",)
     elif sdtype == "datetime":
         types, entries = _read_dates(column.get("datetime_format"))
     elif sdtype == "boolean":
         types = ("boolean",)
-    elif sdtype == "categorical":
+    elif sdtype in {"categorical", "ordinal"}:
+        # Other values and ranges are those that SDV found in the table: rare and extreme ones, too.
         types = ("category",)
-        if order := _levels(column.get("order")):
+        if order := _levels(column.get("order" if sdtype == "categorical" else "range_values")):
             types, entries = ("ordered category",), {"levels": order}
     elif column.get("pii", sdtype == "unknown"):
         notes.append("personal data, as its description says: leave it unpublished")
     if name == table.get("sequence_key"):
         notes.append("says whose each record is, as its description says: name it as the gate's unit")
     return Description(entries, types=types, notes=tuple(notes))
+
+
+def _text(entries: Table, name: str) -> str:
+    entry = entries.get(name)
+    return entry if isinstance(entry, str) else ""
 
 
 def _listed_names(names: Any) -> list[str]:
@@ -151,9 +160,9 @@ _FIELD_TYPES: Mapping[str, tuple[Type, ...]] = {
 
 
 def _describe_field(name: str, field: Table, table: Table) -> Description:
-    kind, constraints = field.get("type"), field.get("constraints")
+    kind, constraints = _text(field, "type"), field.get("constraints")
     constraints = constraints if isinstance(constraints, Mapping) else {}
-    types, entries = _FIELD_TYPES.get(str(kind), ()), _describe_text(field)
+    types, entries = _FIELD_TYPES.get(kind, ()), _describe_text(field)
     if kind in DATES:
         types, form = _read_dates(field.get("format"))
         types = (kind,) if types == DATES else types
@@ -174,7 +183,7 @@ def _describe_field(name: str, field: Table, table: Table) -> Description:
     labels, is_ordered = {}, field.get("categoriesOrdered") is True
     categories = field.get("categories")
     listed_values: Any = constraints.get("enum") if categories is None else categories
-    if _is_list(listed_values) and kind in {"string", "integer", None}:
+    if _is_list(listed_values) and kind in {"string", "integer", ""}:
         with_labels = [value for value in listed_values if isinstance(value, Mapping)]
         labels = {
             _code(value["value"]): level_label(value.get("label", value["value"]))

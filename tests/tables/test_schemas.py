@@ -140,7 +140,11 @@ def test_checks_as_releases_of_pandera_write_them(checks: Any, tmp_path: Path) -
         ({"sdtype": "numerical", "computer_representation": "Int64"}, ("integer",), {}),
         ({"sdtype": "numerical", "computer_representation": "Float"}, ("number",), {}),
         ({"sdtype": "numerical"}, ("number", "integer"), {}),
+        ({"sdtype": "numerical", "decimal_places": 0, "range_min": -8, "range_max": 99}, ("integer",), {}),
+        ({"sdtype": "numerical", "decimal_places": 2}, ("number",), {}),
         ({"sdtype": "categorical"}, ("category",), {}),
+        ({"sdtype": "categorical", "range_values": ["1", "2"]}, ("category",), {}),
+        ({"sdtype": "ordinal", "range_values": ["a", "b"]}, ("ordered category",), {"levels": ["a", "b"]}),
         ({"sdtype": "categorical", "order": [1, 2]}, ("ordered category",), {"levels": ["1", "2"]}),
         ({"sdtype": "boolean"}, ("boolean",), {}),
         ({"sdtype": "id", "regex_format": "[0-9]+"}, ("text identifier",), {}),
@@ -166,7 +170,8 @@ def test_keys_and_personal_data_of_sdv(tmp_path: Path) -> None:
         "d": {"sdtype": "categorical"},
     }
     found = described({"columns": columns, "primary_key": "a", "sequence_key": "d"}, tmp_path, list("abcd"))
-    assert found["a"].types == found["c"].types == ("text identifier",)
+    in_list = described({"columns": columns, "primary_key": ["a"]}, tmp_path, list("abcd"))
+    assert in_list["a"].types == found["a"].types == found["c"].types == ("text identifier",)
     assert found["b"].notes == ("personal data, as its description says: leave it unpublished",)
     assert "the gate's unit" in found["d"].notes[0]
     table = pd.DataFrame({"a": range(40), "b": [f"{n}@x.org" for n in range(40)], "c": range(40), "d": 1})
