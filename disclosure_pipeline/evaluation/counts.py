@@ -148,11 +148,6 @@ def plan_measures(
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     exclusions = Exclusions() if exclusions is None else exclusions
     check_exclusions(exclusions, key_names, target_names)
-    if unit is not None and grouping.within:
-        raise InputError(
-            f"within of {', '.join(map(str, grouping.within))} and a unit cannot be combined: leave-one-out "
-            "figures within a band are of single records. Group these targets, or leave the unit out."
-        )
     if weights is not None:
         require_weights(weights, opened.columns[0], {*key_names, *target_names}, unit)
     return MeasuringPlan(key_names, target_names, grouping, exclusions, unit=unit, weights=weights, **options)

@@ -133,7 +133,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
             [*per_target, "certainty"],
             list_figures(Certainty),
         ),
-        bands=_bound_bands(
+        bands=bound_bands(
             build_frame(
                 {place.index: _measure_within(place, plan) for place in with_band},
                 per_target,
@@ -303,7 +303,8 @@ def add_differences_beyond_chance(
     return attribute, add_beyond_chance(cap, "DCAP_beyond", comparisons)
 
 
-def _bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
+def bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add to the frame `bands` how far chance takes its differences, and the parts beyond that."""
     comparisons = frame.index.get_level_values("target").nunique()
     by_chance = [difference_by_chance(error, comparisons) for error in frame["guessed_within_beyond_se"]]
     frame = frame.assign(guessed_within_by_chance=by_chance)

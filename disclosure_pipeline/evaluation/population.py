@@ -24,7 +24,11 @@ from disclosure_pipeline.evaluation.counts import (
     combine_columns,
     place_records,
 )
-from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
+from disclosure_pipeline.evaluation.figures import (
+    add_beyond_chance,
+    add_differences_beyond_chance,
+    bound_bands,
+)
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import holds_real_values
@@ -65,6 +69,8 @@ from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error
 from disclosure_pipeline.tables.levels import CodedColumn
+
+_PARTS = ("_others", "_beyond")
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringP
     is_by_unit = plan.unit is not None and records.records_per_unit > 1
     if plan.unit is not None:
         result = _measure_keys_by_unit(result, records, request)
-    by_unit: dict[str, list[float]] = defaultdict(list)
+    by_unit, in_bands, certain = (defaultdict[str, list[float]](list) for _ in range(3))
     target_rows, band_rows = {}, {}
     release = result.together
     q = combine_columns(request.keys)
@@ -158,8 +164,13 @@ def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringP
             place = (target.column.name, synthesis)
             added = Contributions(place_records(q, target, synthesis, records.unit))
             if is_by_unit:
-                for name, figure in name_estimates(added.estimate(BESIDE_OTHERS)).items():
-                    by_unit[name].append(figure)
+                _append(by_unit, added.estimate(BESIDE_OTHERS))
+                if target.band is not None:
+                    _append(in_bands, added.estimate(BAND_FIGURES))
+                    for c in target.certainties:
+                        names = {f"DiSCO_within{part}": f"DiSCO_within at {c}{part}" for part in _PARTS}
+                        estimates = added.estimate(names.values())
+                        _append(certain, {name: estimates[of_c] for name, of_c in names.items()})
                 chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
             if plan.is_of_sample:
                 target_rows[place] = _measure_in_population(added, records, plan)
@@ -177,7 +188,13 @@ def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringP
         attribute, cap = add_differences_beyond_chance(
             _update_frame(result.attribute, by_unit), _update_frame(result.cap, by_unit), len(result.targets)
         )
-        result = replace(result, attribute=attribute, cap=cap)
+        result = replace(
+            result,
+            attribute=attribute,
+            cap=cap,
+            bands=bound_bands(_update_frame(result.bands, in_bands)),
+            band_certainty=_update_frame(result.band_certainty, certain),
+        )
     if plan.is_of_sample:
         result = _add_population(result, records, plan, q, target_rows)
     if band_rows:
@@ -379,6 +396,11 @@ def _count_copies(combinations: UnitCombinations, s: IntArray) -> CopyCounts:
     return CopyCounts(
         int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s)
     )
+
+
+def _append(columns: dict[str, list[float]], estimates: Mapping[str, Estimate]) -> None:
+    for name, figure in name_estimates(estimates).items():
+        columns[name].append(figure)
 
 
 def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:

@@ -339,10 +339,6 @@ def _check_bands(gate: Gate) -> None:
                 raise ValueError(f"column {name} has within but is not a target")
             if gate.grouping.groups_column(name):
                 raise ValueError(f"column {name} has both within and groups or edges: give only one of them")
-            if gate.unit is not None:
-                raise ValueError(
-                    f"column {name} has within, which cannot be combined with unit: group it instead"
-                )
 
 
 def _check_engine(gate: Gate) -> None:

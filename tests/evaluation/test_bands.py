@@ -24,6 +24,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Within, band_of
 
+CERTAIN = ("DiS_within", "DiSCO_within", "DiSCO_within_others", "DiSCO_within_beyond")
 CERTAINTIES = (Fraction(1, 2), Fraction(2, 3), Fraction(1))
 # Edges that floats miss: 1.1 + 0.1, 0.98 * 100, and numbers around 0.
 AMOUNTS = [None, -100, -98, -8, 0, 0.1, 1.1, 1.2, 1.3, 98, 100, 102, 104]
@@ -138,9 +139,35 @@ def test_weighted_shares_are_those_of_the_reference(
     row = measure(frame(gt).assign(weight=weights), frame(sd), within, weights="weight").bands.iloc[0]
     assert {name: row[f"{name}_weighted"] for name in expected} == pytest.approx(expected, abs=1e-6)
     equal = measure(frame(gt).assign(weight=3), frame(sd), within, weights="weight").bands.iloc[0]
-    for name in ("DiS", "DiSCO"):
+    for name in ("DiS", "DiSCO", "guessed"):
         error = f"{name}_within_beyond{{}}_se"
         assert equal[error.format("_weighted")] == pytest.approx(equal[error.format("")], abs=1e-6)
+
+
+@examples(20)
+@given(
+    records,
+    records,
+    st.sampled_from(WITHINS),
+    st.lists(st.integers(0, 3), min_size=6, max_size=6),
+    st.booleans(),
+)
+def test_the_others_of_a_unit_are_those_of_the_reference(
+    gt: list[Record], sd: list[Record], within: Any, units: list[int], is_weighted: bool
+) -> None:
+    units, options = units[: len(gt)], {"unit": "person", "certainty": CERTAINTIES}
+    weights = [1 + 2 * (i % 2) for i in range(len(gt))] if is_weighted else None
+    expected = figures_of_reference(gt, sd, within, certainties=CERTAINTIES, weights=weights, units=units)
+    people = frame(gt).assign(person=units, weight=weights or 1)
+    if is_weighted:
+        row = measure(people, frame(sd), within, weights="weight", **options).bands.iloc[0]
+        actual = {name: row[f"{name}_weighted"] for name in expected if " at " not in name}
+    else:
+        result = measure(people, frame(sd), within, **options)
+        row, of_c = result.bands.iloc[0], result.band_certainty.droplevel(["target", "synthesis"])
+        actual = {name: row[name] for name in expected if " at " not in name}
+        actual |= {f"{name} at {c}": of_c[name][float(c)] for c in CERTAINTIES for name in CERTAIN}
+    assert actual == pytest.approx({name: expected[name] for name in actual}, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -322,7 +349,6 @@ def test_refuses_an_invalid_band(within: Any, message: str) -> None:
         ({"within": {"age": 2}}, "'age', which is not a target"),
         ({"within": {"amount": 0.02}, "groups": {"amount": 5}}, "needs no groups"),
         ({"within": {"amount": 0.02}, "edges": {"amount": [0, 1, 2]}}, "needs no groups"),
-        ({"within": {"amount": 0.02}, "unit": "person"}, "cannot be combined"),
         ({"within": {"text": 0.02}}, "only numbers have a band"),
         ({"within": {"day": 2}}, "holds dates: only numbers have a band"),
         ({"within": {"is": 2}}, "only numbers have a band"),

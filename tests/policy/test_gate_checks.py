@@ -61,7 +61,6 @@ NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "of no bound": (0.02, {"policy": LOOSE}, "set a bound on DiSCO_within of income"),
     "of a key": (0.02, {"keys": ["sex", "income"], "targets": ["work"], "policy": LOOSE}, "is not a target"),
     "with edges": (0.02, {"edges": {"income": [0, 1, 2]}}, "groups or edges"),
-    "with a unit": (0.02, {"unit": "person"}, "cannot be combined with unit"),
     "of text": (None, {"columns": {"work": {"type": "category", "within": 2}}}, "within is for numbers"),
     "of none": (None, {}, "only targets with within have"),
 }

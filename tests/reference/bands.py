@@ -181,13 +181,13 @@ def guessed(
     weights: Sequence[int],
     hits: Hits,
     special: Sequence[Amount],
-    n: int | None = None,
+    drawn: Sequence[int | None],
 ) -> Fraction:
     """Return the right guesses by the better strategy, each person from a table of their own."""
-    triples = list(zip(people, tables, weights, strict=True))
+    of_people = list(zip(people, tables, weights, drawn, strict=True))
     return max(
         sum(
-            (w * mean_guess(person, table, hits, special, n, by_key=by_key) for person, table, w in triples),
+            (w * mean_guess(i, table, hits, special, n, by_key=by_key) for i, table, w, n in of_people),
             Fraction(0),
         )
         for by_key in (True, False)
@@ -202,16 +202,18 @@ def figures(
     special: Sequence[Amount] = (),
     certainties: Sequence[Fraction] = (),
     weights: Sequence[int] | None = None,
+    units: Sequence[int] | None = None,
     *,
     is_share: bool,
 ) -> dict[str, float]:
     """Return all figures in percent of the weighted GT records, those of a certainty under its number."""
     weights = weights or [1] * len(gt)
-    n = min(len(sd), len(gt) - 1)
-    of_SD = n if len(sd) > len(gt) else None
-    of_GT = n if len(sd) < len(gt) - 1 else None
-    without = [[record for j, record in enumerate(gt) if j != i] for i in range(len(gt))]
-    own = list(zip(gt, without, strict=True))
+    unit = units or list(range(len(gt)))
+    without = [[record for j, record in enumerate(gt) if unit[j] != unit[i]] for i in range(len(gt))]
+    n = [min(len(sd), len(rest)) for rest in without]
+    of_SD = [of if len(sd) > len(gt) else None for of in n]
+    of_GT = [of if of < len(rest) else None for of, rest in zip(n, without, strict=True)]
+    own = list(zip(gt, without, n, strict=True))
 
     def percent(total: Fraction | int) -> float:
         return float(100 * Fraction(total) / sum(weights))
@@ -220,8 +222,8 @@ def figures(
         return sum((w * Fraction(x) for w, x in zip(weights, hits_of_people, strict=True)), Fraction(0))
 
     def mean_of(condition: Callable[[Record, Table], bool]) -> tuple[Fraction, Fraction]:
-        of_n = [over_draws(partial(condition, person), sd, n) for person in gt]
-        of_others = [over_draws(partial(condition, person), rest, n) for person, rest in own]
+        of_n = [over_draws(partial(condition, person), sd, of) for person, _, of in own]
+        of_others = [over_draws(partial(condition, person), rest, of) for person, rest, of in own]
         return weigh(of_n), weigh(of_others)
 
     DiS = mean_of(lambda person, table: claimed(person, table, lies, size))
@@ -237,7 +239,7 @@ def figures(
         "DiSCO_within": percent(weigh([disclosed(person, sd, lies) for person in gt])),
         "DiSCO_within_others": percent(DiSCO[1]),
         "DiSCO_within_beyond": percent(DiSCO[0] - DiSCO[1]),
-        "guessed_within": percent(guessed(gt, tables, weights, hits, special)),
+        "guessed_within": percent(guessed(gt, tables, weights, hits, special, [None] * len(gt))),
         "guessed_within_others": percent(by_others),
         "guessed_within_beyond": percent(at_n - by_others),
     }
@@ -251,10 +253,11 @@ def figures(
             share = Fraction(size_of_draw, len(table))
             return thinned(lambda some: certain(person, some, lies, c), kept, share)
 
-        from_SD = sum((drawn(person, sd, of_SD) for person in people), Fraction(0))
-        from_GT = sum(
-            (drawn(person, rest, of_GT) for person, rest in own if person[1] is not None), Fraction(0)
-        )
+        from_SD = from_GT = Fraction(0)
+        for (person, rest, _), n_SD, n_GT in zip(own, of_SD, of_GT, strict=True):
+            if person[1] is not None:
+                from_SD += drawn(person, sd, n_SD)
+                from_GT += drawn(person, rest, n_GT)
         result |= {
             f"DiS_within at {c}": percent(sum(certainly_claimed(p, sd, lies, size, c) for p in gt)),
             f"DiSCO_within at {c}": percent(sum((certain(p, sd, lies, c) for p in people), Fraction(0))),
