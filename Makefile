@@ -10,8 +10,9 @@ READY := $(VENV)/ready
 FULL := $(wildcard $(READY))
 DEMO_READY := $(if $(FULL),$(READY),$(VENV)/ready-demo)
 UI_READY := $(if $(FULL),$(READY),$(VENV)/ready-ui)
+DOCS_READY := $(if $(FULL),$(READY),$(VENV)/ready-docs)
 
-.PHONY: demo ui test lint suite suite-lowest suite-newest python-lowest python-newest docs dist mutants house \
+.PHONY: demo ui test lint suite suite-lowest suite-newest python-lowest python-newest docs reference dist mutants house \
 	bench study lock
 
 demo: $(DEMO_READY)
@@ -58,8 +59,12 @@ python-lowest:
 python-newest:
 	@test -n "$(call find_python,$(NEWEST))" || { echo "There is no Python $(NEWEST)."; false; }
 
+# What the code says of itself, written into the documents anew, and the gallery's pictures.
+reference: $(READY)
+	$(BIN)/python docs/extensions/generated.py
+
 # The documentation as a site, built without a network; every warning is an error.
-docs: $(READY)
+docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -b html -W --keep-going -n -q docs build/docs -E
 	@echo "The documentation: build/docs/index.html"
 
@@ -104,6 +109,9 @@ $(VENV)/ready-demo: requirements-demo.lock pyproject.toml
 $(VENV)/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
+$(VENV)/ready-docs: requirements-docs.lock pyproject.toml
+	$(set_up)
+
 $(READY): requirements.lock pyproject.toml
 	$(set_up)
 
@@ -129,5 +137,7 @@ lock: $(READY)
 	$(COMPILE) $(EXTRAS) --group dev --output-file requirements.lock
 	$(COMPILE) --constraint requirements.lock --group build --output-file requirements-demo.lock
 	$(COMPILE) --constraint requirements.lock --group build --extra ui --output-file requirements-ui.lock
+	$(subst pyproject.toml,,$(COMPILE)) --constraint requirements.lock --group build --group docs \
+		--output-file requirements-docs.lock
 	$(COMPILE) --resolution lowest-direct $(OF_CORE) --output-file requirements-lowest.lock
 	$(WITH_HASHES) --python-version $(NEWEST) $(OF_CORE) --output-file requirements-newest.lock

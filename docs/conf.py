@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(_ROOT / "docs" / "extensions"), str(_ROOT), str(_ROOT / "benchmarks")]
-
-import disclosure_pipeline  # noqa: E402 (found through the line above)
 
 project = "disclosure_pipeline"
 author = "The authors of disclosure_pipeline"
-release = disclosure_pipeline.__version__
+[release] = re.findall(
+    r'^version = "(.+)"$', (_ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+)
 language = "en"
 
-extensions = ["myst_parser", "generated"]
+extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["generated", "extensions"]
+exclude_patterns = ["extensions"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
 highlight_language = "none"

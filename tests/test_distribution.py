@@ -1,12 +1,24 @@
 """The published distribution can be built again, and a forge checks it as CI does."""
 
 import os
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
 import yaml
 from support.distributions import build
-from support.paths import ROOT
+from support.paths import PACKAGE, ROOT
+
+
+def list_cited() -> set[str]:
+    """Return the documents that messages, a gate's file and the page cite, and the pages to look up."""
+    texts = (
+        path.read_text(encoding="utf-8")
+        for path in PACKAGE.rglob("*")
+        if path.suffix in {".py", ".yaml", ".jinja", ".html"}
+    )
+    cited = {path for text in texts for path in re.findall(r"\bdocs/[\w/]+\.md\b", text)}
+    return cited | {f"docs/reference/{name}.md" for name in ("gate", "glossary", "library")}
 
 
 def test_a_wheel_that_is_built_twice_has_the_same_bytes(tmp_path: Path) -> None:
@@ -21,6 +33,9 @@ def test_a_wheel_that_is_built_twice_has_the_same_bytes(tmp_path: Path) -> None:
         names = wheel.namelist()
         metadata = wheel.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert {"disclosure_pipeline/__init__.pyi", "disclosure_pipeline/py.typed"} <= set(names)
+    documents = {f"disclosure_pipeline/{path}" for path in list_cited()}
+    assert len(documents) > 3 and documents <= set(names)
+    assert not [name for name in names if "docs/extensions" in name]
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
     for field in ("Summary: ", "License-Expression: Apache-2.0", "Requires-Python: ", "Classifier: "):
         assert f"\n{field}" in metadata, field

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/synthesizers.md from the study's table: `python -m synthesizers.page`."""
+"""Write docs/synthesizers.md and its pictures from the table of the study: `python -m synthesizers.page`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from synthesizers.findings import (
 from synthesizers.public_tables import MOST, TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
+_BEGIN, _END = "<!-- study -->", "<!-- /study -->"
 _TEMPLATE = Path(__file__).parent / "page_template.md"
 
 
@@ -210,7 +211,12 @@ def _write_rows(rows: list[list[Any]]) -> str:
 
 
 def main() -> None:
-    pictures.draw(results.read(), DOCS / "images")
+    table = results.read()
+    pictures.draw(table, DOCS / "images")
+    file = DOCS / "synthesizers.md"
+    before, rest = file.read_text(encoding="utf-8").split(_BEGIN)
+    after = rest.split(_END)[1]
+    file.write_text(f"{before}{_BEGIN}\n\n{write_page(table)}\n{_END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

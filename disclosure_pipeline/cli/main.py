@@ -237,6 +237,12 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty()
 
 
+def _find_documents() -> Path:
+    """Return the folder of the documents: in the package where it was installed, else in the checkout."""
+    package = Path(__file__).parents[1]
+    return package / "docs" if (package / "docs").is_dir() else package.parent / "docs"
+
+
 def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
     from disclosure_pipeline.release.readiness import describe_open
     from disclosure_pipeline.runtime.files import is_open_to_others
@@ -244,6 +250,7 @@ def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
     gate = shlex.quote(str(setup.file.parent))
     variables = shlex.quote(str(setup.environment_file))
     echo(f"The gate {name} is defined in {setup.file}, with comments: read it through.")
+    echo(f"The documents that it cites as docs/… are in {_find_documents()}.")
     echo(f"Its folders and keys are in {setup.home}: the private key and the salt are secret.")
     echo("Dagster and the store keep exact figures there: new folders have mode 0700, for you alone.")
     if is_open_to_others(setup.home):

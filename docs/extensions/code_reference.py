@@ -15,6 +15,8 @@ from typing import Any, get_args
 import disclosure_pipeline as dp
 
 _SECTION = re.compile(r"^(Raises|Example|Examples|Args|Returns|Source|Sources|Note):$")
+# An annotation with the function that validates it, whose address is another each time.
+_VALIDATED = re.compile(r"typing\.Annotated\[(.+?), AfterValidator\(func=<[^>]+>\)\]")
 _ENTRY = re.compile(r"^(\s*)(\w[\w.]*): (.*)$")
 
 
@@ -79,7 +81,11 @@ def _signature(name: str, value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return f"{name}(...)"
-    parameters = [str(value) for name, value in signature.parameters.items() if not name.startswith("_")]
+    parameters = [
+        _VALIDATED.sub(r"\1", str(value))
+        for name, value in signature.parameters.items()
+        if not name.startswith("_")
+    ]
     returns = signature.return_annotation
     arrow = "" if returns is inspect.Signature.empty or inspect.isclass(value) else f" -> {returns}"
     shown = f"{name}({', '.join(parameters)}){arrow}"

@@ -28,7 +28,7 @@ def page() -> str:
     return "\n\n".join(_section(name, models[name]) for name in names if "properties" in models[name]) + "\n"
 
 
-def guards_page() -> str:
+def bounds_page() -> str:
     """A row for each figure that every gate bounds and a policy can: its name, default and description."""
     rows = [
         f"| `{name}` | `{default.statistic}: {default.bound:g}` | {_cell(default.text)} |"
@@ -46,11 +46,11 @@ def _section(name: str, model: Mapping[str, Any]) -> str:
         rows.append(f"| `{attribute}` | {_kind(schema)} | {default} | {_text(schema)} |")
     heading = "| attribute | value | default | |\n|---|---|---|---|"
     text = _cell(model.get("description", ""))
-    return "\n\n".join(filter(None, [f"({_anchor(name)})=\n## {name}", text, "\n".join([heading, *rows])]))
+    return "\n\n".join(filter(None, [f"## {name}", text, "\n".join([heading, *rows])]))
 
 
 def _anchor(model: str) -> str:
-    return f"gate-{model.lower()}"
+    return model.lower()
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

@@ -1,14 +1,15 @@
-"""A Sphinx extension: writes what the code says of itself into docs/generated/, before the pages are read.
+"""Writes what the code says of itself into the documents, between markers: `make reference`.
 
 The attributes of a gate from its model, the command line from its commands, the library from its docstrings,
-the glossary from the words beside each measure, what guards notice from what tests have measured, the
+the glossary from the words beside each measure, what was detected from what tests have measured, the
 gallery's pictures from the code that is shown there.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import code_reference
 import column_reference
@@ -17,35 +18,40 @@ import gallery
 import gate_reference
 import measured_strengths
 
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
+DOCS = Path(__file__).parents[1]
+PICTURES = DOCS / "images" / "gallery"
 
-PAGES = {
-    "gate.md": gate_reference.page,
-    "guards.md": gate_reference.guards_page,
-    "commands.md": command_reference.page,
-    "library.md": code_reference.page,
-    "glossary.md": column_reference.page,
-    "strengths.md": measured_strengths.strengths_page,
-    "honest.md": measured_strengths.honest_page,
-    "study.md": measured_strengths.study_page,
+PARTS: dict[str, Callable[[], str]] = {
+    "gate": gate_reference.page,
+    "bounds": gate_reference.bounds_page,
+    "commands": command_reference.page,
+    "library": code_reference.page,
+    "glossary": column_reference.page,
+    "strengths": measured_strengths.strengths_page,
+    "honest": measured_strengths.honest_page,
 }
+PART = re.compile(r"^<!-- generated: (\w+) -->\n(.*?)^<!-- /generated -->$", re.DOTALL | re.MULTILINE)
 
 
-def write(app: Sphinx) -> None:
-    """Write the generated parts; a file that stays the same is not touched, so that it is not read again."""
-    source = Path(app.srcdir)
-    folder = source / "generated"
-    folder.mkdir(exist_ok=True)
-    for name, page in PAGES.items():
-        text = page()
-        path = folder / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
-    gallery.draw((source / "gallery.md").read_text(encoding="utf-8"), folder)
+def fill_in(text: str) -> str:
+    """Return a document with its generated parts written anew."""
+    return PART.sub(
+        lambda part: f"<!-- generated: {part[1]} -->\n\n{PARTS[part[1]]()}\n<!-- /generated -->", text
+    )
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Called by Sphinx."""
-    app.connect("builder-inited", write)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def list_documents() -> list[Path]:
+    """Return the documents that have generated parts."""
+    return [path for path in sorted(DOCS.rglob("*.md")) if PART.search(path.read_text(encoding="utf-8"))]
+
+
+def main() -> None:
+    """Write every generated part and picture."""
+    for path in list_documents():
+        path.write_text(fill_in(path.read_text(encoding="utf-8")), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    gallery.draw((DOCS / "gallery.md").read_text(encoding="utf-8"), PICTURES)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,10 @@
-"""What the guards notice, how often they refuse honest tables, and how synthesizers fare, as measured."""
+"""What a gate notices, and how often it refuses honest tables, as measured."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pandas as pd
-from synthesizers import page, results
 
 MEASURED = Path(__file__).parents[2] / "tests" / "disguises"
 
@@ -34,11 +33,6 @@ def honest_page() -> str:
         for size, (candidates, refused) in zip(by_size.index, by_size.to_numpy(), strict=True)
     ]
     return _write_table(["records of GT", "honest candidates", "refused", ""], rows)
-
-
-def study_page() -> str:
-    """Return how common synthesizers fare, from the table of the study."""
-    return page.write_page(results.read())
 
 
 def _write_table(heading: list[str], rows: list[list[str]]) -> str:

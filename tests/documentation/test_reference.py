@@ -3,15 +3,20 @@
 import inspect
 import re
 import sys
+from pathlib import Path
 from types import UnionType
 from typing import get_args
 
 import code_reference
 import column_reference
 import command_reference
+import gallery
 import gate_reference
+import generated
+import pytest
 import yaml
 from support.paths import ROOT
+from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
@@ -30,8 +35,8 @@ def test_every_attribute_of_a_gate_is_there_with_its_words() -> None:
         section = page.split(f"## {model}\n")[1].split("\n## ")[0]
         assert f"| `{attribute}` | " in section
     assert "| `name` | text | required | Prefix of the gate's assets |" in page
-    targets = set(re.findall(r"\]\(#(gate-\w+)\)", page))
-    assert targets <= set(re.findall(r"^\((gate-\w+)\)=$", page, re.MULTILINE))
+    targets = set(re.findall(r"\]\(#(\w+)\)", page))
+    assert targets <= {name.lower() for name in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
 
 
 def test_every_command_is_there_with_its_options() -> None:
@@ -71,6 +76,25 @@ def test_every_column_of_every_frame_is_there_with_its_words() -> None:
             assert row[4:] == [words.high_is, f"{words.source} |"]
 
 
+@pytest.mark.parametrize("path", generated.list_documents(), ids=lambda path: path.stem)
+def test_generated_parts_are_current(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert generated.fill_in(text) == text, "make reference writes them anew"
+
+
+@only_in_ci("draws every picture")
+def test_pictures_of_the_gallery_are_current(tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert")
+    pytest.importorskip("sklearn")
+    gallery.draw((ROOT / "docs" / "gallery.md").read_text(encoding="utf-8"), tmp_path)
+    drawn, kept = (
+        {path.name: path.read_bytes() for path in folder.iterdir()}
+        for folder in (tmp_path, generated.PICTURES)
+    )
+    assert drawn.keys() == kept.keys()
+    assert drawn == kept, "make reference draws them anew"
+
+
 def test_every_extra_is_named() -> None:
     text = (ROOT / "docs" / "how_to" / "own_project.md").read_text(encoding="utf-8")
     extras = set(PROJECT["project"]["optional-dependencies"])
@@ -87,15 +111,16 @@ def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
     version = r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9, _-]+\])?==[\w.+!]+( ; .+)? \\$"
     pinned = re.compile(rf"{version}|^    --hash=sha256:[0-9a-f]{{64}}( \\)?$")
     of_file = {}
-    locks = ("requirements", *(f"requirements-{part}" for part in ("demo", "ui", "lowest", "newest")))
+    locks = ("requirements", *(f"requirements-{part}" for part in ("demo", "docs", "ui", "lowest", "newest")))
     for name in (f"{lock}.lock" for lock in locks):
         lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
         assert not [line for line in lines if not pinned.match(line)]
         of_file[name] = {line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " "}
-    whole, demo, ui, lowest, newest = of_file.values()
+    whole, demo, docs, ui, lowest, newest = of_file.values()
     without_extras = {re.sub(r"\[.*?\]", "", requirement) for requirement in whole}
     assert {re.sub(r"\[.*?\]", "", requirement) for requirement in ui} <= without_extras
     assert {re.sub(r"\[.*?\]", "", requirement) for requirement in demo} <= without_extras
+    assert docs <= without_extras and not [name for name in docs if name.startswith(("dagster", "pandas"))]
     assert not [
         requirement
         for requirement in demo

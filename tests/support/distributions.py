@@ -24,7 +24,7 @@ def build(kind: str, folder: Path) -> Path:
         source.mkdir(parents=True)
         for name in _SOURCES:
             if (ROOT / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "generated")
+                ignored = shutil.ignore_patterns("__pycache__")
                 shutil.copytree(ROOT / name, source / name, ignore=ignored)
             elif (ROOT / name).exists():
                 shutil.copy(ROOT / name, source)
