@@ -168,21 +168,10 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
 
 def _read_clauses(dossier: Mapping[str, Any]) -> list[Judgement]:
-    """Return the judgements of a dossier; none if nothing was measured.
+    """Return the judgements of a dossier, broken clauses first; none if nothing was measured."""
+    from disclosure_pipeline.policy.verdict import Judgement, order_judgements
 
-    Broken clauses come first, in the order of the page's four questions: copies before what they cause.
-    """
-    from disclosure_pipeline.evaluation.catalogue import Question
-    from disclosure_pipeline.policy.verdict import Judgement
-
-    order: tuple[str, ...] = get_args(Question)
-
-    def place(judgement: Judgement) -> tuple[bool, bool, int]:
-        entry = judgement.clause.entry
-        is_equal = judgement.clause.figure == "equal_content"  # a copy of everything is the first reason
-        return judgement.outcome == "kept", not is_equal, order.index(entry.question) if entry else len(order)
-
-    return sorted(map(Judgement.from_row, dossier.get("clauses", ())), key=place)
+    return order_judgements(map(Judgement.from_row, dossier.get("clauses", ())))
 
 
 def _show_clauses(clauses: Sequence[Judgement], shown_as: Format | None) -> tuple[Table, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
@@ -24,6 +24,9 @@ from disclosure_pipeline.measures.found import (
 from disclosure_pipeline.measures.words import WEIGHTED, Words
 
 Question = Literal["copied", "found", "learned", "trusted"]
+QUESTIONS: tuple[Question, ...] = get_args(Question)
+"""The questions of the page, in its order."""
+
 Statistic = Literal["at_most", "at_least", "at_most_share", "beyond"]
 """What of a figure is bounded.
 
@@ -103,7 +106,7 @@ class Figure:
     is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
         files as one table.
     meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
-    shown_with: the figure whose check also shows this one. rank: its order among the reasons of a refusal.
+    shown_with: the figure whose check also shows this one.
     """
 
     name: str
@@ -124,7 +127,6 @@ class Figure:
     is_stacked: bool = True
     meaning: str = ""
     by_column: str = ""
-    rank: int = 99
     shown_with: str = ""
 
     @property
@@ -174,6 +176,15 @@ def _words(frame: str, column: str) -> Words:
 
 _ENTRIES = (
     Figure(
+        "equal_content",
+        frame_words.EQUAL_CONTENT,
+        Place("guards", value="equal_content"),
+        "copied",
+        largest=1,
+        meaning="one table holds every record of the other, unchanged, as a copy of the ground truth would",
+        default=Default("at_most", 0, ""),
+    ),
+    Figure(
         "found",
         _words("found", "shown"),
         Place(
@@ -209,7 +220,6 @@ _ENTRIES = (
             },
         ),
         is_per_confidential_table=True,
-        rank=7,
     ),
     Figure(
         "people_copied",
@@ -228,7 +238,6 @@ _ENTRIES = (
             "fresh table of SD's size",
         ),
         is_per_confidential_table=True,
-        rank=7,
     ),
     Figure(
         "unique_copies",
@@ -244,7 +253,6 @@ _ENTRIES = (
             "fresh sample: notices copies in a table much smaller than GT",
         ),
         is_per_confidential_table=True,
-        rank=8,
         shown_with="people_copied",
     ),
     Figure(
@@ -262,7 +270,6 @@ _ENTRIES = (
             "that identifies people: the largest of these",
         ),
         is_per_confidential_table=True,
-        rank=9,
     ),
     Figure(
         "group_copied",
@@ -278,7 +285,6 @@ _ENTRIES = (
             "people have: the largest of all levels",
         ),
         is_per_confidential_table=True,
-        rank=9,
         shown_with="people_copied",
     ),
     Figure(
@@ -301,7 +307,6 @@ _ENTRIES = (
             lowest=50,
         ),
         is_per_confidential_table=True,
-        rank=10,
     ),
     Figure(
         "much_nearer",
@@ -322,7 +327,6 @@ _ENTRIES = (
             "nearest other GT record, minus those the other way round; 0 for a fresh sample",
         ),
         is_per_confidential_table=True,
-        rank=10,
         shown_with="nearer",
     ),
     *(
@@ -335,7 +339,6 @@ _ENTRIES = (
             beyond=_words("over_releases", f"{name}_beyond"),
             default=default,
             is_of_release=True,
-            rank=8,
             shown_with="people_copied",
         )
         for name, default in (
@@ -375,7 +378,6 @@ _ENTRIES = (
         statistics=("at_most", "at_most_share"),
         weighed=Place("population", value="repU_weighted", se="repU_weighted_se", own="UiO_weighted"),
         own="UiO",
-        rank=5,
     ),
     Figure(
         "unique_hits",
@@ -384,7 +386,6 @@ _ENTRIES = (
         "found",
         statistics=("beyond",),
         beyond=_words("identity", "unique_hits_beyond"),
-        rank=6,
     ),
     Figure(
         "DIS",
@@ -406,7 +407,6 @@ _ENTRIES = (
             "population_targets", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),
         own="Dorig",
-        rank=1,
     ),
     Figure(
         "DiSCO_within",
@@ -417,7 +417,6 @@ _ENTRIES = (
         statistics=("at_most", "beyond"),
         beyond=_words("bands", "DiSCO_within_beyond"),
         weighed=_place_beyond("bands", "DiSCO_within", WEIGHTED),
-        rank=2,
     ),
     Figure(
         "DiSCO_any",
@@ -428,7 +427,6 @@ _ENTRIES = (
         statistics=("beyond",),
         beyond=_words("together", "DiSCO_any_beyond"),
         is_of_release=True,
-        rank=3,
     ),
     Figure(
         "guessed",
@@ -445,7 +443,6 @@ _ENTRIES = (
             "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
             "those guessed from other people's records; of each target",
         ),
-        rank=4,
     ),
     Figure(
         "guessed_within",
@@ -462,7 +459,6 @@ _ENTRIES = (
             "Percentage points of the GT records whose amount is guessed to within its band from their keys "
             "in SD, beyond those guessed from other people's records; of each target with a band",
         ),
-        rank=4,
     ),
     Figure(
         "DCAP",
@@ -568,16 +564,6 @@ _ENTRIES = (
             "of GT would be within the bound of people_copied, so a candidate cannot be judged",
             below=101,
         ),
-    ),
-    Figure(
-        "equal_content",
-        frame_words.EQUAL_CONTENT,
-        Place("guards", value="equal_content"),
-        "trusted",
-        largest=1,
-        is_doubt=True,
-        meaning="equal content to the ground truth: one table holds all records of the other",
-        default=Default("at_most", 0, ""),
     ),
     Figure(
         "key_overlap",

@@ -24,6 +24,7 @@ from disclosure_pipeline.policy.verdict import (
     Judgement,
     RefusedWaiver,
     decide,
+    order_judgements,
     read_judgements,
     round_judgements,
 )
@@ -205,30 +206,31 @@ def count_kept(clauses: Sequence[Mapping[str, Any]]) -> str:
 
 
 def list_broken_clauses(content: Mapping[str, Any]) -> list[str]:
-    """Return the names of the clauses and refused waivers that forbid a release."""
-    passing = {True: {"kept", "waived", "exceeded"}, False: {"kept", "waived"}}  # by clause["warns"]
+    """Return the names of the clauses and refused waivers that forbid a release, the gravest first."""
     return [
-        *(
-            clause["name"]
-            for clause in content["clauses"]
-            if clause["outcome"] not in passing[clause["warns"]]
-        ),
+        *(judgement.clause.name for judgement in _list_broken(read_judgements(content))),
         *(f"waiver {waiver['name']}" for waiver in content["waivers"] if waiver["problem"]),
+    ]
+
+
+def _list_broken(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Return the judgements that forbid a release; one that only warns must still be determined."""
+    passing = {True: {"kept", "waived", "exceeded"}, False: {"kept", "waived"}}
+    return [
+        judgement
+        for judgement in order_judgements(judgements)
+        if judgement.outcome not in passing[judgement.clause.warns]
     ]
 
 
 def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> dict[str, str]:
     """Return a sentence on each with exact figures -> the sentence for readers who may not see those."""
-    broken = set(list_broken_clauses(content))
     judgements = read_judgements(content)
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
-    sentences = {
-        str(judgement): str(public)
-        for judgement, public in zip(
-            judgements, round_judgements(judgements, records, smallest_count), strict=True
-        )
-        if judgement.clause.name in broken
-    }
+    public = dict(
+        zip(map(id, judgements), round_judgements(judgements, records, smallest_count), strict=True)
+    )
+    sentences = {str(judgement): str(public[id(judgement)]) for judgement in _list_broken(judgements)}
     for waiver in content["waivers"]:
         if waiver["problem"]:
             sentence = f"waiver {waiver['name']} is refused: {waiver['problem']}"

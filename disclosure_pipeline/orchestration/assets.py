@@ -34,7 +34,7 @@ from disclosure_pipeline.orchestration.steps import (
     refuse,
 )
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
-from disclosure_pipeline.policy.verdict import Judgement, read_judgements
+from disclosure_pipeline.policy.verdict import Judgement, order_judgements, read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.readiness import summarize_gate_power
 from disclosure_pipeline.release.releasing import remove_abandoned
@@ -332,8 +332,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         folders, candidate = graph.folders, context.partition_key
         content = file_dossier(folders, candidate)
         void = find_void_waivers(folders, content, steps.now())
-        # Broken clauses first.
-        judgements = sorted(read_judgements(content), key=lambda judgement: judgement.outcome == "kept")
+        judgements = order_judgements(read_judgements(content))
         broken = list_broken_clauses(content)
         was_published = is_published(folders, candidate)
         standing = describe_standing(content["decision"], is_published=was_published)

@@ -22,7 +22,7 @@ from disclosure_pipeline.orchestration.steps import ClauseCheck
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
-from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
+from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement, order_judgements
 from disclosure_pipeline.release.releasing import Release
 from disclosure_pipeline.release.standing import Standing, list_standings
 from disclosure_pipeline.tables.dictionary import Violation
@@ -85,9 +85,8 @@ def build_clause_check(
     check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
 ) -> dg.AssetCheckResult:
     """Return the result of a check: it fails unless all clauses are kept, and warns if the broken ones do."""
-    exact = [judgements[clause] for clause in check.clauses]
-    worst = find_worst_judgement(exact)
-    assert worst is not None, "a check has a clause"
+    exact = order_judgements(judgements[clause] for clause in check.clauses)
+    worst = exact[0]
     broken = [judgement for judgement in exact if judgement.outcome != "kept"]
     metadata = describe_worst(worst)
     kept = str(worst)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.evaluation.catalogue import QUESTIONS
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
@@ -480,31 +481,43 @@ def compute_share_of_bound(value: float | None, limit: float | None, *, at_least
     return part / whole if whole > 0 else math.inf
 
 
+def order_judgements(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Return the judgements in the order in which they are stated, the reasons against a release first.
+
+    Broken clauses stand in the order of the page's questions: copies, and then what follows from them. Kept
+    ones follow by how near they are to their bounds.
+
+    >>> clauses = [Clause("DiSCO", "at_most", 2, ("work",)), Clause("repU", "at_most", 8)]
+    >>> rows = [FigureRow("repU", None, 1, value=8.5), FigureRow("DiSCO", "work", 1, value=90)]
+    >>> [judgement.clause.name for judgement in order_judgements(judge_rows(clauses, rows, 1))]
+    ['repU', 'DiSCO[work]']
+    """
+    return sorted(judgements, key=_rank)
+
+
 def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
-    """Return the judgement that weighs most against a release; None if there are no judgements.
+    """Return the judgement that weighs most against a release; None if there are no judgements."""
+    return min(judgements, key=_rank, default=None)
 
-    >>> clauses = [Clause("repU", "at_most", 8), Clause("DiSCO", "at_most", 10, ("work",))]
-    >>> rows = [FigureRow("repU", None, 1, value=7.5), FigureRow("DiSCO", "work", 1, value=7.5)]
-    >>> worst = find_worst_judgement(judge_rows(clauses, rows, 1))
-    >>> worst.clause.name if worst else None
-    'repU'
+
+def _rank(judgement: Judgement) -> tuple[int, int, bool, float]:
+    """Rank broken controls first, then refusals, undetermined and waived clauses, then kept risks.
+
+    Kept controls, overlaps and warnings rank last: a control is always at its bound, an overlap shows that
+    the tables are alike, and a warning does not decide. A copied record also is in what was released.
     """
-    return max(judgements, key=_rank, default=None)
-
-
-def _rank(judgement: Judgement) -> tuple[int, float]:
-    """Rank broken controls highest, then refusals, undetermined and waived clauses, then kept risks.
-
-    Kept controls, overlaps and warnings rank lowest: a control is always at its bound, an overlap shows that
-    the tables are alike, and a warning does not decide.
-    """
-    clause, outcome = judgement.clause, judgement.outcome
-    share = compute_share_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
+    clause, outcome, entry = judgement.clause, judgement.outcome, judgement.clause.entry
+    default = None if entry is None else entry.default
+    lowest = 0.0 if default is None else default.lowest
+    value, limit = (None if of is None else of - lowest for of in (judgement.value, judgement.limit))
+    share = compute_share_of_bound(value, limit, at_least=clause.at_least)
     if outcome == "kept":
         is_unranked = clause.control or clause.warns or clause.figure in OVERLAPS
-        return (0, share) if is_unranked else (2, share)
-    if clause.control:
-        return (6, share)
-    if clause.warns and outcome == "exceeded":
-        return (1, share)
-    return ({"waived": 3, "undetermined": 4}.get(outcome, 5), share)
+        return (6 if is_unranked else 4, 0, False, -share)
+    if clause.control or clause.warns:
+        return (0 if clause.control else 5, 0, False, -share)
+    question = QUESTIONS.index("trusted" if entry is None else entry.question)
+    if outcome == "undetermined":  # where the tables cannot be trusted, no other figure counts
+        question = (question + 1) % len(QUESTIONS)
+    of_release = entry is not None and entry.is_of_release
+    return ({"waived": 3, "undetermined": 2}.get(outcome, 1), question, of_release, -share)

@@ -229,7 +229,7 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "identity_risk:copied_partial_copies",
         "attribute_risk:learned_guessed",
         "identity_risk:copied_nearer",
-        "identity_risk:trusted_equal_content",
+        "identity_risk:copied_equal_content",
         "dossier:within_policy",
     }
     shown = rows(checks(ran)["attribute_risk:learned_DiSCO"].metadata["values"])

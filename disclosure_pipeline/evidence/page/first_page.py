@@ -34,22 +34,21 @@ from disclosure_pipeline.evidence.page.clauses_section import (
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
 from disclosure_pipeline.measures.words import CONFIDENTIAL, PERCENT, SYNTHETIC, Words
 from disclosure_pipeline.policy.verdict import (
-    OVERLAPS,
     Judgement,
     compute_share_of_bound,
+    order_judgements,
     read_judgements,
 )
 from disclosure_pipeline.tables.messages import capitalized
 
 _TRUSTED = list(QUESTIONS)[-1]
-# Outcome -> mark, answer on a risk, answer on the figures; the gravest first.
+# Outcome -> mark, answer on a risk, answer on the figures.
 _ANSWERS = {
     "exceeded": ("✗", "more than allowed", "no"),
     "undetermined": ("?", "not determined", "not determined"),
     "waived": ("≈", "more than allowed, and waived", "waived"),
     "kept": ("✓", "no more than allowed", "yes"),
 }
-_GRAVEST = list(_ANSWERS)
 _MOST_ROWS = 10
 _BY_OTHERS = {
     "copied": "in a fresh sample",
@@ -99,19 +98,8 @@ def write_headline(content: Content) -> str:
 
 def find_reason(content: Content) -> Judgement | None:
     """Return the judgement of the headline; None if no clause forbids a release."""
-    if content["decision"] == "undetermined":
-        undetermined = [
-            judgement
-            for judgement in list_deciding(read_judgements(content))
-            if judgement.outcome == "undetermined"
-        ]
-        # If the engine or the tables cannot be trusted, no other figure counts.
-        undetermined.sort(
-            key=lambda judged: (not judged.clause.control, find_question(judged.clause) != _TRUSTED)
-        )
-        return undetermined[0] if undetermined else None
-    gravest = (judged[0] for question in QUESTIONS if (judged := list_judgements(content, question)))
-    return next((judgement for judgement in gravest if judgement.outcome == "exceeded"), None)
+    outcome = "undetermined" if content["decision"] == "undetermined" else "exceeded"
+    return next((judgement for judgement in list_ordered(content) if judgement.outcome == outcome), None)
 
 
 def show_bounds(content: Content) -> Chart | None:
@@ -133,7 +121,9 @@ def show_bounds(content: Content) -> Chart | None:
         if beyond
         else f"None of {risks} is beyond its bound"
     )
-    rows = sorted(rows, key=_use_of_bound, reverse=True)[:_MOST_ROWS]
+    rows = sorted(rows, key=lambda judged: compute_share_of_bound(judged.value, judged.limit), reverse=True)[
+        :_MOST_ROWS
+    ]
     marks = {
         "this table": charts.DOT,
         "the bound": charts.TICK,
@@ -200,50 +190,28 @@ def show_power(power: GatePower) -> Chart | None:
     )
 
 
-def list_judgements(content: Content, question: str) -> list[Judgement]:
-    """Return the deciding judgements of a question, the gravest first.
+def list_ordered(content: Content) -> list[Judgement]:
+    """Return the deciding judgements in the order in which they are stated.
 
     In the edition for publication, `PLACES_OF_CLAUSES` of the content orders them by the exact figures.
     """
     places: Mapping[str, int] = content.get(PLACES_OF_CLAUSES, {})
-    judgements = [
-        judgement
-        for judgement in list_deciding(read_judgements(content))
-        if find_question(judgement.clause) == question
-    ]
-    return sorted(
-        judgements,
-        key=lambda judged: (
-            _GRAVEST.index(judged.outcome),
-            not judged.clause.control,
-            places.get(judged.clause.name, 0),
-            -_use_of_bound(judged, from_lowest=True),
-        ),
-    )
+    judgements = order_judgements(list_deciding(read_judgements(content)))
+    return sorted(judgements, key=lambda judged: places.get(judged.clause.name, 0))
+
+
+def list_judgements(content: Content, question: str) -> list[Judgement]:
+    """Return the deciding judgements of a question, the gravest first."""
+    return [judged for judged in list_ordered(content) if find_question(judged.clause) == question]
 
 
 def place_clauses(content: Content) -> dict[str, int]:
-    """Return the place of each deciding clause among those of its question, the gravest first."""
-    by_question = (list_judgements(content, question) for question in QUESTIONS)
-    return {judged.clause.name: place for of in by_question for place, judged in enumerate(of)}
+    """Return the place of each deciding clause among all."""
+    return {judged.clause.name: place for place, judged in enumerate(list_ordered(content))}
 
 
 PLACES_OF_CLAUSES = "places_of_clauses"
 """The part of the edition for publication with each clause's place by the exact figures."""
-
-
-def _use_of_bound(judgement: Judgement, *, from_lowest: bool = False) -> float:
-    """Return the figure as a share of its bound; -1 if it is withheld, or if it naturally lies at its bound.
-
-    `from_lowest`: measure both from the lowest possible bound, such as 50 % of the people for `nearer`.
-    """
-    clause, value, limit = judgement.clause, judgement.value, judgement.limit
-    if value is None or (judgement.outcome == "kept" and (clause.control or clause.figure in OVERLAPS)):
-        return -1.0
-    default = None if clause.entry is None else clause.entry.default
-    lowest = default.lowest if default is not None and from_lowest else 0.0
-    limit = limit - lowest if limit is not None else None
-    return compute_share_of_bound(value - lowest, limit, at_least=clause.at_least)
 
 
 def _answer(
