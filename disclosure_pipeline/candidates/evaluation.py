@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -48,6 +49,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, can_be_waived, judge, waive
 from disclosure_pipeline.runtime.files import (
     read_json,
@@ -215,6 +217,14 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
 def locate_page(folders: GateFolders, candidate: str) -> Path:
     """Return the path of the page of a candidate's dossier."""
     return folders.store.candidate_folder(candidate) / PAGE
+
+
+def link_to_page(gate: Gate, store: Path, page: Path) -> str:
+    """Return the address of a page in a gate's folder of the store if `pages` shows it, else its path."""
+    if gate.pages is None:
+        return str(page)
+    place = page.relative_to(store.parent)
+    return f"{gate.pages.rstrip('/')}/{'/'.join(map(quote, place.parts))}"
 
 
 def _read_other_dossiers(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def rehearse(folders: GateFolders, folder: Path, now: datetime) -> Rehearsal:
         decision: Decision = evaluation.dossier["decision"]
         if any(judgement.outcome != "kept" for judgement in arrival.overlaps):
             decision = "undetermined"  # a run would end at the check of the overlap
-        reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count).values()
+        reasons = describe_broken_clauses(evaluation.dossier, folders.gate.policy.smallest_count)
     page = folders.store.root / REHEARSALS / f"{folder.name}.html"
     power = read_power(folders, evaluation.dossier["measured"]["ground_truth"])
     write_whole(page, render_page({**evaluation.dossier, "decision": decision}, power=power).encode())

@@ -248,11 +248,11 @@ def check(gate: Path, shown_as: Format | None, show_all: bool) -> None:
 def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
     """List the candidates of GATE (a gate's defs.yaml, or its folder) and their verdicts.
 
-    For each candidate: the verdict and its time, the worst clause, the number of records, whether it is
+    For each candidate: the verdict and its time, its reason, the number of records, whether it is
     published, and the page of its dossier. A published candidate that would be refused today is marked.
     Complete folders in incoming that are ignored because of their names are named.
     """
-    from disclosure_pipeline.candidates.evaluation import locate_page
+    from disclosure_pipeline.candidates.evaluation import link_to_page, locate_page
     from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
     from disclosure_pipeline.candidates.store import find_complete_candidates, list_published
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
@@ -273,35 +273,38 @@ def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
         for standing in standings
         if (page := locate_page(folders, standing.candidate)).is_file()
     }
+    links = {name: link_to_page(folders.gate, folders.store.root, page) for name, page in pages.items()}
     lines = []
     for standing in standings:
         lines.append(f"  {standing.candidate}: {standing}")
-        if standing.candidate in pages:
-            lines.append(f"    Page: {pages[standing.candidate]}")
+        if standing.reason is not None:
+            lines.append(f"    {standing.reason}")
+        if standing.candidate in links:
+            lines.append(f"    Page: {links[standing.candidate]}")
     skipped = list_published(folders.releases).note
     chosen = choose_format(shown_as)
     columns = [
         "candidate",
         "verdict",
         "judged at",
-        "worst clause",
+        "reason",
         "records",
         "published",
         "standing",
         "page",
     ]
     if chosen == "table":  # the standing includes the verdict and whether the candidate is published
-        columns = ["candidate", "standing", "worst clause", "records", "judged at"]
+        columns = ["candidate", "standing", "reason", "records", "judged at"]
     rows = [
         {
             "candidate": standing.candidate,
             "verdict": standing.decision,
             "judged at": _write_time(standing.judged_at, chosen),
-            "worst clause": standing.worst_clause,
+            "reason": standing.reason,
             "records": standing.records,
             "published": standing.is_published,
             "standing": str(standing),
-            "page": pages.get(standing.candidate),
+            "page": links.get(standing.candidate),
         }
         for standing in standings
     ]
@@ -312,8 +315,8 @@ def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
         lines = [*lines, f"  {incoming.describe_refused()}"]
     table = Table("candidates", "Candidates", tuple(columns), rows)
     print_report(Report(heading, facts, (table,), lines), chosen)
-    for page in pages.values() if chosen == "table" else ():
-        echo(f"Page: {page}")
+    for link in links.values() if chosen == "table" else ():
+        echo(f"Page: {link}")
     if opens and pages:
         click.launch(max(pages.values(), key=lambda page: page.stat().st_mtime).absolute().as_uri())
     if skipped:

@@ -187,12 +187,14 @@ format_option = click.option(
 open_option = click.option("--open", "opens", is_flag=True, help="Open the page of the dossier.")
 
 
-def point_to_page(page: Path | None, shown_as: Format | None, *, opens: bool) -> None:
+def point_to_page(folders: GateFolders, page: Path | None, shown_as: Format | None, *, opens: bool) -> None:
     """Print where the page of a dossier is, if there is one and people read the output, and open it."""
+    from disclosure_pipeline.candidates.evaluation import link_to_page
+
     if page is None:
         return
     if shown_as in {None, "table"}:
-        echo(f"Page: {page}")
+        echo(f"Page: {link_to_page(folders.gate, folders.store.root, page)}")
     if opens:
         click.launch(page.absolute().as_uri())
 

@@ -78,14 +78,14 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, 
     if chosen in {None, "table"} and not show_all:
         clauses = [judgement for judgement in clauses if judgement.outcome != "kept"]
     doubts = list(rehearsal.dossier.get("warnings", ())) if rehearsal.decision != "approved" else []
-    sentences = [*rehearsal.reasons, *(f"warning: {doubt}" for doubt in doubts)]
-    lines = [f"  {columns}", *_write_lines(clauses, sentences)]
-    has_rows = bool(rehearsal.dossier) and (bool(clauses) or chosen != "table")
-    tables = _show_clauses(clauses, chosen) if has_rows else ()
+    told = list(dict.fromkeys([*rehearsal.reasons, *_write_sentences(clauses, rehearsal.dossier)]))
+    sentences = [*told, *(f"warning: {doubt}" for doubt in doubts)]
+    lines = [f"  {columns}", *(f"- {sentence}" for sentence in sentences)]
+    tables = _show_clauses(clauses, chosen) if rehearsal.dossier else ()
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
         print_sentences(sentences)
-    point_to_page(rehearsal.page, chosen, opens=opens)
+    point_to_page(folders, rehearsal.page, chosen, opens=opens)
     sys.exit(find_exit_code(rehearsal.decision))
 
 
@@ -115,7 +115,7 @@ def run(gate: Path, candidate: str, opens: bool) -> None:
     echo(f"Run {ended.run_id}", err=True)
     page = locate_page(folders, candidate)
     is_new = page.is_file() and page.stat().st_mtime >= began
-    point_to_page(page if is_new else None, None, opens=opens)
+    point_to_page(folders, page if is_new else None, None, opens=opens)
     sys.exit(ExitCode.CRASHED if ended.verdict == "crashed" else find_exit_code(ended.verdict))
 
 
@@ -135,18 +135,20 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
 
     json is the whole dossier, html its page. The exit code is that of the verdict.
     """
-    from disclosure_pipeline.evidence.dossier import list_broken_clauses, to_markdown
+    from disclosure_pipeline.evidence.dossier import describe_broken_clauses, to_markdown
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.runtime.files import read_json
 
-    store = folders_of(load_gate(gate)).store
-    path = store.candidate_folder(candidate) / "dossier.json"
+    folders = folders_of(load_gate(gate))
+    path = folders.store.candidate_folder(candidate) / "dossier.json"
     dossier = read_json(path, f"the gate for candidate {candidate!r}")
     facts = {
         name.replace("_", " "): dossier[name] for name in ("gate", "candidate", "decision", "policy_digest")
     }
     clauses = _read_clauses(dossier)
-    lines = _write_lines(clauses, list_broken_clauses(dossier))
+    reasons = describe_broken_clauses(dossier, dossier["smallest_count"])
+    told = dict.fromkeys([*reasons, *_write_sentences(clauses, dossier)])
+    lines = [f"- {sentence}" for sentence in told]
     chosen = choose_format(shown_as)
     summary = Report(f"{candidate}: {dossier['decision']}", facts, _show_clauses(clauses, chosen), lines)
     page = path.with_suffix(".html")
@@ -163,7 +165,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
         echo(text, nl=False)
     else:
         print_report(summary, chosen)
-    point_to_page(page if page.is_file() and output is None else None, chosen, opens=opens)
+    point_to_page(folders, page if page.is_file() and output is None else None, chosen, opens=opens)
     sys.exit(find_exit_code(dossier["decision"]))
 
 
@@ -206,13 +208,10 @@ def _find_words(judgement: Judgement) -> dict[str, str]:
     return dict(zip(_WORDS, (words.title, words.unit_and_denominator, meaning), strict=True))
 
 
-def _write_lines(clauses: Sequence[Judgement], reasons: Sequence[str]) -> list[str]:
-    lines = []
-    for judgement in clauses:
-        value = "" if judgement.value is None else f" {judgement.value:.4g}"
-        bound = judgement.limit_text or "no bound"
-        lines.append(f"  {judgement.subject}:{value} ({bound}), {judgement.outcome}")
-    return [*lines, *(f"- {reason}" for reason in reasons)]
+def _write_sentences(clauses: Sequence[Judgement], dossier: Mapping[str, Any]) -> list[str]:
+    from disclosure_pipeline.policy.sentences import write_sentence
+
+    return [write_sentence(judgement, dossier) for judgement in clauses]
 
 
 _KEY = click.option(

@@ -504,7 +504,7 @@ _ENTRIES = (
         statistics=("at_most",),
         largest=1,
         is_doubt=True,
-        meaning="the values of this column look renamed",
+        meaning="the values of a column look renamed, so that comparing them means nothing",
         by_column="looks_renamed_beyond_chance",
         default=Default(
             "at_most",
@@ -524,7 +524,6 @@ _ENTRIES = (
         "trusted",
         statistics=("at_most",),
         is_doubt=True,
-        meaning="records of the synthetic table are repeated",
         default=Default(
             "at_most",
             20,
@@ -539,7 +538,7 @@ _ENTRIES = (
         "trusted",
         statistics=("at_most",),
         is_doubt=True,
-        meaning="values of this column are missing that the ground truth has",
+        meaning="values of a column are missing that the ground truth has",
         by_column="missing_beyond_chance",
         default=Default(
             "at_most",
@@ -556,7 +555,7 @@ _ENTRIES = (
         statistics=("at_most",),
         is_doubt=True,
         shown_with="repeats",
-        meaning="nothing to measure here: the table tells no one apart",
+        meaning="the table tells no one apart, so nothing can be measured of it",
         default=Default(
             "at_most",
             97.5,

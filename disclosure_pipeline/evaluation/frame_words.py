@@ -85,8 +85,7 @@ BEYOND_BOTH = Words(
     "People whose target is disclosed, in excess of what other people's records disclose and of chance: "
     "the smaller of the two differences.",
     POINTS,
-    finding="the share of people whose {column} is disclosed is {value} higher than from other people's "
-    "records or by chance",
+    finding="the table gives away the {column} of {more} people in 100 than other people's records would",
     subject="people whose {column} is disclosed",
 )
 
@@ -113,14 +112,14 @@ MISSING_BEYOND = Words(
     "This many more of the synthetic than of the confidential records have no value in the column that "
     "differs most: the rest of such a record may be true, and the record still equals none.",
     POINTS,
-    finding="the share of records that lack a value is {value} higher than in the confidential table",
+    finding="{more} synthetic records in 100 lack a value of the column than in the confidential table",
 )
 
 ALIKE = Words(
     "people whom the table does not tell apart",
     "This many confidential records equal another person's in every column: nothing can be measured for "
     "these people, because a copy of them cannot be noticed.",
-    finding="{value} of the confidential records equal another person's",
+    finding="for {value} of the people the record equals another person's in every column",
 )
 
 WITHIN = Words.neutral("band", "A guess this close to the value counts: a share of it, or an amount.", NONE)
@@ -130,14 +129,14 @@ RELABELLED = Words(
     "How far the values of a column are from the confidential table's although their frequencies match: "
     "then comparing values means nothing.",
     SHARE,
-    finding="the values of a column look renamed, so that comparing values means nothing",
+    finding="renaming its values would bring a column nearer to the confidential one by {value}",
 )
 
 EQUAL_CONTENT = Words(
     "equal content",
     "It is 1 if one table holds all records of the other, 0 otherwise.",
     COUNT,
-    finding="one table holds all records of the other",
+    finding="tables that hold every record of the other, unchanged: {value}",
 )
 
 DISTANCES: dict[str, Words] = {
@@ -175,13 +174,13 @@ KEY_OVERLAP = Words(
     "low, the tables may be coded differently, and every risk reads too low.",
     denominator="records with a value",
     high_is="safe",
-    finding="only {value} of the records share their {column} with the other table",
+    finding="{value} of the records share their {column} with the other table",
 )
 
 WHOLE_KEY_OVERLAP = replace(
     KEY_OVERLAP,
     title="shared combinations of keys",
-    finding="only {value} of the records share their combination of keys with the other table",
+    finding="{value} of the records share their combination of keys with the other table",
 )
 
 TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
@@ -192,7 +191,7 @@ CONTROLS = Words(
     "no more than chance gives, and one half of the confidential table no more about the other than other "
     "people's records do. This many of these controls fail: then no figure can be trusted.",
     COUNT,
-    finding="controls of the measurement that fail: {value}",
+    finding="checks of the measurement itself that fail: {value}",
 )
 
 

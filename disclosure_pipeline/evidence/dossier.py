@@ -20,6 +20,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     RefusedWaiver,
@@ -143,6 +144,7 @@ def build_dossier(
         ],
         "figures": measurement["figures"] | {"subgroups": groups},
         "columns": gate.describe_columns(),
+        "labels": gate.labels,
         "documentation": list_documentation(gate.documentation),
     }
 
@@ -163,6 +165,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "warnings": list(result.warnings),
         "smallest_count": smallest_count,
         "columns": "",
+        "labels": {},
         "documentation": {},
     }
 
@@ -227,13 +230,17 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
     """Return a sentence on each with exact figures -> the sentence for readers who may not see those."""
     judgements = read_judgements(content)
     records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
+    labels = {"labels": content.get("labels", {})}
     public = dict(
         zip(map(id, judgements), round_judgements(judgements, records, smallest_count), strict=True)
     )
-    sentences = {str(judgement): str(public[id(judgement)]) for judgement in _list_broken(judgements)}
+    sentences = {
+        write_sentence(judgement, content): write_sentence(public[id(judgement)], labels)
+        for judgement in _list_broken(judgements)
+    }
     for waiver in content["waivers"]:
         if waiver["problem"]:
-            sentence = f"waiver {waiver['name']} is refused: {waiver['problem']}"
+            sentence = f"Waiver {waiver['name']} is refused: {waiver['problem']}."
             sentences[sentence] = sentence
     return sentences
 

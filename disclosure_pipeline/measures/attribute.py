@@ -72,7 +72,7 @@ class Identity:
         "People who are the only ones with their combination of keys, which exactly one synthetic record "
         "has, too: it looks like them.",
         source=RAAB,
-        finding="{value} of the people are singled out by their keys in both tables",
+        finding="{value} of the people are singled out in both tables by what an intruder knows of them",
         subject="people singled out in both tables",
     )
 
@@ -136,7 +136,7 @@ class Attribute:
         "People whose target is disclosed to somebody who knows their keys: all synthetic records with "
         "these keys have the same target value, and it is theirs.",
         source=RAAB,
-        finding="{value} of the people have their {column} disclosed",
+        finding="for {value} of the people the table correctly shows their {column}",
         beside=BY_SYNTHETIC,
         subject="people whose {column} is disclosed",
     )
@@ -226,6 +226,7 @@ class CAP:
         "How often a guess drawn from the synthetic records with a person's keys is right; wrong if there "
         "are none.",
         source=RAAB,
+        finding="a guess of {column} drawn from the table is right for {value} of the people",
     )
     CAP_matched: float = figure(
         "correct attribution probability of those found",

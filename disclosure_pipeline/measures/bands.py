@@ -62,13 +62,14 @@ from disclosure_pipeline.measures.words import (
 
 
 def _words(title: str, sentence: str) -> Words:
-    return Words(title, sentence, finding=f"{{column}} of {{value}} of the people is {title}")
+    return Words(title, sentence, finding=f"the {{column}} of {{value}} of the people is {title}")
 
 
 def _others_of(title: str) -> Words:
     return Words.neutral(
         f"{title}, by other people's records",
         "The same from other people's confidential records, without the person's own.",
+        finding="from other people's records alone it would be for {value}",
         beside=BY_OTHERS,
     )
 
@@ -78,8 +79,7 @@ def _beyond_of(title: str) -> Words:
         f"{title}, beyond other people's records",
         "How many more people than from equally many records of other people.",
         POINTS,
-        finding=f"the share of people whose {{column}} is {title} is {{value}} higher than from other "
-        "people's records",
+        finding=f"the {{column}} of {{more}} people in 100 is {title} than from other people's records",
         beside=BEYOND_OTHERS,
         subject=f"people whose {{column}} is {title}",
     )

@@ -241,14 +241,14 @@ class Baselines:
     DiSCO_others: float = neutral(
         "DiSCO by other people's records",
         "People whose target other people's confidential records, without their own, would disclose.",
+        finding="other people's records alone would show it for {value}",
         beside=BY_OTHERS,
     )
     DiSCO_beyond: float = points(
         "DiSCO beyond other people's records",
         "How many more people have their target disclosed by the synthetic table than by other people's "
         "records.",
-        finding="the share of people whose {column} is disclosed is {value} higher than from other "
-        "people's records",
+        finding="the table gives away the {column} of {more} people in 100 than other people's records would",
         beside=BEYOND_OTHERS,
         subject="people whose {column} is disclosed",
     )
@@ -257,31 +257,36 @@ class Baselines:
     DCAP_others: float = neutral(
         "DCAP by other people's records",
         "How often a guess drawn from other people with the same keys would be right.",
+        finding="from other people's records alone it would be for {value}",
     )
     DCAP_beyond: float = points(
         "DCAP beyond other people's records",
         "How much more often a guess drawn from the synthetic table is right than one from other people's "
         "records.",
+        finding="a guess of {column} drawn from the table is right for {more} people in 100 than from other "
+        "people's records",
     )
     DCAP_beyond_se: float = described(standard_error_of("DCAP_beyond"))
     guessed: float = figure(
         "guessed from the keys",
         "People whose target is guessed correctly, as the most frequent one among the synthetic records "
         "with their keys.",
-        finding="{value} of the people have their {column} guessed correctly",
+        finding="for {value} of the people the best guess of their {column} from the table is right",
     )
     guessed_at_n: float = described(_of_as_many_records("guessed from the keys"))
     guessed_others: float = neutral(
         "guessed from other people's records",
         "People whose target is guessed correctly from other people's records, or by always guessing the "
         "most frequent value.",
+        finding="from other people's records alone it would be for {value}",
     )
     guessed_beyond: float = points(
         "guessed beyond other people's records",
         "How many more people's target is guessed correctly from the synthetic table than from other "
         "people's records.",
-        finding="correct guesses of {column} rise by {value}",
-        subject="correct guesses of {column}",
+        finding="the best guess of {column} from the table is right for {more} people in 100 than from other "
+        "people's records",
+        subject="people whose {column} is guessed",
     )
     guessed_beyond_se: float = described(standard_error_of("guessed_beyond"))
 

@@ -41,7 +41,7 @@ class Chance:
     DiSCO_excess: float = points(
         "DiSCO beyond chance",
         "How many more people have their target disclosed than by chance.",
-        finding="the share of people whose {column} is disclosed is {value} higher than by chance",
+        finding="the table gives away the {column} of {more} people in 100 than chance would",
         subject="people whose {column} is disclosed",
     )
 

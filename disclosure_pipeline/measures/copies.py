@@ -81,7 +81,7 @@ class UniqueHits:
         "Synthetic records whose combination of keys exactly one person has.",
         denominator=SYNTHETIC,
         source=GOOD,
-        finding="{value} of the synthetic records point at exactly one person",
+        finding="{value} of the synthetic records point at exactly one person by what an intruder knows",
         subject="records pointing at one person",
     )
     unique_hits_others: float = neutral(
@@ -89,6 +89,7 @@ class UniqueHits:
         "Records of a fresh sample of other people whose combination of keys exactly one person would have.",
         denominator="records of a fresh sample",
         source=GOOD,
+        finding="of other people's records, or of keys drawn apart, {value} would",
     )
     unique_hits_apart: float = neutral(
         "hits on one person, by keys drawn apart",
@@ -101,8 +102,8 @@ class UniqueHits:
         "hits on one person beyond other people",
         "How much more often a synthetic record points at exactly one person than other people's records, or "
         "keys drawn one by one from the synthetic table, would.",
-        finding="the share of records pointing at one person is {value} higher than with other people's "
-        "records or keys drawn apart",
+        finding="{more} synthetic records in 100 point at exactly one person by what an intruder knows than "
+        "other people's records, or keys drawn apart, would",
         subject="records pointing at one person",
     )
     unique_hits_beyond_se: float = described(standard_error_of("unique_hits_beyond"))
@@ -169,14 +170,16 @@ class Copies:
         "Synthetic records that equal the record of exactly one person in every column.",
         denominator=SYNTHETIC,
         source=GOOD,
-        finding="{value} of the synthetic records equal the record of exactly one person",
+        finding="{value} of the synthetic records are one real person's record, unchanged",
         beside=BY_SYNTHETIC,
+        subject="synthetic records that are one real person's, unchanged",
     )
     unique_copies_others: float = neutral(
         "copies of one person in a fresh sample",
         "Records of a fresh sample of other people that would equal exactly one person's record.",
         denominator="records of a fresh sample",
         source=GOOD,
+        finding="of as many records of other people {value} would be",
         beside=BY_FRESH_SAMPLE,
     )
     unique_copies_apart: float = neutral(
@@ -189,10 +192,10 @@ class Copies:
         "copies of one person beyond a fresh sample",
         "How many more synthetic records equal the record of exactly one person than records of a fresh "
         "sample of other people would.",
-        finding="the share of synthetic records that copy one person is {value} higher than in a fresh "
-        "sample",
+        finding="{more} synthetic records in 100 are one real person's record, unchanged, than of as many "
+        "records of other people would be",
         beside=BEYOND_FRESH_SAMPLE,
-        subject="synthetic records that copy one person",
+        subject="synthetic records that are one real person's, unchanged",
     )
     unique_copies_beyond_se: float = described(standard_error_of("unique_copies_beyond"))
 

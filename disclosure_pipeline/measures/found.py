@@ -117,13 +117,15 @@ class Found:
         "People who would be shown by as many other people's records, or by the synthetic table's own "
         "columns, put together anew.",
         source=GOOD,
+        finding="in as many records of other people {value} would be",
         beside=BY_FRESH_SAMPLE,
     )
     found: float = points(
         "people found",
         "How many more people are shown than as many other people's records would show.",
         source=GOOD,
-        finding="the share of people found ({column}) is {value} higher than in a fresh sample",
+        finding="{more} people in 100 are in the synthetic table ({column}) than would be in as many records "
+        "of other people",
         subject="people found ({column})",
     )
     found_by_chance: float = neutral(

@@ -118,7 +118,9 @@ class PeopleCopied:
         "people found",
         "People whose record, which no other person has, is in the synthetic table.",
         source=GOOD,
-        finding="{value} of the people are in the synthetic table, with a record that nobody else has",
+        finding="{value} of the people are in the synthetic table, unchanged, with a record that nobody else "
+        "has",
+        subject="people in the synthetic table, unchanged",
         beside=BY_SYNTHETIC,
     )
     people_copied_expected: float = neutral(
@@ -126,15 +128,17 @@ class PeopleCopied:
         "People who would be found in equally many records of other people, or in independently drawn "
         "columns.",
         source=GOOD,
+        finding="in as many records of other people {value} would be",
         beside=BY_FRESH_SAMPLE,
     )
     people_copied_beyond: float = points(
         "people found beyond a fresh sample",
         "How many more people are found in the synthetic table than in equally many fresh records.",
         source=GOOD,
-        finding="the share of people whose record is repeated is {value} higher than in a fresh sample",
+        finding="{more} people in 100 are in the synthetic table, unchanged, than would be in as many "
+        "records of other people",
         beside=BEYOND_FRESH_SAMPLE,
-        subject="people whose record is repeated",
+        subject="people in the synthetic table, unchanged",
     )
     people_copied_beyond_se: float = described(standard_error_of("people_copied_beyond"))
     people_copied_by_chance: float = neutral(
@@ -292,7 +296,8 @@ class Repeats:
         "How many more synthetic records equal another one than in a fresh sample of that size: whoever "
         "removes them may be left with the confidential records.",
         source=GOOD,
-        finding="the share of repeated records is {value} higher than in a fresh sample",
+        finding="{more} synthetic records in 100 repeat another one than records of other people would",
+        subject="synthetic records that repeat another one",
     )
     repeats_by_chance: float = neutral(
         "repeated records beyond a fresh sample: by chance",

@@ -63,6 +63,8 @@ class Classification:
         "gain over other people's records",
         "How many more people are predicted correctly from the synthetic table than from equally many "
         "records of other people.",
+        finding="the {column} of {more} people in 100 is predicted correctly than from equally many records "
+        "of other people",
     )
     gain_over_GT_low: float = interval_end("gain over other people's records", "lower", POINTS)
     gain_over_GT_high: float = interval_end("gain over other people's records", "upper", POINTS)

@@ -84,6 +84,7 @@ class Together:
     any: float = figure(
         "disclosed by any synthetic table",
         "People whose target at least one of the synthetic tables discloses correctly.",
+        finding="for {value} of the people at least one of the tables correctly shows their {column}",
     )
     agreed: float = figure(
         "disclosed by several that agree",
@@ -92,13 +93,14 @@ class Together:
     DiSCO_any_others: float = neutral(
         "disclosed by any draw of other people's records",
         "People whose target at least one of as many draws of other people's records would disclose.",
+        finding="as many draws of other people's records would show it for {value}",
     )
     DiSCO_any_beyond: float = points(
         "disclosed by any synthetic table beyond other people's records",
         "How many more people have their target disclosed by at least one of the synthetic tables than by "
         "as many draws of other people's records.",
-        finding="at least one of the synthetic tables discloses the {column} of {value} more people than as "
-        "many draws of other people's records",
+        finding="at least one of the tables gives away the {column} of {more} people in 100 than as many "
+        "draws of other people's records would",
     )
     DiSCO_any_beyond_se: float = described(standard_error_of("DiSCO_any_beyond"))
     DiSCO_any_fresh: float = neutral(
@@ -116,8 +118,8 @@ class Together:
         "How many more people have their target disclosed by at least one of the synthetic tables than by "
         "as many draws of other people's records. Only a difference beyond chance in tables of this size "
         "counts.",
-        finding="at least one of the synthetic tables discloses the {column} of {value} more people than as "
-        "many draws of other people's records",
+        finding="at least one of the tables gives away the {column} of {more} people in 100 than as many "
+        "draws of other people's records would",
     )
 
 
@@ -250,22 +252,23 @@ RELEASED_WORDS: dict[str, Words] = {
         "people found in any release",
         "People whose record, which no other person has, is in any release.",
         source=GOOD,
-        finding="{value} of the people are in any release, with a record that nobody else has",
+        finding="{value} of the people are in any release, unchanged, with a record that nobody else has",
     ),
     "people_in_releases_expected": Words.neutral(
         "people found in any release in a fresh sample",
         "People who would be found in equally many records of other people, or in independently drawn "
         "columns.",
         source=GOOD,
+        finding="in as many records of other people {value} would be",
     ),
     "people_in_releases_beyond": Words(
         "people found in any release beyond a fresh sample",
         "How many more people are found in any release than in equally many fresh records.",
         POINTS,
         source=GOOD,
-        finding="the share of people whose record is repeated in any release is {value} higher than in a "
-        "fresh sample",
-        subject="people whose record is repeated in any release",
+        finding="{more} people in 100 are in any release, unchanged, than would be in as many records of "
+        "other people",
+        subject="people in any release, unchanged",
     ),
     "people_in_releases_beyond_se": replace(standard_error_of("people_in_releases_beyond"), beside=""),
     "people_in_releases_by_chance": Words.neutral(
@@ -275,21 +278,22 @@ RELEASED_WORDS: dict[str, Words] = {
         "records shared with earlier releases",
         "Synthetic records, unique in their table, that a published table holds, too.",
         denominator=SYNTHETIC,
-        finding="{value} of the synthetic records are in a published table, too",
+        finding="{value} of the synthetic records are in a table that was published before",
     ),
     "shared_with_releases_expected": Words.neutral(
         "records that a fresh draw shares with earlier releases",
         "Records of a fresh draw that would be in the published tables, at most.",
         denominator=SYNTHETIC,
+        finding="of a fresh draw {value} would be",
     ),
     "shared_with_releases_beyond": Words(
         "records shared with earlier releases beyond a fresh draw",
         "How many more synthetic records than records of a fresh draw are in a published table: what two "
         "tables share beyond chance is mostly true.",
         POINTS,
-        finding="the share of records that a published table holds, too, is {value} higher than in a fresh "
-        "draw",
-        subject="records that a published table holds, too",
+        finding="{more} synthetic records in 100 are in a table that was published before than of a fresh "
+        "draw would be",
+        subject="records of a table that was published before",
     ),
     "shared_with_releases_beyond_se": standard_error_of("shared_with_releases_beyond"),
     "shared_with_releases_by_chance": Words.neutral(

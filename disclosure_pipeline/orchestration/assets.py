@@ -24,6 +24,7 @@ from disclosure_pipeline.evidence.dossier import (
     to_markdown,
     withhold_rare_levels,
 )
+from disclosure_pipeline.evidence.page.first_page import write_headline
 from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.steps import (
     GateGraph,
@@ -34,6 +35,7 @@ from disclosure_pipeline.orchestration.steps import (
     refuse,
 )
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, order_judgements, read_judgements
 from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.readiness import summarize_gate_power
@@ -87,6 +89,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
     gate = graph.gate
     key = graph.key("synthetic")
     clauses = sum(clause.figure in KEY_OVERLAPS for clause in gate.clauses())
+    labels = {"labels": gate.labels}
     settings: dict[str, Any] = dict(
         key=key,
         partitions_def=graph.candidates,
@@ -114,7 +117,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
         }
         contract, overlap = (
             presentation.build_contract_check(key, arrival.violations),
-            presentation.build_overlap_check(key, arrival, clauses),
+            presentation.build_overlap_check(key, arrival, clauses, labels),
         )
         results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract, overlap]
         name = f"Candidate {arrival.snapshot.candidate!r}"
@@ -122,9 +125,9 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
             sentence = f"{name} is refused: it breaks the data dictionary"
             failure = refuse("refused", sentence, _describe_violations(arrival.violations), ["contract"])
         elif not overlap.passed:
-            sentence = f"{name} is undetermined: it shares too few values with the ground truth"
+            sentence = f"{name} could not be judged: it shares too few values with the ground truth"
             broken = {
-                str(overlap): str(public)
+                write_sentence(overlap, labels): write_sentence(public, labels)
                 for overlap, public in zip(arrival.overlaps, arrival.public_overlaps, strict=True)
                 if overlap.outcome != "kept"
             }
@@ -228,7 +231,8 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
 
         def check_results(asset: dg.AssetKey) -> list[dg.AssetCheckResult]:
             checks = [check for check in graph.clause_checks if check.asset == asset.path[-1]]
-            return [presentation.build_clause_check(check, judgements, asset) for check in checks]
+            labels = {"labels": gate.labels}
+            return [presentation.build_clause_check(check, judgements, asset, labels) for check in checks]
 
         def judgements_of(about: About) -> list[Judgement]:
             return [
@@ -287,8 +291,8 @@ def build_candidates(graph: GateGraph) -> dg.AssetsDefinition:
             for name in ("dossier", "release")
         ],
         **graph.attributes(
-            f"The standing of each candidate and, for the {presentation.SHOWN} newest, its worst clause: the "
-            "one nearest to its bound or farthest beyond it.",
+            f"The standing of each candidate and, for the {presentation.SHOWN} newest, the reason: the first "
+            "broken clause, or the one that is nearest to its bound.",
             {"table"},
         ),
     )
@@ -340,14 +344,14 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         metadata = {
             "decision": content["decision"],
             "standing": standing,
-            "page": presentation.link_page(graph.gate, locate_page(folders, candidate)),
+            "page": presentation.link_page(graph.gate, folders.store.root, locate_page(folders, candidate)),
             "evaluations_of_ground_truth": evaluations,
             "clauses": presentation.show_judgements(judgements),
             "dossier": dg.MetadataValue.md(to_markdown(content)),
             "folder": str(folders.store.candidate_folder(candidate)),
         }
         approved = content["decision"] == "approved"
-        description = f"{standing}: {', '.join(broken) or 'every deciding clause is kept or waived'}"
+        description = f"{write_headline(content)}.{' It is published.' if was_published else ''}"
         within_policy = dg.AssetCheckResult(
             passed=approved,
             asset_key=key,
@@ -366,7 +370,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
         published = ", which is published," if was_published else ""
         sentence = f"Candidate {candidate!r}{published} is {content['decision']}"
-        return StepOutcome(results, refuse(outcome, sentence, reasons, ["within_policy"]))
+        return StepOutcome(results, refuse(outcome, sentence, reasons, ["within_policy"], broken))
 
     return dossier
 

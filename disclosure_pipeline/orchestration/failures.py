@@ -23,8 +23,15 @@ from disclosure_pipeline.candidates.store import is_safe_name
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.orchestration.arrivals import list_tries
 from disclosure_pipeline.orchestration.gate_file import folders_of
-from disclosure_pipeline.orchestration.presentation import WORST_CLAUSE
-from disclosure_pipeline.orchestration.steps import FOR_NOTICES, RunOutcome, now, redact_errors, tag_run
+from disclosure_pipeline.orchestration.presentation import SUBJECT, WORST_CLAUSE
+from disclosure_pipeline.orchestration.steps import (
+    CLAUSES,
+    FOR_NOTICES,
+    RunOutcome,
+    now,
+    redact_errors,
+    tag_run,
+)
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
 from disclosure_pipeline.release.standing import Crash, is_published, record_crash
@@ -208,10 +215,11 @@ _RUN_FAILURE = dg.DagsterEventType.RUN_FAILURE
 
 @dataclass(frozen=True)
 class Ending:
-    """The outcome of a failed run, and its reasons in sentences without a value of GT."""
+    """The outcome of a failed run, its reasons without a value of GT, and the clauses that they are on."""
 
     outcome: RunOutcome
     reasons: tuple[str, ...]
+    clauses: tuple[str, ...] = ()
 
 
 def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg.AssetCheckKey]) -> Ending:
@@ -240,24 +248,21 @@ def classify_failed_run(events: Sequence[dg.DagsterEvent], checks: Collection[dg
     if not endings or not _ended_by_steps(events):
         endings.append(Ending("crashed", ("No step ended the run: its process or Dagster itself failed.",)))
     reasons = [reason for ending in endings for reason in ending.reasons]
-    # The checks of a step that gave its reasons are not repeated.
+    told = {clause for ending in endings for clause in ending.clauses}
+    # The checks of a step that gave its reasons are not repeated, nor a clause that a reason is on.
     reasons += [
         _describe_check(check, checks)
         for step, check in failed
-        if not (step in explained and check.blocking and check.asset_check_key in checks)
-        and not _repeats_reasons(check, checks, reasons)
+        if check.asset_check_key not in checks
+        or not ((step in explained and check.blocking) or _read_clause(check) in told)
     ]
     return Ending(_combine_outcomes({ending.outcome for ending in endings}), tuple(dict.fromkeys(reasons)))
 
 
-def _repeats_reasons(
-    check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetCheckKey], reasons: Collection[str]
-) -> bool:
-    """Return True if the clause that a check of the gate names is among the reasons."""
+def _read_clause(check: dg.AssetCheckEvaluation) -> str | None:
+    """Return the name of a check's worst clause, if it has one."""
     clause = check.metadata.get(WORST_CLAUSE)
-    if check.asset_check_key not in checks or clause is None:
-        return False
-    return any(reason.startswith((f"{clause.value} ", f"{clause.value}: ")) for reason in reasons)
+    return None if clause is None else str(clause.value)
 
 
 def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
@@ -313,7 +318,9 @@ def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Endi
     for outcome in get_args(RunOutcome):
         if raised is not None and stated == outcome:
             contradicts = "failed_checks" in raised.metadata and meaning != outcome
-            return Ending("crashed" if contradicts else outcome, _read_reasons(raised))
+            named = raised.metadata.get(CLAUSES)
+            clauses = tuple(map(str, named.value)) if named and isinstance(named.value, list) else ()
+            return Ending("crashed" if contradicts else outcome, _read_reasons(raised), clauses)
     # Dagster wraps the errors of others.
     error = failure_data.error and (failure_data.error.cause or failure_data.error)
     kind = error.cls_name if error else None
@@ -335,10 +342,10 @@ def _describe_check(check: dg.AssetCheckEvaluation, checks: Collection[dg.AssetC
     problem = "it is not kept"
     if check.asset_check_key not in checks:
         problem = "not a check of the gate, description withheld"
-    elif WORST_CLAUSE in check.metadata:
+    elif SUBJECT in check.metadata:
         outcome = check.metadata["outcome"].value if "outcome" in check.metadata else None
-        breaks = "breaks its bound" if outcome == "exceeded" else "could not be determined"
-        problem = f"{check.metadata[WORST_CLAUSE].value} {breaks}"
+        breaks = "not as the policy allows" if outcome == "exceeded" else "could not be determined"
+        return f"{check.metadata[SUBJECT].value}: {breaks}."
     return f"{check.check_name} of {check.asset_key.path[-1]}: {problem}"
 
 

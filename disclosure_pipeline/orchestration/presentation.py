@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import dagster as dg
 import pandas as pd
 
 from disclosure_pipeline.candidates.arrival import Arrival
+from disclosure_pipeline.candidates.evaluation import link_to_page
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.evaluation.frames import describe_column
 from disclosure_pipeline.evaluation.result import Disclosure
@@ -22,11 +22,12 @@ from disclosure_pipeline.orchestration.steps import ClauseCheck
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
-from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement, order_judgements
+from disclosure_pipeline.policy.sentences import Content, write_sentence, write_subject
+from disclosure_pipeline.policy.verdict import Judgement, order_judgements
 from disclosure_pipeline.release.releasing import Release
-from disclosure_pipeline.release.standing import Standing, list_standings
+from disclosure_pipeline.release.standing import list_standings
 from disclosure_pipeline.tables.dictionary import Violation
-from disclosure_pipeline.tables.messages import escape_markdown
+from disclosure_pipeline.tables.messages import capitalized, escape_markdown
 
 # Dagster plots only a hundred numbers of an asset: five targets have fewer of these.
 _ALWAYS = ("UiO", "UiS", "UiOiS", "repU", "Dorig", "iS", "DiSCO", "TCAP")
@@ -82,23 +83,24 @@ FLAGS_SHOWN = 20
 
 
 def build_clause_check(
-    check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey
+    check: ClauseCheck, judgements: Mapping[Clause, Judgement], asset: dg.AssetKey, content: Content
 ) -> dg.AssetCheckResult:
-    """Return the result of a check: it fails unless all clauses are kept, and warns if the broken ones do."""
+    """Return the result of a check: it fails unless all clauses are kept, and warns if the broken ones do.
+
+    Its description has a sentence on each broken clause, or on the one nearest to its bound.
+    """
     exact = order_judgements(judgements[clause] for clause in check.clauses)
     worst = exact[0]
     broken = [judgement for judgement in exact if judgement.outcome != "kept"]
-    metadata = describe_worst(worst)
-    kept = str(worst)
+    metadata = describe_worst(worst, content)
     if len(exact) > 1:
         metadata["values"] = show_judgements(exact)
-        kept = f"All {len(exact)} clauses are kept. Nearest to its bound: {worst}"
     return dg.AssetCheckResult(
         passed=not broken,
         asset_key=asset,
         check_name=check.name,
         severity=dg.AssetCheckSeverity.WARN if passes_with_warnings(exact) else dg.AssetCheckSeverity.ERROR,
-        description="; ".join(map(str, broken)) or kept,
+        description=" ".join(write_sentence(judgement, content) for judgement in broken or [worst]),
         metadata=metadata,
     )
 
@@ -107,11 +109,16 @@ WORST_CLAUSE = "worst_clause"
 """The metadata of a check that names the clause of its `value`, `bound` and `outcome`."""
 
 
-def describe_worst(worst: Judgement) -> dict[str, Any]:
+SUBJECT = "what"
+"""The metadata of a check with the people or records that its worst clause is about, in words."""
+
+
+def describe_worst(worst: Judgement, content: Content) -> dict[str, Any]:
     """Return the metadata of a check on its worst clause. Dagster sorts metadata: others have later names."""
     return {
         **show_numbers({"value": worst.value, "bound": worst.limit}),
         "outcome": worst.outcome,
+        SUBJECT: capitalized(write_subject(worst, content)),
         WORST_CLAUSE: worst.clause.name,
     }
 
@@ -144,12 +151,10 @@ def build_waivers_check(
     )
 
 
-def link_page(gate: Gate, page: Path) -> dg.UrlMetadataValue | dg.PathMetadataValue:
-    """Return the URL of a dossier's page if the gate has a `store_url`, else its path."""
-    if gate.store_url is None:
-        return dg.MetadataValue.path(str(page))
-    path = "/".join(quote(part) for part in (gate.name, *page.parts[-3:]))
-    return dg.MetadataValue.url(f"{gate.store_url.rstrip('/')}/{path}")
+def link_page(gate: Gate, store: Path, page: Path) -> dg.UrlMetadataValue | dg.PathMetadataValue:
+    """Return the address of a dossier's page if the gate has `pages`, else its path."""
+    link = link_to_page(gate, store, page)
+    return dg.MetadataValue.path(link) if gate.pages is None else dg.MetadataValue.url(link)
 
 
 def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey]) -> dict[str, Any]:
@@ -279,18 +284,20 @@ def build_contract_check(key: dg.AssetKey, violations: Sequence[Violation]) -> d
     )
 
 
-def build_overlap_check(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.AssetCheckResult:
+def build_overlap_check(
+    key: dg.AssetKey, arrival: Arrival, clauses: int, content: Content
+) -> dg.AssetCheckResult:
     """Return the check that GT and SD share enough values; it fails unless exactly `clauses` are kept."""
-    worst = find_worst_judgement(arrival.overlaps)
-    kept = [judgement.outcome == "kept" for judgement in arrival.overlaps]
+    ordered = order_judgements(arrival.overlaps)
+    kept = [judgement.outcome == "kept" for judgement in ordered]
     return dg.AssetCheckResult(
         # Tables that break the contract are not compared: without judgements the check fails.
         passed=len(kept) == clauses and all(kept),
         asset_key=key,
         check_name="key_overlap",
-        description="; ".join(map(str, arrival.overlaps)) or NOT_MEASURED,
+        description=" ".join(write_sentence(judgement, content) for judgement in ordered) or NOT_MEASURED,
         metadata={
-            **({"outcome": "undetermined"} if worst is None else describe_worst(worst)),
+            **(describe_worst(ordered[0], content) if ordered else {"outcome": "undetermined"}),
             "values": show_table(arrival.key_overlap, "key_overlap"),
         },
     )
@@ -298,11 +305,10 @@ def build_overlap_check(key: dg.AssetKey, arrival: Arrival, clauses: int) -> dg.
 
 SHOWN = 50
 """The number of newest candidates that are shown with their worst clause."""
-_LINE_LENGTH = 45
 
 
 def describe_candidates(folders: GateFolders) -> dict[str, Any]:
-    """Return the standings of all candidates; for the newest ones in a line with the worst clause."""
+    """Return the standings of all candidates; for the newest ones with a sentence on the worst clause."""
     standings = list_standings(folders)
     newest_first = sorted(
         standings, key=lambda standing: (standing.judged_at is not None, standing.judged_at), reverse=True
@@ -319,15 +325,12 @@ def describe_candidates(folders: GateFolders) -> dict[str, Any]:
     # One entry per candidate: Dagster would cut the columns of a table within its table, but folds values.
     # Names of candidates have no blanks, so none can collide with the other entries.
     return {
-        **{standing.candidate: _describe_in_line(standing) for standing in newest_first[:SHOWN]},
+        **{
+            standing.candidate: ": ".join(filter(None, (str(standing), standing.reason)))
+            for standing in newest_first[:SHOWN]
+        },
         "records and dates": show_table(pd.DataFrame(rows, columns=["candidate", "records", "date (UTC)"])),
         "dagster/row_count": len(standings),
         **{f"are {name}": decisions[name] for name in ("approved", "refused", "undetermined")},
         "are published": sum(standing.is_published for standing in standings),
     }
-
-
-def _describe_in_line(standing: Standing) -> str:
-    text = str(standing) if standing.worst_clause is None else f"{standing}: {standing.worst_clause}"
-    # Dagster narrows the column of values; at 1,440 pixels it fits this many characters in a line.
-    return text.replace(" ", "\u00a0") if len(text) <= _LINE_LENGTH else text

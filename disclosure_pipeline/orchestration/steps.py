@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property, wraps
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import Waiver
+from disclosure_pipeline.policy.sentences import describe_bound
 from disclosure_pipeline.runtime.progress import listen, log_progress, report_progress
 from disclosure_pipeline.tables.dictionary import ContractError
 from disclosure_pipeline.tables.messages import capitalized
@@ -41,6 +42,10 @@ RunOutcome = Literal["refused", "undetermined", "crashed"]
 
 FOR_NOTICES = "for_notices"
 """The metadata of a failure with the reasons for notices: no exact figure of GT."""
+
+
+CLAUSES = "clauses"
+"""The metadata of a failure with the names of the clauses that its reasons are on."""
 
 
 def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
@@ -122,11 +127,16 @@ class StepOutcome:
 
 
 def refuse(
-    outcome: RunOutcome, sentence: str, reasons: Mapping[str, str], checks: Sequence[str]
+    outcome: RunOutcome,
+    sentence: str,
+    reasons: Mapping[str, str],
+    checks: Sequence[str],
+    clauses: Sequence[str] = (),
 ) -> dg.Failure:
     r"""Return the failure of a step whose blocking `checks` (names) failed.
 
-    `reasons`: sentence for custodians -> sentence for notices.
+    `reasons`: sentence for custodians -> sentence for notices. `clauses`: the names of
+    those that they are on.
 
     >>> reasons = {"repU: 10.9 breaks the bound": "repU breaks the bound"}
     >>> refuse("refused", "Candidate 'a' is refused", reasons, ["within_policy"])
@@ -137,6 +147,7 @@ def refuse(
         metadata={
             "outcome": outcome,
             "failed_checks": ", ".join(checks),
+            CLAUSES: dg.MetadataValue.json(list(clauses)),
             "reasons": dg.MetadataValue.json(list(reasons)),
             FOR_NOTICES: dg.MetadataValue.json(list(dict.fromkeys(reasons.values()))),
         },
@@ -212,15 +223,19 @@ class ClauseCheck:
     name: str
     asset: str
     clauses: tuple[Clause, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def description(self) -> str:
         """Describe the check and its bounds."""
         words = self.clauses[0].words
-        return f"{capitalized(words.title)}. {words.sentence} {'; '.join(_list_bounds(self.clauses))}."
+        bounds = "; ".join(_list_bounds(self.clauses, self.labels))
+        return f"{capitalized(words.title)}. {words.sentence} Allowed: {bounds}."
 
 
-def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
+def group_clauses(
+    clauses: Sequence[Clause], labels: Mapping[str, str] | None = None
+) -> tuple[ClauseCheck, ...]:
     """Group clauses to the checks of `identity_risk` and `attribute_risk`, in order of their first clauses.
 
     Clauses on key overlaps are omitted: they are a check of `synthetic`.
@@ -235,15 +250,18 @@ def group_clauses(clauses: Sequence[Clause]) -> tuple[ClauseCheck, ...]:
             of_target = clause.entry is not None and clause.entry.about == "target"
             asset = "attribute_risk" if of_target else "identity_risk"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
-    return tuple(ClauseCheck(name, asset, tuple(members)) for (asset, name), members in by_check.items())
+    return tuple(
+        ClauseCheck(name, asset, tuple(members), labels or {}) for (asset, name), members in by_check.items()
+    )
 
 
-def _list_bounds(clauses: Sequence[Clause]) -> list[str]:
+def _list_bounds(clauses: Sequence[Clause], labels: Mapping[str, str]) -> list[str]:
     columns_by_bound: dict[str, list[str]] = {}
     for clause in clauses:
-        columns_by_bound.setdefault(str(replace(clause, about=())), []).extend(clause.about)
+        names = [labels.get(column, column) for column in clause.about]
+        columns_by_bound.setdefault(describe_bound(clause), []).extend(names)
     return [
-        f"{bound}, each of {', '.join(columns)}" if columns else bound
+        f"{bound}, for each of {', '.join(columns)}" if columns else bound
         for bound, columns in columns_by_bound.items()
     ]
 
@@ -278,7 +296,7 @@ class GateGraph:
     @cached_property
     def clause_checks(self) -> tuple[ClauseCheck, ...]:
         """The checks of the clauses. They do not block, so that all figures are always there."""
-        return group_clauses(self.gate.clauses())
+        return group_clauses(self.gate.clauses(), self.gate.labels)
 
     def attributes(self, description: str, kinds: set[str]) -> dict[str, Any]:
         """Return the settings of an asset of the gate; editing the policy makes it stale."""

@@ -116,12 +116,12 @@ class Gate(FrozenModel):
         NOT_DECIDING,
     ] = ()
     store: Annotated[PathText, Field(description="Folder for snapshots, figures and dossiers"), NOT_DECIDING]
-    store_url: Annotated[
+    pages: Annotated[
         str | None,
         Field(
-            description="URL of the folder `store`, such as https://example.org/store. If given, Dagster "
-            "links to the page of each dossier",
-            pattern=r"^(https?|file)://[!-~]+$",
+            description="Address at which a web server shows the folder `store`, such as "
+            "https://example.org/store: Dagster and the command line then link to the page of each dossier",
+            pattern=r"^https?://[!-~]+$",
         ),
         NOT_DECIDING,
     ] = None
@@ -290,6 +290,11 @@ class Gate(FrozenModel):
         return (*self.keys, *self.targets)
 
     @property
+    def labels(self) -> dict[str, str]:
+        """The words for readers of each column that has some."""
+        return {name: column.label for name, column in self.columns.items() if column.label}
+
+    @property
     def published_columns(self) -> tuple[str, ...]:
         """The keys, targets and columns marked `published`, in the order of the dictionary."""
         return tuple(
@@ -390,7 +395,7 @@ class Gate(FrozenModel):
         undecisive = [name for name, of in Gate.model_fields.items() if NOT_DECIDING in of.metadata]
         left_out: dict[str, Any] = {
             **dict.fromkeys(undecisive, True),
-            "columns": {"__all__": {"description"}},
+            "columns": {"__all__": {"label", "description"}},
         }
         deciding = self.model_dump(mode="json", exclude=left_out)
         # Of further tables and of events, places have no influence.

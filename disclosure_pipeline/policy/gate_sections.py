@@ -133,7 +133,7 @@ class GateEvents(FrozenModel):
         """Return everything in the section that influences the verdict, as plain data."""
         left_out: dict[str, Any] = {
             "ground_truth": True,
-            "columns": {"__all__": {"description", "real_values"}},
+            "columns": {"__all__": {"label", "description", "real_values"}},
         }
         return self.model_dump(mode="json", exclude=left_out)
 
@@ -284,6 +284,12 @@ def _check_columns(gate: Gate) -> None:
                     raise ValueError(f"{name} is a text identifier, which cannot be a key or target")
                 if role == "targets" and name in gate.keys:
                     raise ValueError(f"{name} cannot be both a key and a target")
+    taken = {name: f"the name of column {name}" for name in gate.columns}
+    for name, label in gate.labels.items():
+        with at_entry("columns", name, "label"):
+            if label in taken and label != name:
+                raise ValueError(f"{label!r} is {taken[label]}: readers could not tell the two apart")
+            taken[label] = f"the label of column {name}, too"
     if gate.unit in gate.columns:
         raise refuse_entry(
             ("columns", str(gate.unit)),

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import QUESTIONS
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
@@ -64,33 +63,6 @@ class Judgement:
     rounded_to: int | None = None
     row: FigureRow | None = None
 
-    def __str__(self) -> str:
-        clause = self.clause
-        if self.rounded_to is None and (self.value is None or self.limit is None):
-            return f"{self.subject} could not be determined"
-        if self.note and clause.figure not in OVERLAPS:
-            return f"{self.subject}: {self.note}"
-        bound = f"{self.limit:.4g}" if self.rounded_to is None else f"{clause.bound:.4g}"
-        if self.rounded_to is not None and clause.share_of:
-            bound += f" of {clause.share_of}"
-        if clause.loosened_from is not None:
-            bound += f" (loosened; the default is {clause.loosened_from:g})"
-        if self.value is None:
-            figure = "keeps its bound" if self.outcome == "kept" else "breaks its bound"
-        elif self.rounded_to is None:
-            figure = f"is {self.value:.4g}"
-        else:
-            side, way = ("at least", "down") if clause.at_least else ("at most", "up")
-            value = _write_apart(self.value, clause.bound)
-            figure = f"is {side} {value} (rounded {way} to {write_count(self.rounded_to, 'record')})"
-        sentence = f"{self.subject} {figure}; the {'minimum' if clause.at_least else 'limit'} is {bound}"
-        if self.note:
-            sentence += f". {self.note}"
-        if self.waiver is None:
-            return sentence
-        until = self.waiver.expires.isoformat()
-        return f"{sentence}; waived until {until} by {self.waiver.approver}: {self.waiver.reason}"
-
     @property
     def subject(self) -> str:
         """The clause's name, and of a clause on several columns the one that is worst."""
@@ -119,17 +91,6 @@ class Judgement:
         """The outcome; "exceeded, warns" if the clause only warns."""
         is_warning = self.clause.warns and self.outcome == "exceeded"
         return f"{self.outcome}, warns" if is_warning else self.outcome
-
-    @property
-    def summary(self) -> str:
-        """The clause, figure and limit, such as "repU 10.9 > 8"."""
-        if self.value is None or self.limit is None:
-            return f"{self.subject} could not be determined"
-        if self.clause.at_least:
-            sign = ">=" if self.value >= self.limit else "<"
-        else:
-            sign = "<=" if self.value <= self.limit else ">"
-        return f"{self.subject} {self.value:.4g} {sign} {self.limit:.4g}"
 
     def public(self, smallest_count: int, fewest: int, limits: Sequence[float]) -> Judgement:
         """Return the judgement with its figure rounded for publication; of its row only the place is left.
@@ -186,16 +147,6 @@ def has_public_value(clause: Clause) -> bool:
     if clause.entry is None or clause.statistic == "at_most_share":
         return False
     return clause.entry.find_published(clause.statistic) == "share"
-
-
-def _write_apart(value: float, bound: float) -> str:
-    """Return a figure with three digits, or as many as distinguish it from its bound.
-
-    >>> _write_apart(12.6667, 3.0), _write_apart(8.00123, 8.0), _write_apart(8.0, 8.0)
-    ('12.7', '8.001', '8')
-    """
-    digits = (f"{value:.{number}g}" for number in range(3, 16))
-    return next((text for text in digits if value == bound or float(text) != bound), f"{value:.3g}")
 
 
 def read_judgements(content: Mapping[str, Any]) -> list[Judgement]:
@@ -503,8 +454,9 @@ def find_worst_judgement(judgements: Iterable[Judgement]) -> Judgement | None:
 def _rank(judgement: Judgement) -> tuple[int, int, bool, float]:
     """Rank broken controls first, then refusals, undetermined and waived clauses, then kept risks.
 
-    Kept controls, overlaps and warnings rank last: a control is always at its bound, an overlap shows that
-    the tables are alike, and a warning does not decide. A copied record also is in what was released.
+    Kept clauses that no policy bounds, overlaps and warnings rank last: the first are always at their bound,
+    an overlap shows that the tables are alike, and a warning does not decide. A copied record also is in what
+    was released.
     """
     clause, outcome, entry = judgement.clause, judgement.outcome, judgement.clause.entry
     default = None if entry is None else entry.default
@@ -512,7 +464,8 @@ def _rank(judgement: Judgement) -> tuple[int, int, bool, float]:
     value, limit = (None if of is None else of - lowest for of in (judgement.value, judgement.limit))
     share = compute_share_of_bound(value, limit, at_least=clause.at_least)
     if outcome == "kept":
-        is_unranked = clause.control or clause.warns or clause.figure in OVERLAPS
+        is_fixed = entry is not None and not entry.statistics
+        is_unranked = is_fixed or clause.warns or clause.figure in OVERLAPS
         return (6 if is_unranked else 4, 0, False, -share)
     if clause.control or clause.warns:
         return (0 if clause.control else 5, 0, False, -share)

@@ -28,6 +28,7 @@ from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.clauses import Clause, RequiredBound, find_required_bound
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment
 from disclosure_pipeline.policy.rounding import round_records
+from disclosure_pipeline.policy.sentences import Content, write_sentence
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     Outcome,
@@ -402,14 +403,15 @@ def build_predicate(
         if min(records) < 1:
             raise ValueError("a table is empty")
         public = round_judgements(judgements, records, smallest_count)
+        labels = {"labels": content.get("labels", {})}
         return Predicate(
             gate=content["gate"],
             candidate=content["candidate"],
             decision=content["decision"],
             snapshot=content["measured"]["snapshot"],
             policy=policy,
-            clauses=tuple(_state_clause(judged) for judged in public if not judged.clause.control),
-            controls=tuple(_state_clause(judged) for judged in public if judged.clause.control),
+            clauses=tuple(_state_clause(judged, labels) for judged in public if not judged.clause.control),
+            controls=tuple(_state_clause(judged, labels) for judged in public if judged.clause.control),
             waivers=tuple(
                 StatedWaiver.model_validate(waiver.model_dump(include=set(StatedWaiver.model_fields)))
                 for judgement in judgements
@@ -476,7 +478,7 @@ def _state_refusals(counted: Refusals) -> StatedRefusals | None:
     return StatedRefusals(refused=counted.refused, tries=counted.tries) if counted.are_enough else None
 
 
-def _state_clause(judgement: Judgement) -> StatedClause:
+def _state_clause(judgement: Judgement, labels: Content) -> StatedClause:
     clause = judgement.clause
     rules = StatedRules(
         default=clause.default_bound,
@@ -484,5 +486,5 @@ def _state_clause(judgement: Judgement) -> StatedClause:
         can_be_waived=can_be_waived(clause),
         required=find_required_bound(clause),
     )
-    row = judgement.to_row() | {"words": str(judgement), "rules": rules}
+    row = judgement.to_row() | {"words": write_sentence(judgement, labels), "rules": rules}
     return StatedClause(**{name: row[name] for name in StatedClause.model_fields})

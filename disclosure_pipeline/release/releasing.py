@@ -26,7 +26,7 @@ from disclosure_pipeline.candidates.released import (
 from disclosure_pipeline.candidates.snapshot import Snapshot, load_snapshot, read_snapshot
 from disclosure_pipeline.candidates.store import PARTIAL_PREFIX, STATEMENT, GateFolders, Store, is_safe_name
 from disclosure_pipeline.errors import RefusedError, StoreError, UndeterminedError
-from disclosure_pipeline.evidence.dossier import describe_broken_clauses, list_broken_clauses
+from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import PAGE, render_page
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
@@ -172,7 +172,8 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
     if recorded.get("decision") in {"refused", "undetermined"}:
         # Safe to believe, as it is against a release: no file of such a candidate is staged.
-        _refuse(candidate, recorded["decision"], list_broken_clauses(recorded))
+        reasons = describe_broken_clauses(recorded, folders.gate.policy.smallest_count).values()
+        _refuse(candidate, recorded["decision"], reasons)
     require_one_file_system(folders.staging, folders.releases)
     with stage_snapshot(snapshot, folders.store, folders.staging) as stage, ExitStack() as stack:
         measured_at = clock()
@@ -232,7 +233,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
 
 def _refuse(candidate: str, decision: str, reasons: Iterable[str]) -> NoReturn:
     error = RefusedError if decision == "refused" else UndeterminedError
-    raise error(f"Candidate {candidate!r} is {decision}: {'; '.join(reasons)}.")
+    raise error(f"Candidate {candidate!r} is {decision}: {' '.join(reasons)}")
 
 
 def _require_unrevoked(

@@ -33,6 +33,7 @@ from disclosure_pipeline.candidates.store import (
 )
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
 from disclosure_pipeline.release.readiness import read_trusted_keys
 from disclosure_pipeline.release.revoking import (
@@ -95,7 +96,7 @@ class Standing:
 
     `decision` is None without a readable dossier. `is_current`: it was made with the confidential tables that
     are recorded now and the policy in force. From the dossier, or None: `judged_at`, when it was filed (UTC);
-    `worst_clause`, the clause most against a release, with value and limit; `records`, the number of
+    `reason`, the sentence on the clause most against a release; `records`, the number of
     synthetic records. `problem`: what ended the run of a candidate on arrival, before it was measured, or the
     last run, if it crashed. `is_revoked`: a revocation beside the releases concerns the published folder,
     which then does not count as published.
@@ -106,7 +107,7 @@ class Standing:
     is_published: bool
     is_current: bool
     judged_at: datetime | None = None
-    worst_clause: str | None = None
+    reason: str | None = None
     records: int | None = None
     problem: str | None = None
     is_revoked: bool = False
@@ -260,10 +261,10 @@ def _read_judged(
         )
     dossier = read_json_if_whole(path)
     measured, decision = dossier.get("measured"), dossier.get("decision")
-    worst_clause = records = None
+    reason = records = None
     with suppress(KeyError, TypeError):  # the record is damaged
         worst = find_worst_judgement(map(Judgement.from_row, dossier["clauses"]))
-        worst_clause = None if worst is None else worst.summary
+        reason = None if worst is None else write_sentence(worst, dossier)
     with suppress(KeyError, TypeError):
         records = sum(dossier["figures"]["N_s"])
     return Standing(
@@ -272,7 +273,7 @@ def _read_judged(
         is_published,
         is_current=dossier.get("policy_digest") == policy_digest and recorded.were_measured(measured),
         judged_at=_modified_at(path) if dossier else None,
-        worst_clause=worst_clause,
+        reason=reason,
         records=records,
     )
 

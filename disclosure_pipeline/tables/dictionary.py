@@ -171,6 +171,14 @@ class Column(FrozenModel):
             "neither key nor target, and no value may be in both tables"
         ),
     ]
+    label: Annotated[
+        ValueText,
+        Field(
+            description="One or two words for the column, such as work abroad, that the page and its "
+            "sentences use instead of its name",
+            max_length=40,
+        ),
+    ] = ""
     description: str = ""
     published: Annotated[
         bool,

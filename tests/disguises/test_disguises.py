@@ -29,6 +29,7 @@ from support.sampling import some_of
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 from disclosure_pipeline.tables.additions import MORE_DECIMALS
 from disguises import simulated, strengths
@@ -138,7 +139,7 @@ def test_no_honest_table_is_refused(case: Case, run: Callable[[Case], Ran]) -> N
     else:
         judgements = judged(case)
     broken = [
-        str(judgement)
+        write_sentence(judgement)
         for judgement in judgements
         if judgement.outcome != "kept" and not judgement.clause.warns
     ]

@@ -23,7 +23,6 @@ from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, NEAR_COPIES, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier, count_kept
 from disclosure_pipeline.evidence.page import charts
-from disclosure_pipeline.evidence.page.charts import MISSING, write_subject
 from disclosure_pipeline.evidence.page.clauses_section import (
     TriedRemedy,
     _write_cost,
@@ -43,6 +42,7 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_result,
 )
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
+from disclosure_pipeline.policy.sentences import MISSING, write_subject
 from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -73,6 +73,12 @@ def refused() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def approved() -> dict[str, Any]:
     return dossier(gates.HONEST)
+
+
+def without(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the dossier in which this clause is kept."""
+    kept = {"outcome": "kept", "note": "", "value": 0.0}
+    return {**content, "clauses": [of | kept if of["name"] == name else of for of in content["clauses"]]}
 
 
 class Page(HTMLParser):
@@ -113,26 +119,35 @@ def test_the_first_words_are_the_verdict_and_its_reason(
     refused: dict[str, Any], approved: dict[str, Any], edition: Any
 ) -> None:
     first = Page(render_page(refused, edition)).text[:200]
+    assert first.startswith(
+        "Refused: one table holds every record of the other, unchanged, as a copy of the ground truth would."
+    )
+    first = Page(render_page(without(refused, "equal_content"), edition)).text[:250]
+    most = "at most " if edition == "publication" else ""
     assert re.match(
-        r"Refused: the share of people found \(whole\) is "
-        rf"{'at most ' if edition == 'publication' else ''}\d+\.\d points "
-        r"higher than in a fresh sample; the limit is 2\.5 points\. ",
+        rf"Refused: {most}\d+\.\d % of the (people are in the synthetic table|synthetic records are one real "
+        rf"person's record), unchanged.*; .*of other people {most}\d+\.\d % would be; 2\.5 points more are "
+        r"allowed\. ",
         first,
     ), first
     first = Page(render_page(approved, edition)).text[:200]
-    assert re.match(r"Approved: (\d+) of \1 clauses that decide are kept", first)
+    assert first.startswith(
+        "Approved: no sign of copied people, and the table tells no more about them than the policy allows. "
+    )
 
 
 def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any]) -> None:
+    refused = without(refused, "equal_content")
     answer = answer_questions(refused)[0]
     clause = find_reason(refused)
-    assert clause is not None
+    assert clause is not None and clause.row is not None
     figure = f"{clause.value:.1f} points"
-    assert answer.value == figure and figure in answer.sentence and figure in write_headline(refused)
+    assert answer.value == figure
+    for part in (f"{clause.row.value:.1f} %", f"{clause.row.others:.1f} %"):
+        assert part in answer.sentence and part in write_headline(refused)
     bounds = show_bounds(refused)
     assert bounds is not None
     subject = write_subject(clause)
-    assert subject in write_headline(refused)
     assert f"{subject}: {clause.value:.1f} of 2.5 points" in bounds.svg
     assert bounds.table.rows[0][:2] == (f"{capitalized(subject)} ({clause.clause.name})", figure)
 
@@ -140,17 +155,13 @@ def test_headline_answer_and_clause_say_the_same_number(refused: dict[str, Any])
 def test_an_approval_says_what_is_told_and_that_it_is_no_more(approved: dict[str, Any]) -> None:
     """The figure, others' and chance add up to what the clause says: nothing counts that chance explains."""
     learned = answer_questions(approved)[2]
-    assert re.fullmatch(r"\d+\.\d % of the people have their \w+ disclosed\.", learned.sentence), (
-        learned.sentence
-    )
+    shown = r"For \d+\.\d % of the people the table correctly shows their \w+; "
+    shown += r"other people's records alone would show it for \d+\.\d %(, and chance for \d+\.\d %)?"
+    assert re.fullmatch(rf"{shown}\.", learned.sentence), learned.sentence
     policy = {"repU": 50, "DiSCO": {"beyond": 20}}
     [copied, _, learned, _] = answer_questions(dossier(gates.HONEST, policy=policy))
-    sentence = (
-        r"\d+\.\d % of the people have their \w+ disclosed; from other people's records \d+\.\d %, by chance "
-        r"\d+\.\d %: (no more than chance explains|\d+\.\d points more)\."
-    )
-    assert re.fullmatch(sentence, learned.sentence), learned.sentence
-    assert "in a fresh sample" in copied.sentence and "copied" not in copied.sentence
+    assert re.fullmatch(rf"{shown}(: no more than chance explains)?\.", learned.sentence), learned.sentence
+    assert "of other people" in copied.sentence and "copied" not in copied.sentence
 
 
 def test_a_gate_that_notices_nothing_is_trusted_in_part(approved: dict[str, Any]) -> None:
@@ -174,7 +185,7 @@ def test_a_power_from_few_tries_is_told_as_unknown(approved: dict[str, Any]) -> 
 
 
 def test_four_questions_are_answered_in_order(refused: dict[str, Any], approved: dict[str, Any]) -> None:
-    copied, fresh = ("✗ More than allowed", "? Not determined"), ("✓ No more than allowed", "✓ Yes")
+    copied, fresh = ("✗ More than allowed", "✓ Yes"), ("✓ No more than allowed", "✓ Yes")
     for content, expected in ((refused, copied), (approved, fresh)):
         answers = answer_questions(content)
         assert [answer.question for answer in answers] == [
@@ -196,7 +207,7 @@ def test_the_headline_is_the_first_question_with_a_bad_answer(refused: dict[str,
             for clause in refused["clauses"]
         ]
         headline = write_headline({**refused, "clauses": clauses})
-        assert ("keys" in headline) == (question == "found"), headline
+        assert ("intruder knows" in headline) == (question == "found"), headline
         assert headline.startswith("Refused: ")
 
 
@@ -207,7 +218,7 @@ def test_a_control_that_fails_comes_before_every_risk(refused: dict[str, Any]) -
         for clause in refused["clauses"]
     ]
     content = {**refused, "decision": "undetermined", "clauses": clauses}
-    assert write_headline(content).startswith("Could not be determined: controls")
+    assert write_headline(content).startswith("Could not be determined: checks of the measurement itself")
     assert answer_questions(content)[-1].answer == "? Not determined"
 
 
@@ -220,7 +231,7 @@ def test_what_could_not_be_determined_says_why(approved: dict[str, Any]) -> None
     ]
     content = {**approved, "decision": "undetermined", "clauses": clauses}
     text = Page(render_page(content)).text
-    assert text.startswith("Could not be determined: there is no figure for disclosed in the synthetic table")
+    assert text.startswith("Could not be determined: people whose work is disclosed: could not be determined")
     without = {**approved, "decision": "undetermined", "clauses": []}
     assert write_headline(without).startswith("Could not be determined: no clause")
 
@@ -314,7 +325,7 @@ def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]
         assert told in text[: text.index("Four questions")]
 
 
-COPIED = ("found[whole] beyond", "people_copied beyond", "unique_copies beyond")
+COPIED = ("equal_content", "found[whole] beyond", "people_copied beyond", "unique_copies beyond")
 TRIED = [
     TriedRemedy("Remove the copies of one person", 290, 0, (), dict.fromkeys(COPIED, 0.0), 0.3),
     TriedRemedy("Blank the targets that copies disclose", 0, 40, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
@@ -330,8 +341,8 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
     rows = {row[0]: row[1:] for row in page.rows}
     broken = [clause for clause in refused["clauses"] if clause["outcome"] != "kept" and not clause["warns"]]
     assert rows["none"][:2] == [MISSING, str(len(broken))]
-    assert rows["Remove the copies of one person"] == ["290 records", "0", "0.0 points", "30.0 %"]
-    assert rows["Blank the targets that copies disclose"][:3] == ["40 values", "1", "2.0 points"]
+    assert rows["Remove the copies of one person"] == ["290 records", "0", "0", "30.0 %"]
+    assert rows["Blank the targets that copies disclose"][:3] == ["40 values", "1", "2"]
     assert [f"✓ {MISSING}", f"✗ {MISSING}"] in [row[3:] for row in page.rows if row[0] == "repU"]
     helpless = Page(render_page(refused, remedies=TRIED[1:])).text
     assert "None of the tried remedies keeps every clause, so train the model differently" in helpless
@@ -419,7 +430,9 @@ def test_what_the_gate_documents_is_printed(approved: dict[str, Any]) -> None:
 def test_two_tables_without_a_gate() -> None:
     result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], ["work"])
     page = Page(render_result(result))
-    assert re.match(r"Measured: \d+\.\d % of the people have their work disclosed; other people's", page.text)
+    assert re.match(
+        r"Measured: for \d+\.\d % of the people the table correctly shows their work; ", page.text
+    )
     assert "nothing here is an approval" in page.text
     assert "All clauses" not in page.text and "Four questions" not in page.text
 
@@ -432,7 +445,7 @@ def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]
         re.S,
     )
     assert len(figures) == page.count("<svg") == page.count("<figure>") == 6
-    assert any("points more than" in title for title in figures)
+    assert any("more people in 100 than" in title for title in figures)
 
 
 def pages(refused: dict[str, Any], approved: dict[str, Any]) -> Iterator[str]:

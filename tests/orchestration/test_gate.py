@@ -433,10 +433,11 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
 
 
 def test_a_page_is_linked_where_the_store_is_read_in_a_browser() -> None:
-    page = Path("/secure/store") / GATE / "candidates" / HONEST / "dossier.html"
-    unlinked = presentation.link_page(gates.gate(), page)
+    store = Path("/secure/store") / GATE
+    page = store / "candidates" / HONEST / "dossier.html"
+    unlinked = presentation.link_page(gates.gate(), store, page)
     assert unlinked == dg.MetadataValue.path(str(page))
-    served = gates.gate(store_url="https://example.org/store/")
-    link = presentation.link_page(served, page)
+    served = gates.gate(pages="https://example.org/store/")
+    link = presentation.link_page(served, store, page)
     assert link == dg.MetadataValue.url(f"https://example.org/store/{GATE}/candidates/{HONEST}/dossier.html")
     assert served.policy_digest() == gates.gate().policy_digest()

@@ -14,11 +14,11 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.measuring import Measured, measure_candidate
 from disclosure_pipeline.evaluation.long_table import ALL_FILES
-from disclosure_pipeline.evidence.page.charts import MISSING
 from disclosure_pipeline.evidence.page.clauses_section import tabulate_clauses, write_baselines
 from disclosure_pipeline.evidence.page.rendering import make_publishable
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import MISSING
 from disclosure_pipeline.policy.verdict import Judgement
 
 NAME = "others"

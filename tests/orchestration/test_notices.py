@@ -32,7 +32,7 @@ NOTICE = Notice(
     candidate="2024-05",
     outcome="refused",
     reasons=(
-        "repU of identity_risk: repU is 10.86; the limit is 8",
+        "10.9 % of the people are singled out in both tables; at most 8 % is allowed.",
         "contract of synthetic: <größe> & 'ort' " + "is not of type integer; " * 100,
     ),
     run_id="5f3a",

@@ -67,7 +67,7 @@ def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_risk")["found_repU"]
     assert "People" in description
     path = "/assets/survey/identity_risk?view=checks&checkDetail=found_repU"
-    pages.show(path, [description, "repU is 10.86; the limit is 8"])
+    pages.show(path, [description, "10.9 % of the people are singled out in both tables"])
 
 
 def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
@@ -79,7 +79,11 @@ def test_the_list_of_candidates_is_never_out_of_date(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("candidate", "verdict", "words"),
     [
-        (LEAKY, "refused", [f"\nrefused: Candidate '{LEAKY}':\n", "repU is 10.86; the limit is 8"]),
+        (
+            LEAKY,
+            "refused",
+            [f"\nrefused: Candidate '{LEAKY}':\n", "10.9 % of the people are singled out in both tables"],
+        ),
         (HONEST, "approved", [f"Candidate '{HONEST}' is approved: every deciding clause is kept"]),
     ],
 )
@@ -134,7 +138,7 @@ def test_the_first_check_of_a_dossier_is_the_verdict(pages: Pages) -> None:
     names = ["within_policy", "without_waivers"]
     shown = pages.show("/assets/survey/dossier?view=checks", [*names, "Latest execution"])
     assert sorted(names, key=shown.index) == names
-    assert "refused: repU, " in shown and "waiver is needed" not in shown
+    assert "Refused: 30.2 % of the synthetic records are " in shown and "waiver is needed" not in shown
 
 
 def test_no_asset_has_a_name_that_the_lineage_cuts(pages: Pages) -> None:
@@ -158,7 +162,7 @@ def test_a_click_leads_from_a_run_to_the_page_of_its_dossier(tmp_path: Path) -> 
         served = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
         Thread(target=served.serve_forever, daemon=True).start()
         stack.callback(served.shutdown)
-        definition = gates.definition(store_url=f"http://127.0.0.1:{served.server_port}")
+        definition = gates.definition(pages=f"http://127.0.0.1:{served.server_port}")
         location = f"from support import gates\n\ndefs = gates.load({definition!r})\n"
         with gates.quiet(), gates.instance_on_disk(tmp_path) as instance:
             home = gates.Home(tmp_path, gates.load(definition), instance)

@@ -30,6 +30,7 @@ from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.people import PeopleCounts, people_copied, repeats
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge, order_judgements
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -91,8 +92,8 @@ def test_a_loosened_one_says_so() -> None:
     honest = gates.honest()
     judgements = judged(loosened, honest)
     assert "loosened from 70" in str(judgements["nearer"].clause)
-    assert "the limit is 80 (loosened; the default is 70)" in str(judgements["nearer"])
-    assert "loosened" not in str(judgements["unique_copies beyond"])
+    assert "at most 80 % is allowed (loosened from 70)" in write_sentence(judgements["nearer"])
+    assert "loosened" not in write_sentence(judgements["unique_copies beyond"])
     result = gates.measured(loosened, gates.ground_truth(), [honest])
     dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))
     rows = {row["name"]: row["loosened_from"] for row in dossier["clauses"]}
@@ -178,7 +179,7 @@ def test_equal_content_is_the_first_reason() -> None:
         judgements = judged(gate(), table)
         first, *_ = order_judgements(judgements.values())
         assert first is judgements["equal_content"] and first.outcome == "exceeded"
-        assert "every record of the other, unchanged" in str(first)
+        assert "every record of the other, unchanged" in write_sentence(first)
         assert decide(tuple(judgements.values())) == "refused"
     assert "equal_content" not in broken(judged(gate(), gates.honest()))
 
@@ -199,7 +200,9 @@ def test_a_table_that_tells_no_one_apart_cannot_be_judged(table: str) -> None:
         assert broken(judgements) == ({"alike"} if not guards else set())
         assert decide(tuple(judgements.values())) == decision
         if not guards:
-            assert str(judgements["alike"]) == "alike: nothing to measure here: the table tells no one apart"
+            assert write_sentence(judgements["alike"]) == (
+                "The table tells no one apart, so nothing can be measured of it."
+            )
 
 
 def test_renamed_values_leave_a_candidate_undetermined() -> None:
@@ -209,7 +212,9 @@ def test_renamed_values_leave_a_candidate_undetermined() -> None:
     sd = gates.honest().assign(work=np.where(np.arange(298) % 10 < 7, "none", "office"))
     judgements = gates.judged(of, gates.measured(of, truth, [sd]))
     assert broken(judgements) == {"relabelled"}
-    assert str(judgements["relabelled"]) == "relabelled: the values of this column look renamed: work"
+    assert write_sentence(judgements["relabelled"]) == (
+        "The values of a column look renamed, so that comparing them means nothing: work."
+    )
     assert decide(tuple(judgements.values())) == "undetermined"
 
 
@@ -220,8 +225,8 @@ def test_missing_values_leave_a_candidate_undetermined() -> None:
     truth = gates.ground_truth()
     judgements = judged(gate(), sd)
     assert broken(judgements) == {"missing"}
-    assert str(judgements["missing"]) == (
-        "missing: values of this column are missing that the ground truth has: work"
+    assert write_sentence(judgements["missing"]) == (
+        "Values of a column are missing that the ground truth has: work."
     )
     assert decide(tuple(judgements.values())) == "undetermined"
     loosened = judged(gate(missing=60), sd)

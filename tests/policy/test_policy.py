@@ -543,7 +543,7 @@ def with_column(name: str, **changes: Any) -> dict[str, Any]:
         *({"engine": engine} for engine in ("auto", "memory", "partitioned")),
         {"notify": {"webhook": "${HOOK}"}},
         {"synthetic_asset": ["models/survey"]},
-        {"store_url": "https://example.org/store/"},
+        {"pages": "https://example.org/store/"},
         {"schedule": "0 6 * * 1"},
     ],
 )

@@ -11,6 +11,7 @@ from support.judging import judge_values
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.rounding import round_figure, round_records
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, has_public_value, round_judgements
 
 STEPS = st.floats(0.01, 100)
@@ -115,10 +116,13 @@ def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
     absolute = judged(Clause("repU", "at_most", 8.0), 3.21)
     published = round_judgements([relative, absolute], [300, 298], 10)
     assert (published[0].value, published[0].limit, published[0].outcome) == (None, None, "kept")
-    assert str(published[0]) == "repU share keeps its bound; the limit is 0.6 of UiO"
+    assert write_sentence(published[0]) == (
+        "People singled out in both tables: no more than allowed (at most 0.6 of what the confidential table "
+        "itself shows)."
+    )
     assert published[1].limit == 8.0 and published[1].value == pytest.approx(8 - 100 * 10 / 298)
     assert not any(
-        figure in str(judgement) for judgement in published for figure in ("3.21", "25.02", "41.7")
+        figure in write_sentence(judgement) for judgement in published for figure in ("3.21", "25.02", "41.7")
     )
 
 
@@ -149,12 +153,14 @@ def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(
     assert not has_public_value(clause)
     [published] = round_judgements([judged(clause, 12.345)], [300, 300], 10)
     assert published.value is None
-    assert "12.3" not in str(published) and "keeps its bound; the limit is 50" in str(published)
+    sentence = write_sentence(published)
+    assert "12.3" not in sentence and ": no more than allowed (at most 50" in sentence
 
 
 def test_says_that_a_figure_could_not_be_determined() -> None:
     [published] = round_judgements([judged(Clause("repU", "at_most", 5.0), math.nan)], [300, 300], 10)
-    assert str(published) == "repU could not be determined" and published.value is None
+    assert write_sentence(published) == ("People singled out in both tables: could not be determined.")
+    assert published.value is None
 
 
 def test_every_public_figure_is_a_percentage() -> None:
@@ -172,4 +178,7 @@ def test_a_published_judgement_says_how_it_was_rounded() -> None:
     published = replace(
         judged(Clause("DiSCO", "at_most", 12.0, ("work",)), 13.21), value=15.33, rounded_to=10
     )
-    assert str(published) == "DiSCO[work] is at most 15.3 (rounded up to 10 records); the limit is 12"
+    assert write_sentence(published) == (
+        "For at most 15.3 % of the people the table correctly shows their work (rounded up to 10 records); "
+        "at most 12 % is allowed."
+    )

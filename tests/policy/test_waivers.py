@@ -17,6 +17,7 @@ from support.judging import judge_values
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.reviewed_files import Waiver, WaiverError, read_waivers
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     Outcome,
@@ -73,8 +74,8 @@ def test_a_waiver_lets_its_clause_pass_and_no_other() -> None:
     assert judged.waiver == waiver()
     assert decide([judged]) == "approved"
     assert decide([judged, other]) == "refused"
-    assert "Agreed for the pilot" in str(judged)
-    assert "repU is 6; the limit is 5; waived until" in str(judged)
+    assert "Agreed for the pilot" in write_sentence(judged)
+    assert "; at most 5 % is allowed; waived until" in write_sentence(judged)
 
 
 REFUSED: dict[str, tuple[Judgement, dict[str, Any], str]] = {
@@ -281,7 +282,7 @@ def test_a_waiver_that_was_not_there_for_the_dossier_does_not_release(strict: Ho
     late = with_waiver(strict, given(strict))
     ran = late.materialize("release", HONEST)
     assert not ran.success
-    assert "is refused: repU" in "".join(failures(ran).values())
+    assert "are singled out in both tables" in "".join(failures(ran).values())
     assert late.nothing_published()
 
 
@@ -324,7 +325,7 @@ def test_the_lengths_of_what_a_waiver_says(field: str) -> None:
 @pytest.mark.parametrize(("value", "limit"), [(None, 5.0), (6.0, None), (None, None)])
 def test_a_judgement_without_a_figure_or_a_limit_says_so(value: float | None, limit: float | None) -> None:
     judgement = replace(exceeded(), value=value, limit=limit)
-    assert str(judgement) == "repU could not be determined"
+    assert write_sentence(judgement) == ("People singled out in both tables: could not be determined.")
 
 
 # Which clauses a waiver may let pass: every kind of clause, and every measure that a policy can bound

@@ -19,6 +19,7 @@ from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.counting.relational.transfer import spark_session
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.release.published_tables import PublishedFile, write_tables
 from disclosure_pipeline.release.releasing import Stage, stage_snapshot
 from disclosure_pipeline.runtime.files import to_json
@@ -65,7 +66,9 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
             evaluate = evaluation.evaluate if measured_anew else evaluation.measure
             evaluated = evaluate(gate, candidate, NOW)
             by_step["dossier"] = to_json(evaluated.dossier)
-            by_step["checks"] = {judgement.clause.name: str(judgement) for judgement in evaluated.judgements}
+            by_step["checks"] = {
+                judgement.clause.name: write_sentence(judgement) for judgement in evaluated.judgements
+            }
             # What is recorded, and read again, names no level of few records.
             by_step["frames"] = every_figure(evaluated.result if measured_anew else measured[0].result)
     except dp.DisclosurePipelineError as error:

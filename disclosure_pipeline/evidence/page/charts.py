@@ -27,87 +27,9 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 )
 from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import GatePower
-from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE, Words
-from disclosure_pipeline.policy.verdict import Judgement
+from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.policy.sentences import Content, write_figure, write_rounded
 from disclosure_pipeline.tables.messages import capitalized
-
-MISSING = "\N{EN DASH}"
-
-_SUFFIXES: Mapping[str, str] = {
-    PERCENT: " %",
-    POINTS: " points",
-    RECORDS: "",
-    COUNT: "",
-    SHARE: "",
-    "standard errors": " standard errors",
-}
-
-
-def write_figure(value: Any, words: Words | None) -> str:
-    """Write a figure with its unit, or a dash if it is missing.
-
-    Example:
-        >>> write_figure(10.123, Words("a", "b")), write_figure(-0.01, Words("a", "b"))
-        ('10.1 %', '0.0 %')
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return MISSING if value is None else str(value)
-    unit = words.unit if words else ""
-    if unit in {PERCENT, POINTS}:
-        return f"{round(value, 1) + 0.0:.1f}{_SUFFIXES[unit]}"  # 0.0, not -0.0
-    if unit in {RECORDS, COUNT} and float(value).is_integer():
-        return f"{int(value):,}"
-    return f"{value:.3g}{_SUFFIXES.get(unit, '')}"
-
-
-def write_rounded(value: Any, words: Words | None, content: Mapping[str, Any]) -> str:
-    """Write a figure with its unit; in the edition for publication, as the limit that it is rounded to.
-
-    Example:
-        >>> write_rounded(0.2, Words("a", "b"), {"is_rounded": True}), write_rounded(0.2, Words("a", "b"), {})
-        ('at most 0.2 %', '0.2 %')
-    """
-    written = write_figure(value, words)
-    is_share = words is not None and words.unit in {PERCENT, POINTS, SHARE, RECORDS}
-    if words is None or not content.get("is_rounded") or value is None or not is_share:
-        return written
-    return f"{'at least' if words.high_is == 'safe' else 'at most'} {written}"
-
-
-def write_bound(judgement: Judgement) -> str:
-    """Write the bound of a clause, such as "at most 8.0 %"."""
-    clause, limit = judgement.clause, judgement.limit
-    if limit is None:
-        return MISSING
-    bound = f"{clause.side} {write_figure(limit, clause.words)}"
-    if clause.share_of:
-        bound += f" ({clause.bound:g} of {clause.share_of})"
-    return bound if clause.loosened_from is None else f"{bound}, loosened from {clause.loosened_from:g}"
-
-
-def write_subject(judgement: Judgement) -> str:
-    """Write the people or records that a clause is about, for charts and headlines.
-
-    Example:
-        >>> from disclosure_pipeline.policy.clauses import Clause
-        >>> write_subject(Judgement(Clause("repU", "at_most_share", 0.3), None, None, "undetermined"))
-        'people singled out in both tables (of UiO)'
-    """
-    clause, words, column = judgement.clause, judgement.clause.words, judgement.column
-    if words.subject:
-        # Not by format(): the column's name may contain braces.
-        subject = (column or "keys").join(words.subject.split("{column}"))
-        column = None if "{column}" in words.subject else column
-    else:
-        subject = words.title.removesuffix(": where beyond chance")
-    notes = [
-        column,
-        clause.share_of and f"of {clause.share_of}",
-        "mean" if clause.over == "mean" else None,
-        "weighted" if judgement.row is not None and judgement.row.basis == "people" else None,
-    ]
-    noted = ", ".join(note for note in notes if note)
-    return f"{subject} ({noted})" if noted else subject
 
 
 def require_words(name: str, frame: str) -> Words:
@@ -115,10 +37,6 @@ def require_words(name: str, frame: str) -> Words:
     words = find_words(name, frame)
     assert words is not None, f"no words for {frame}.{name}"
     return words
-
-
-Content = Mapping[str, Any]
-"""A dossier as plain data."""
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,17 @@ from typing import Any
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import Question
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.evidence.page.charts import (
+from disclosure_pipeline.evidence.page.charts import PageTable
+from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.sentences import (
     MISSING,
     Content,
-    PageTable,
+    name_column,
     write_bound,
     write_figure,
     write_subject,
 )
-from disclosure_pipeline.measures.words import Words
-from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement, read_judgements
 from disclosure_pipeline.tables.messages import capitalized
 
@@ -69,7 +70,7 @@ def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
             tables.append(_drop_empty_columns(question, [_write_row(judgement) for judgement in whole]))
         for columns, families in _group_by_columns(asked).items():
             rows = [row for family in families for row in _write_family(family)]
-            headings = ("Clause", "Bound", *columns)
+            headings = ("Clause", "Bound", *(name_column(column, content) for column in columns))
             entry = families[0][0].clause.entry
             subject = "further table" if entry is not None and entry.is_per_confidential_table else "column"
             subject = "way" if entry is not None and entry.about == "way" else subject
@@ -316,7 +317,7 @@ def _tabulate_remedies(
     content: Content, tried: Sequence[TriedRemedy], reason: Judgement | None, broken: int
 ) -> PageTable:
     distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
-    subject = [] if reason is None else [capitalized(write_subject(reason))]
+    subject = [] if reason is None else [capitalized(write_subject(reason, content))]
     headings = ["Remedy", "Taken out or blanked", "Clauses not kept", *subject]
 
     def write_row(name: str, cost: str, number: int, value: Any, distance: float | None) -> tuple[str, ...]:

@@ -8,22 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.errors import choose_form, write_count
+from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
-from disclosure_pipeline.evidence.dossier import count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     Chart,
-    Content,
     PageTable,
     join_names,
     rank,
-    write_bound,
-    write_figure,
     write_figures,
-    write_rounded,
-    write_subject,
 )
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
@@ -32,7 +27,19 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     write_baselines,
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
-from disclosure_pipeline.measures.words import CONFIDENTIAL, PERCENT, SYNTHETIC, Words
+from disclosure_pipeline.policy.clauses import find_required_bound
+from disclosure_pipeline.policy.sentences import (
+    MISSING,
+    Content,
+    compare,
+    state,
+    write_bound,
+    write_figure,
+    write_finding,
+    write_others,
+    write_rounded,
+    write_subject,
+)
 from disclosure_pipeline.policy.verdict import (
     Judgement,
     compute_share_of_bound,
@@ -41,7 +48,7 @@ from disclosure_pipeline.policy.verdict import (
 )
 from disclosure_pipeline.tables.messages import capitalized
 
-_TRUSTED = list(QUESTIONS)[-1]
+_COPIED, *_, _TRUSTED = QUESTIONS
 # Outcome -> mark, answer on a risk, answer on the figures.
 _ANSWERS = {
     "exceeded": ("✗", "more than allowed", "no"),
@@ -50,11 +57,6 @@ _ANSWERS = {
     "kept": ("✓", "no more than allowed", "yes"),
 }
 _MOST_ROWS = 10
-_BY_OTHERS = {
-    "copied": "in a fresh sample",
-    "found": "with other people's records or keys drawn apart",
-    "learned": "from other people's records",
-}
 
 
 @dataclass(frozen=True)
@@ -84,16 +86,29 @@ def write_headline(content: Content) -> str:
     if decision is None:
         return f"Measured: {_state_largest(content)}"
     if decision == "approved":
-        return f"Approved: {count_kept(content['clauses'])}"
+        return f"Approved: {_state_approval(list_ordered(content))}"
     reason = find_reason(content)
     if decision == "undetermined":
-        stated = _state(reason, content) if reason else "no clause could be compared with the figures"
+        stated = state(reason, content) if reason else "no clause could be compared with the figures"
         return f"Could not be determined: {stated}"
     if reason is None:
         return "Refused: a waiver for this content is refused"
-    side = "minimum" if reason.clause.at_least else "limit"
-    limit = write_figure(reason.limit, reason.clause.words)
-    return f"Refused: {_state(reason, content)}; the {side} is {limit}"
+    return f"Refused: {state(reason, content)}"
+
+
+def _state_approval(judgements: Sequence[Judgement]) -> str:
+    """State what the kept clauses mean, and how many are not kept but waived."""
+    copied = [judged for judged in judgements if find_question(judged.clause) == _COPIED]
+    is_strict = not any(judged.waiver or judged.clause.loosened_from is not None for judged in copied)
+    copies = "no sign of copied people" if is_strict else "no more copied people than the policy allows"
+    told = "the table tells no more about them than the policy allows"
+    clauses = [judged.clause for judged in judgements]
+    disclosed = [clause.statistic for clause in clauses if find_required_bound(clause) == "attribute"]
+    if set(disclosed) == {"beyond"}:
+        told += " beyond other people's records"
+    waived = sum(judged.waiver is not None for judged in judgements)
+    but = f", but for {write_count(waived, 'clause')} that {choose_form(waived, 'is', 'are')} waived"
+    return f"{copies}, and {told}{but if waived else ''}"
 
 
 def find_reason(content: Content) -> Judgement | None:
@@ -133,7 +148,7 @@ def show_bounds(content: Content) -> Chart | None:
     for judgement in rows:
         words, limit = judgement.clause.words, judgement.limit or 0.0
         value = write_figure(judgement.value, words).partition(" ")[0]
-        label = f"{write_subject(judgement)}: {value} of {write_figure(limit, words)}"
+        label = f"{write_subject(judgement, content)}: {value} of {write_figure(limit, words)}"
         if any(label == drawn for drawn, _, _ in points):
             label += f" ({judgement.clause.name})"
         figures = (judgement.value, limit, _find_others(judgement))
@@ -148,7 +163,7 @@ def show_bounds(content: Content) -> Chart | None:
         headings,
         tuple(
             (
-                f"{capitalized(write_subject(judgement))} ({judgement.clause.name})",
+                f"{capitalized(write_subject(judgement, content))} ({judgement.clause.name})",
                 write_figure(judgement.value, judgement.clause.words),
                 write_bound(judgement),
                 write_baselines(judgement).others,
@@ -221,9 +236,10 @@ def _answer(
     words, kind = judgement.clause.words, str(judgement.outcome)
     mark, about_risk, about_figures = _ANSWERS[kind]
     answer = f"{mark} {capitalized(about_figures if question == _TRUSTED else about_risk)}"
-    sentence = f"{capitalized(_compare(judgement, content))}."
-    if question == _TRUSTED and kind == "kept":
-        sentence = "In a copy of everybody, all who stand out are found; both tables are coded alike."
+    sentence = f"{capitalized(compare(judgement, content))}."
+    is_checked = question == _TRUSTED and kind == "kept"
+    if is_checked:
+        sentence = "The measurement was checked: fed with the real table, it finds everybody it should."
         if power is not None and power.unnoticed is not None:
             kind, answer = "waived", "≈ Only in part"
             sentence = f"The figures are right, but this gate does not notice {power.unnoticed} reliably."
@@ -237,39 +253,11 @@ def _answer(
         answer=answer,
         kept=f"{kept} of {write_count(len(judgements), 'clause')} {choose_form(kept, 'is', 'are')} kept",
         sentence=sentence,
-        value=write_figure(judgement.value, words),
-        bound=f"{judgement.clause.side} {write_figure(judgement.limit, words)}",
+        value=MISSING if is_checked else write_figure(judgement.value, words),
+        bound=MISSING if is_checked else f"{judgement.clause.side} {write_figure(judgement.limit, words)}",
         others=baselines.others,
         chance=baselines.chance,
     )
-
-
-def _compare(judgement: Judgement, content: Content) -> str:
-    """State a clause's figure; for a difference, state both figures and then the difference."""
-    clause, row, value = judgement.clause, judgement.row, judgement.value
-    entry = clause.entry
-    if judgement.note or value is None or clause.statistic != "beyond" or row is None or entry is None:
-        return _state(judgement, content)
-    if not (math.isfinite(row.value) and math.isfinite(row.others) and entry.words.finding):
-        return _state(judgement, content)
-    others = write_rounded(row.others, entry.words, content)
-    by_others = f"{_BY_OTHERS.get(entry.question, 'by others')} {others}"
-    sentence = _fill(entry.words, row.value, judgement.column, content)
-    sentence = ", ".join(filter(None, (sentence, row.where)))
-    by_chance = ""
-    if entry.place.permuted and math.isfinite(row.permuted):
-        by_chance = f"by chance {write_rounded(row.permuted, entry.words, content)}"
-    at_n = row.at_n if row.is_larger and math.isfinite(row.at_n) else None
-    if at_n is None or write_figure(at_n, entry.words) == write_figure(row.value, entry.words):
-        sentence = "; ".join((sentence, ", ".join(filter(None, (by_others, by_chance)))))
-    else:
-        # Chance is that of all records; other people's records are as many as the confidential table has.
-        as_many = (
-            f"of as many records as the confidential table has {write_rounded(at_n, entry.words, content)}"
-        )
-        sentence = "; ".join(filter(None, (sentence, by_chance, f"{as_many}, {by_others}")))
-    more = write_rounded(value, clause.words, content)
-    return f"{sentence}: {f'{more} more' if value > 0 else 'no more than chance explains'}"
 
 
 def _find_others(judgement: Judgement) -> float | None:
@@ -280,54 +268,22 @@ def _find_others(judgement: Judgement) -> float | None:
     return row.others if row is not None and math.isfinite(row.others) else None
 
 
-def _state(judgement: Judgement, content: Content) -> str:
-    """State the finding of a clause, with its figure."""
-    words = judgement.clause.words
-    if judgement.note:
-        return str(judgement.note)
-    if judgement.value is None:
-        is_withheld = judgement.outcome == "exceeded"
-        return (
-            f"{words.title} is beyond its bound" if is_withheld else f"there is no figure for {words.title}"
-        )
-    return _fill(words, judgement.value, judgement.column, content)
-
-
 def _state_largest(content: Content) -> str:
     """State the most disclosed target, compared with other people's records."""
     rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
     if not rows:
         return "no target could be measured"
     worst = max(rows, key=lambda row: (rank(row, "DiSCO_beyond"), rank(row, "DiSCO")))
-    words = find_words("DiSCO", "attribute")
-    assert words is not None
-    sentence = _fill(words, worst["DiSCO"], str(worst["target"]), content)
-    if worst.get("DiSCO_others") is None:
+    return _state_disclosed(worst, content)
+
+
+def _state_disclosed(row: Mapping[str, Any], content: Content) -> str:
+    """State the DiSCO of a row beside that of other people's records."""
+    entry, target = FIGURES["DiSCO"], str(row["target"])
+    sentence = write_finding(entry.words, row["DiSCO"], target, content)
+    if row.get("DiSCO_others") is None:
         return sentence
-    return f"{sentence}; other people's records would show {write_figure(worst['DiSCO_others'], words)}"
-
-
-def _fill(words: Words, value: Any, column: str | None, content: Content) -> str:
-    written = write_rounded(value, words, content)
-    if "{value} of the " in words.finding and _is_smallest(value, words, content):
-        written = f"at most {content['smallest_count']}"
-    if not words.finding:
-        return f"{words.title} is {written}{f' for {column}' if column else ''}"
-    # Not by format(): the column's name may contain braces.
-    parts = words.finding.split("{column}")
-    return (column or "keys").join(part.replace("{value}", written) for part in parts)
-
-
-def _is_smallest(value: Any, words: Words, content: Content) -> bool:
-    """Return True if a share is rounded up to the smallest number of people or records that is published."""
-    if not content.get("is_rounded") or words.unit != PERCENT or words.high_is == "safe":
-        return False
-    figures = content["figures"]
-    records = {CONFIDENTIAL: figures["N_d"], SYNTHETIC: max(figures["N_s"])}.get(words.denominator, math.inf)
-    return float(value * records / 100) <= content["smallest_count"] + _NOISE
-
-
-_NOISE = 1e-6
+    return f"{sentence}; {write_others(entry, row['DiSCO_others'], target, content)}"
 
 
 def describe_intruder(content: Content) -> list[str]:
@@ -338,11 +294,10 @@ def describe_intruder(content: Content) -> list[str]:
     sentences = []
     if rows:
         worst = max(rows, key=lambda row: rank(row, "DiSCO"))
-        matched, disclosed = write_figures(content, worst, "attribute", "iS", "DiSCO")
+        [matched] = write_figures(content, worst, "attribute", "iS")
         sentences.append(
             f"Somebody who knows {keys} of a person finds {matched} of the people in the synthetic table. "
-            f"For {disclosed} of all people, it then shows their {worst['target']} with certainty, and "
-            "rightly."
+            f"{capitalized(_state_disclosed(worst, content))}."
         )
     return [*sentences, *_describe_frames(content)]
 

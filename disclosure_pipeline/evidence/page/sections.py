@@ -12,9 +12,7 @@ from disclosure_pipeline.evidence.page.charts import (
     BEYOND_BOTH,
     BEYOND_OTHERS,
     FARTHEST,
-    MISSING,
     Chart,
-    Content,
     PageTable,
     draw_frame,
     find_beyond_both,
@@ -23,12 +21,16 @@ from disclosure_pipeline.evidence.page.charts import (
     rank,
     require_words,
     tabulate,
-    write_figure,
     write_figures,
-    write_rounded,
 )
 from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.words import BY_INDEPENDENT_COLUMNS, BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
+from disclosure_pipeline.policy.sentences import (
+    MISSING,
+    Content,
+    write_figure,
+    write_finding,
+)
 from disclosure_pipeline.tables.messages import capitalized
 
 
@@ -45,11 +47,12 @@ def show_copies(content: Content) -> Chart | None:
     largest = max(worst.values(), key=lambda row: rank(row, "people_copied_beyond"))
     beyond = largest.get("people_copied_beyond")
     is_by_chance = beyond is None or beyond <= max(0.0, largest.get("people_copied_by_chance") or 0.0)
-    more = write_rounded(beyond, require_words("people_copied_beyond", "partial_copies"), content)
-    excess = ": no more" if is_by_chance else f" in {largest['columns']}: {more} more"
-    title = f"People whose record is repeated{excess} than in a fresh sample"
+    title = "No more people are in the synthetic table, unchanged, than would be in a fresh sample"
+    if not is_by_chance:
+        words = require_words("people_copied_beyond", "partial_copies")
+        title = f"{write_finding(words, beyond, None, content)} ({largest['columns']})"
     return draw_frame(
-        title,
+        capitalized(title),
         worst.values(),
         "columns",
         marks,
@@ -332,10 +335,11 @@ def show_found(content: Content) -> Chart | None:
         if worst.get(column) is not None
     ]
     beyond = worst.get("unique_hits_beyond_chance") or 0.0
-    more = f"{write_rounded(beyond, require_words('unique_hits_beyond', 'identity'), content)} more"
-    more = more if beyond > 0 else "no more"
+    title = "No more synthetic records point at exactly one person than other people's records would"
+    if beyond > 0:
+        title = write_finding(require_words("unique_hits_beyond", "identity"), beyond, None, content)
     return Chart(
-        f"Records pointing at one person: {more} than with {others[expected]}",
+        capitalized(title),
         charts.draw_rows(
             points,
             {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
@@ -395,10 +399,8 @@ def _find_largest(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
     worst = max(measured, key=lambda row: rank(row, BEYOND_BOTH))
     figure, words = find_beyond_both(worst) or 0.0, require_words("DiSCO_beyond", "attribute")
     if figure > errors_of_largest(len(rows)) * (worst.get("DiSCO_beyond_se") or 0.0):
-        finding = f"{worst['target']} stands out: {write_rounded(figure, words, content)}"
-    else:
-        finding = f"No target stands out: at most {write_figure(figure, words)}"
-    return f"{finding} more than from other people's records or by chance"
+        return capitalized(write_finding(words, figure, str(worst["target"]), content))
+    return "About no target does the table tell more than other people's records and chance would"
 
 
 def _name_small_targets(rows: Sequence[Mapping[str, Any]], content: Content) -> str:
