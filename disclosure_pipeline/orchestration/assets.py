@@ -42,6 +42,7 @@ from disclosure_pipeline.release.readiness import summarize_gate_power
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import describe_standing, is_published, record_releases
 from disclosure_pipeline.tables.dictionary import Violation
+from disclosure_pipeline.tables.messages import capitalized
 
 
 def build_ground_truth(graph: GateGraph) -> dg.AssetsDefinition:
@@ -351,7 +352,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
             "folder": str(folders.store.candidate_folder(candidate)),
         }
         approved = content["decision"] == "approved"
-        description = f"{write_headline(content)}.{' It is published.' if was_published else ''}"
+        description = f"{capitalized(standing)}: {write_headline(content).partition(': ')[2]}."
         within_policy = dg.AssetCheckResult(
             passed=approved,
             asset_key=key,

@@ -123,8 +123,8 @@ def write_sentence(judgement: Judgement, content: Content = _NOTHING) -> str:
     """Return the whole sentence on a clause: figure, others, what is allowed, and what lets it pass.
 
     Example:
-        >>> write_sentence(Judgement(Clause("repU", "at_most", 8), 10.86, 8, "exceeded"))
-        '10.9 % of the people are singled out in both tables by their keys; at most 8 % is allowed.'
+        >>> write_sentence(Judgement(Clause("DiSCO", "at_most", 8, ("work",)), 10.86, 8, "exceeded"))
+        'For 10.9 % of the people the table correctly shows their work; at most 8 % is allowed.'
     """
     clause, waiver = judgement.clause, judgement.waiver
     sentence = state(judgement, content)

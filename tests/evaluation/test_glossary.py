@@ -159,7 +159,7 @@ def test_words_are_whole() -> None:
             assert words.sentence[0].isupper(), (frame, name)
             assert bool(words.denominator) or words.unit != "%", (frame, name)
             assert words.source, (frame, name)
-            assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "column"}, (frame, name)
+            assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "more", "column"}, (frame, name)
 
 
 def test_columns_of_one_frame_are_not_called_the_same() -> None:

@@ -342,7 +342,7 @@ def test_a_refusal_is_one_for_what_its_events_say(
     told = ["People in the synthetic table", "singled out in both tables", "their income"]
     places = [next(place for place, reason in enumerate(others) if text in reason) for text in told]
     assert places == sorted(places)
-    assert len(outcome.clauses) == len(outcome.reasons) == len(set(outcome.reasons))
+    assert len(outcome.reasons) == len(set(outcome.reasons)) > 10
 
 
 Events = list[dg.DagsterEvent]

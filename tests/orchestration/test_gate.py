@@ -36,6 +36,8 @@ from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.steps import group_clauses
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import write_sentence
+from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
 
 DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
@@ -101,7 +103,8 @@ def test_every_clause_is_a_check_with_value_and_bound(
         clauses = [by_name[clause.name] for clause in group.clauses]
         broken = [clause for clause in clauses if clause["outcome"] != "kept"]
         assert check.passed == (not broken)
-        assert all(clause["name"] in str(check.description) for clause in broken)
+        sentences = [write_sentence(Judgement.from_row(clause)) for clause in broken]
+        assert all(sentence in str(check.description) for sentence in sentences)
         worst = by_name[str(check.metadata["worst_clause"].value)]
         assert worst in (broken or clauses)
         # In the order in which Dagster keeps and shows them.
@@ -318,12 +321,11 @@ def test_a_broken_overlap_is_told_with_its_figure_and_what_to_do(home: Home) -> 
     home.prepare({"narrow": table[table["age"].between(40, 60)]})
     ran = home.run_gate("narrow")
     told = "".join(failures(ran).values())
-    assert re.search(r"key_overlap of age is [1-7][0-9.]*; the minimum is 80", told)
+    assert re.search(r"- [1-7][0-9.]* % of the records share their age with .*; at least 80 %", told)
     assert "absent from the synthetic table" in told and "lower policy.key_overlap knowingly" in told
     check = checks(ran)["synthetic:key_overlap"]
-    assert f"key_overlap of age is {check.metadata['value'].value:.4g}; the minimum is 80" in str(
-        check.description
-    )
+    figure = f"{check.metadata['value'].value:.1f} % of the records share their age with the other table"
+    assert str(check.description).startswith(figure)
 
 
 # One of each asset, and of what shows it: test_leaks.py breaks every function that a run calls.

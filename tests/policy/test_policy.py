@@ -1,6 +1,7 @@
 """Clauses, verdicts and the digest of a policy: only a finite figure within a finite bound passes."""
 
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,6 +22,7 @@ from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge, round_judgements
 
 NAN = math.nan
@@ -329,11 +331,12 @@ def test_a_broken_overlap_says_its_figure_and_what_to_do(
     about = () if column is None else (column,)
     [judgement] = judge([Clause(measure, "at_least", 80, about)], result)
     for shown in (judgement, Judgement.from_row(judgement.to_row())):
-        sentence = str(shown)
-        assert sentence.startswith(f"{shown.clause.name} is {figure}; the minimum is 80. ")
+        sentence = write_sentence(shown)
+        assert re.match(rf"{figure:.1f} % of the records share .*; at least 80 % is needed\. ", sentence)
         assert advice in sentence and f"lower policy.{measure} knowingly" in sentence
     [public] = round_judgements([judgement], [100, 100], 10)
-    assert f" is at least {figure} (rounded down to 10 records); the minimum is 80. " in str(public)
+    rounded = rf"At least {figure:.1f} % of .* \(rounded down to 10 records\); at least 80 % is needed"
+    assert re.match(rounded, write_sentence(public))
     [kept] = judge([Clause(measure, "at_least", figure, about)], result)
     assert kept.note == "" and kept.outcome == "kept"
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -107,7 +108,7 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
     assert not run.success
     assert status(file)[HONEST] == "published, refused today"
     description = gates.checks(run)["dossier:within_policy"].description
-    assert description is not None and description.startswith("published, refused today: ")
+    assert description is not None and description.startswith("Published, refused today: ")
 
     class Context:
         dagster_run, partition_key, instance = run.dagster_run, HONEST, home.instance
@@ -122,8 +123,8 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
 def status(file: Path) -> dict[str, str]:
     shown = gates.run_command("status", file)
     assert shown.exit_code == 0, shown.output
-    lines = [line.strip().split(": ", 1) for line in shown.output.splitlines()[1:]]
-    return {line[0]: line[1] for line in lines if line[0] != "Page"}
+    lines = [line for line in shown.output.splitlines()[1:] if re.match("  [a-z]", line)]
+    return {line[0]: line[1] for line in (line.strip().split(": ", 1) for line in lines)}
 
 
 def test_nothing_is_staged_among_the_releases_and_the_next_run_removes_what_is_left(
