@@ -47,6 +47,7 @@ from disclosure_pipeline.errors import (
 from disclosure_pipeline.evaluation.plots.drawing import start_drawing
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.evidence.page.first_page import write_first_page
 from disclosure_pipeline.evidence.page.rendering import PAGE, is_dossier, render_page
 from disclosure_pipeline.evidence.validation import find_disagreements, start_validation, validating
 from disclosure_pipeline.policy.gate import Gate
@@ -208,10 +209,20 @@ def file_dossier(folders: GateFolders, candidate: str) -> dict[str, Any]:
         raise RefusedError(f"The expectation suite and the policy disagree on {', '.join(disagreeing)}.")
     write_json(folder / "validation.json", validation.results)
     write_whole(folder / PAGE, page.encode())
-    write_whole(folder / "dossier.md", to_markdown(content).encode())
+    first_page = write_first_page(content, power, remedies)
+    write_whole(folder / MARKDOWN, f"{first_page}\n{to_markdown(content)}".encode())
+    write_whole(folder / FIRST_PAGE, first_page.encode())
     # Last, so that a dossier is never without its evidence.
     write_json(folder / "dossier.json", content)
     return content
+
+
+FIRST_PAGE, MARKDOWN = "first_page.md", "dossier.md"
+
+
+def read_first_page(folders: GateFolders, candidate: str) -> str:
+    """Return the first page of a candidate's dossier as Markdown. Raise OSError if it is not filed."""
+    return (folders.store.candidate_folder(candidate) / FIRST_PAGE).read_text(encoding="utf-8")
 
 
 def locate_page(folders: GateFolders, candidate: str) -> Path:

@@ -253,15 +253,15 @@ _FAMILIES = {
 
 
 def to_markdown(content: Mapping[str, Any]) -> str:
-    """Return the dossier as markdown."""
+    """Return every clause and figure of the dossier as markdown."""
     figures = content["figures"]
     confidential: list[str] = []
     if figures.get("confidential"):
         confidential = ["Copies of further confidential tables and nearness to them:"]
         confidential.append(_to_table(figures["confidential"]))
     parts = [
-        f"# {format_cell(content['gate'])}: candidate {format_cell(content['candidate'])}",
-        f"Verdict: {content['decision']}; {count_kept(content['clauses'])}.",
+        f"# All figures of candidate {format_cell(content['candidate'])}",
+        f"{count_kept(content['clauses'])}.",
         "## Clauses",
         _to_clauses_table(read_judgements(content)),
         *(

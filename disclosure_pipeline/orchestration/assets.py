@@ -14,6 +14,7 @@ from disclosure_pipeline.candidates.evaluation import (
     locate_page,
     measure,
     prepare_dossier,
+    read_first_page,
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
@@ -21,7 +22,6 @@ from disclosure_pipeline.evaluation.catalogue import About
 from disclosure_pipeline.evidence.dossier import (
     describe_broken_clauses,
     list_broken_clauses,
-    to_markdown,
     withhold_rare_levels,
 )
 from disclosure_pipeline.evidence.page.first_page import write_headline
@@ -348,7 +348,7 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
             "page": presentation.link_page(graph.gate, folders.store.root, locate_page(folders, candidate)),
             "evaluations_of_ground_truth": evaluations,
             "clauses": presentation.show_judgements(judgements),
-            "dossier": dg.MetadataValue.md(to_markdown(content)),
+            "first_page": dg.MetadataValue.md(read_first_page(folders, candidate)),
             "folder": str(folders.store.candidate_folder(candidate)),
         }
         approved = content["decision"] == "approved"
@@ -358,7 +358,10 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
             asset_key=key,
             check_name="within_policy",
             description=description,
-            metadata={"value": len(broken), "bound": 0, "outcome": content["decision"]},
+            metadata={
+                **{"value": len(broken), "bound": 0, "outcome": content["decision"]},
+                **{name: metadata[name] for name in ("page", "first_page")},
+            },
         )
         waivers = presentation.build_waivers_check(content["waivers"], void, key)
         filed: dg.MaterializeResult = dg.MaterializeResult(metadata=metadata)
@@ -399,7 +402,11 @@ def build_release(graph: GateGraph) -> dg.AssetsDefinition:
         }
         # It is published: a failed description is no failure of the release.
         with suppress(Exception):
-            metadata |= presentation.describe_release(released, graph.folders.trusted_keys)
+            folders = graph.folders
+            metadata |= presentation.describe_release(released, folders.trusted_keys)
+            metadata["first_page"] = dg.MetadataValue.md(read_first_page(folders, candidate))
+            page = locate_page(folders, candidate)
+            metadata["page"] = presentation.link_page(graph.gate, folders.store.root, page)
         with suppress(Exception):
             results.append(materialize_candidates(graph))
         return StepOutcome(

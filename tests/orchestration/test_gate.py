@@ -150,7 +150,8 @@ def test_a_dossier_is_made_for_a_refusal_as_for_an_approval(demo: tuple[Path, st
     dossier = demo_dossier(home, candidate)
     assert set(FRAMES) <= set(dossier["figures"])
     text = (home / "demo/store/survey/candidates" / candidate / "dossier.md").read_text()
-    assert f"Verdict: {dossier['decision']}" in text
+    assert text.startswith(f"# {dossier['decision'].capitalize()}: ")
+    assert (home / "demo/store/survey/candidates" / candidate / "first_page.md").read_text() in text
     for clause in dossier["clauses"]:
         assert clause["name"] in text
 

@@ -12,6 +12,7 @@ from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
+from disclosure_pipeline.evidence.dossier import FRAMES, describe_broken_clauses
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     Chart,
@@ -22,6 +23,8 @@ from disclosure_pipeline.evidence.page.charts import (
 )
 from disclosure_pipeline.evidence.page.clauses_section import (
     QUESTIONS,
+    TriedRemedy,
+    advise,
     find_question,
     list_deciding,
     write_baselines,
@@ -46,7 +49,7 @@ from disclosure_pipeline.policy.verdict import (
     order_judgements,
     read_judgements,
 )
-from disclosure_pipeline.tables.messages import capitalized
+from disclosure_pipeline.tables.messages import capitalized, escape_markdown
 
 _COPIED, *_, _TRUSTED = QUESTIONS
 # Outcome -> mark, answer on a risk, answer on the figures.
@@ -109,6 +112,61 @@ def _state_approval(judgements: Sequence[Judgement]) -> str:
     waived = sum(judged.waiver is not None for judged in judgements)
     but = f", but for {write_count(waived, 'clause')} that {choose_form(waived, 'is', 'are')} waived"
     return f"{copies}, and {told}{but if waived else ''}"
+
+
+def label_columns(content: Content) -> Content:
+    """Return the dossier with the labels of columns instead of their names in keys, targets and rows."""
+    labels = content.get("labels") or {}
+    names = ("target", "key", "column")
+
+    def label_row(row: Mapping[str, Any]) -> dict[str, Any]:
+        return {**row, **{name: labels.get(row[name], row[name]) for name in names if name in row}}
+
+    def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
+        labelled: dict[str, Any] = {}
+        for name, figure in figures.items():
+            labelled[name] = figure
+            if name in {"keys", "targets"}:
+                labelled[name] = [labels.get(column, column) for column in figure]
+            elif name in FRAMES:
+                labelled[name] = list(map(label_row, figure))
+        return labelled
+
+    return {**content, "figures": label_figures(content["figures"])} if labels else content
+
+
+def write_first_page(
+    content: Content, power: GatePower | None = None, remedies: Sequence[TriedRemedy] | None = None
+) -> str:
+    """Return the first page of a dossier as Markdown: verdict, four answers, and every reason.
+
+    `power` and `remedies` as in `render_page()`.
+    """
+    content = label_columns(content)
+    figures = content["figures"]
+    rows = [
+        f"| {' | '.join(map(escape_markdown, (of.question, of.answer, f'{of.sentence} {of.kept}.')))} |"
+        for of in answer_questions(content, power)
+    ]
+    smallest = content["smallest_count"]
+    reasons = [f"- {escape_markdown(reason)}" for reason in describe_broken_clauses(content, smallest)]
+    records = ", ".join(f"{records:,}" for records in figures["N_s"])
+    people = write_count(figures["N_d"], "person", "people")
+    advice = None if remedies is None else advise(content, remedies, find_reason(content))
+    parts = [
+        f"# {escape_markdown(write_headline(content))}.",
+        f"Candidate {escape_markdown(str(content['candidate']))} of gate "
+        f"{escape_markdown(str(content['gate']))}. {people} in the confidential table; synthetic records: "
+        f"{records}. {escape_markdown(content['columns'])}. An intruder is assumed to know a person's "
+        f"{escape_markdown(join_names(figures['keys']))}, and to want to learn "
+        f"{escape_markdown(join_names(figures['targets']))}.",
+        "" if power is None else escape_markdown(power.summarize()),
+        "\n".join(["| Question | Answer | Finding |", "|---|---|---|", *rows]) if rows else "",
+        "Compare with what equally many records of other real people would show.",
+        "\n".join(["## Reasons", "", *reasons]) if reasons else "",
+        f"## Refused, what now?\n\n{escape_markdown(advice.sentence)}" if advice else "",
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def find_reason(content: Content) -> Judgement | None:

@@ -43,6 +43,7 @@ from disclosure_pipeline.evidence.page.first_page import (
     describe_found,
     describe_intruder,
     find_reason,
+    label_columns,
     place_clauses,
     show_bounds,
     show_power,
@@ -108,27 +109,6 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
         "number_of_warnings": len(content["warnings"]),
         "is_rounded": True,
     }
-
-
-def _label_columns(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the dossier with the labels of columns instead of their names in keys, targets and rows."""
-    labels = content.get("labels") or {}
-    names = ("target", "key", "column")
-
-    def label_row(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {**row, **{name: labels.get(row[name], row[name]) for name in names if name in row}}
-
-    def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-        labelled: dict[str, Any] = {}
-        for name, figure in figures.items():
-            labelled[name] = figure
-            if name in {"keys", "targets"}:
-                labelled[name] = [labels.get(column, column) for column in figure]
-            elif name in FRAMES:
-                labelled[name] = list(map(label_row, figure))
-        return labelled
-
-    return {**content, "figures": label_figures(content["figures"])} if labels else content
 
 
 @dataclass(frozen=True)
@@ -299,7 +279,7 @@ def render_page(
     `smallest_count` and names no level.
     """
     is_public = edition == "publication"
-    shown = _label_columns(make_publishable(content) if is_public else content)
+    shown = label_columns(make_publishable(content) if is_public else content)
     others = [] if is_public else list(others)
     records = [shown["figures"]["N_d"], *shown["figures"]["N_s"]]
     power_records = 0 if power is None else power.records
