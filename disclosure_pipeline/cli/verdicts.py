@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,7 +81,8 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, 
     told = list(dict.fromkeys([*rehearsal.reasons, *_write_sentences(clauses, rehearsal.dossier)]))
     sentences = [*told, *(f"warning: {doubt}" for doubt in doubts)]
     lines = [f"  {columns}", *(f"- {sentence}" for sentence in sentences)]
-    tables = _show_clauses(clauses, chosen) if rehearsal.dossier else ()
+    has_rows = bool(rehearsal.dossier) and (bool(clauses) or chosen != "table")
+    tables = _show_clauses(clauses, chosen) if has_rows else ()
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
         print_sentences(sentences)

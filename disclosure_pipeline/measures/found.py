@@ -109,7 +109,7 @@ class Found:
         "people shown",
         "People whom nobody else stands near, and whom a synthetic record shows.",
         source=GOOD,
-        finding="{value} of the people are in the synthetic table",
+        finding="{value} of the people are in the synthetic table, {column}",
         beside=BY_SYNTHETIC,
     )
     expected: float = neutral(

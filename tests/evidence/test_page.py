@@ -125,9 +125,8 @@ def test_the_first_words_are_the_verdict_and_its_reason(
     first = Page(render_page(without(refused, "equal_content"), edition)).text[:250]
     most = "at most " if edition == "publication" else ""
     assert re.match(
-        rf"Refused: {most}\d+\.\d % of the (people are in the synthetic table|synthetic records are one real "
-        rf"person's record), unchanged.*; .*of other people {most}\d+\.\d % would be; 2\.5 points more are "
-        r"allowed\. ",
+        rf"Refused: {most}\d+\.\d % of the people are in the synthetic table, whole; in as many records of "
+        rf"other people {most}\d+\.\d % would be; 2\.5 points more are allowed\. ",
         first,
     ), first
     first = Page(render_page(approved, edition)).text[:200]
