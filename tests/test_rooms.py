@@ -66,6 +66,7 @@ IMPORTERS = {
     "sklearn": ("families/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),
+    "numba": ("counting/memory/loops.py",),
     "psutil": ("runtime/machine.py",),
     "ibis": (RELATIONAL,),
     "pyspark": (RELATIONAL,),
@@ -74,7 +75,7 @@ IMPORTERS = {
 # Room -> all that it may import beside the standard library.
 ONLY = {
     "measures": {"numpy", "pandas", "scipy"},
-    "counting": {"cryptography", "ibis", "numpy", "pandas", "psycopg", "pyarrow", "pyspark"},
+    "counting": {"cryptography", "ibis", "numba", "numpy", "pandas", "psycopg", "pyarrow", "pyspark"},
     "errors": set[str](),
     "runtime": {"psutil"},
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
@@ -259,6 +259,18 @@ class StoredColumn:
 
 
 @dataclass(frozen=True)
+class Reader:
+    """A function from records of a column to their entries of `values`: see `StoredColumn.look_up`."""
+
+    column: StoredColumn
+    values: Values
+
+    def __call__(self, records: slice | IntArray) -> Values:
+        """Return the values of these records."""
+        return self.column.look_up(self.values, records)
+
+
+@dataclass(frozen=True)
 class CodedColumn:
     """One column of all tables: `codes[0]` of GT, `codes[i]` of synthesis i, one entry per record.
 
@@ -295,11 +307,9 @@ class CodedColumn:
         """The code of a missing value."""
         return len(self.levels)
 
-    def reader(self, table: int, values: Values) -> Callable[[slice | IntArray], Values]:
+    def reader(self, table: int, values: Values) -> Reader:
         """Return a function from records of a table to their entries of `values`, one for each code."""
-        stored = self.tables[table]
-        values_by_position = values[stored.position]
-        return lambda records: stored.look_up(values_by_position, records)
+        return Reader(self.tables[table], values[self.tables[table].position])
 
     def label(self, code: int) -> str | None:
         """Return the level as text, None for missing."""

@@ -18,7 +18,14 @@ from disclosure_pipeline.counting.counts import (
     find_excluded_cells,
     find_key_levels,
 )
-from disclosure_pipeline.counting.memory.radix import Codes, Job, Numbering, Radix, Reader, sum_readers
+from disclosure_pipeline.counting.memory.radix import (
+    Codes,
+    Job,
+    Numbering,
+    Radix,
+    is_compiled,
+    sum_readers,
+)
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, tabulate_cells
 from disclosure_pipeline.measures.together import (
@@ -26,7 +33,7 @@ from disclosure_pipeline.measures.together import (
     count_together,
 )
 from disclosure_pipeline.runtime.machine import run_in_threads
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Reader
 
 _LARGEST = 1 << 22  # cells counted in a table of all of them
 _AT_A_TIME = 1 << 17  # records at a time: they fit the cache
@@ -68,14 +75,19 @@ def count_pairs(keys: Sequence[CodedColumn], target: CodedColumn) -> tuple[Group
 
 def count_codes(codes: Radix, table: int) -> Grouped:
     """Count a table's records by code."""
-    readers, records = codes.readers(table, 1, np.int64), codes.records(table)
-    is_small = codes.size <= _LARGEST
+    records, is_small = codes.records(table), codes.size <= _LARGEST
+    compiled = is_small and is_compiled(records)
+    readers = codes.readers(table, 1, np.uint64 if compiled else np.int64)
     counts, counted = np.zeros(codes.size if is_small else 0, dtype=np.int64), [Grouped.empty()]
-    step = max(_AT_A_TIME, len(counts))
+    step = _AT_A_TIME if compiled else max(_AT_A_TIME, len(counts))
+    if compiled:
+        from disclosure_pipeline.counting.memory import loops
     for start in range(0, records, step):
-        of_records = np.empty(min(step, records - start), dtype=np.int64)
-        sum_readers(readers, slice(start, start + len(of_records)), of_records)
-        if is_small:
+        of_records = np.empty(min(step, records - start), dtype=np.uint64 if compiled else np.int64)
+        sum_readers(readers, slice(start, start + len(of_records)), of_records, compiled=compiled)
+        if compiled:
+            loops.count(of_records, counts)
+        elif is_small:
             counts += np.bincount(of_records, minlength=len(counts))
         else:
             counted.append(Grouped.count(of_records))

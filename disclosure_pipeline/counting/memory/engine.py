@@ -280,10 +280,17 @@ def count_in_memory(
     to_sort = [i for i in range(len(targets)) if i not in target_counts]
     groups = list(targets_packed_together(job, to_sort))
     for group in groups or ([] if key_counts else [[]]):
+        if job.is_compiled:
+            job.report("Loading or compiling the loops")(0, 0)
         packed = pack(job, [targets[i] for i in group])
-        tasks = sorting.list_tasks(job, packed)
-        parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
-        key_counts, results = sorting.add_up_parts(parts, packed, len(job.syntheses))
+        if job.is_compiled:
+            from disclosure_pipeline.counting.memory.scanning import count_in_loops
+
+            key_counts, results = count_in_loops(job, packed)
+        else:
+            tasks = sorting.list_tasks(job, packed)
+            parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
+            key_counts, results = sorting.add_up_parts(parts, packed, len(job.syntheses))
         target_counts |= dict(zip(group, results, strict=True))
         if together:
             group_counts = sorting.measure_together(job, packed)

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.radix import Radix, Reader, build_radix, sum_readers
+from disclosure_pipeline.counting.memory.radix import Radix, build_radix, sum_readers
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import aranges, combine_keys
 from disclosure_pipeline.measures.nearest import twice_mid_ranks
 from disclosure_pipeline.runtime.progress import report_progress
-from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn
+from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Reader
 
 NOBODY = np.iinfo(np.int64).max
 """The distance if there is no record to compare with."""

@@ -49,13 +49,19 @@ class KeyRanges:
         below = np.cumsum(counts) - counts
         return cls(size, shift, (below * size // max(1, len(sample))).astype(np.uint8))
 
-    def arrange(self, records: Codes) -> ArrangedPart:
+    def arrange(self, records: Codes, *, compiled: bool = False) -> ArrangedPart:
         """Sort records by their ranges; within a range they keep their order.
 
         >>> part = KeyRanges(2, 1, np.array([0, 1], dtype=np.uint8)).arrange(np.array([3, 0, 2, 1]))
         >>> part.records.tolist(), part.bounds
         ([0, 1, 3, 2], [0, 2, 4])
         """
+        if compiled:
+            from disclosure_pipeline.counting.memory import loops
+
+            ends, dealt = np.zeros(self.size, dtype=np.int64), np.empty_like(records)
+            loops.deal(records, np.uint64(self.shift), self.number_by_bucket, ends, dealt)
+            return ArrangedPart(dealt, [0, *ends.tolist()])
         buckets = (records >> self.shift).astype(np.uint16)
         numbers = self.number_by_bucket.take(buckets, mode="clip")  # clip keys larger than the sample's
         bounds = np.cumsum(np.bincount(numbers, minlength=self.size))
@@ -82,6 +88,7 @@ def sort_by_key(records: Codes, key_bit: int) -> Codes:
 _RANGES_OF_PART = 16
 _SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
 _NARROW = 32  # bits of the smaller type
+_COMPILED_PART = 1 << 16  # records that the fast kernel sorts at a time: they fit the cache
 
 
 @dataclass(frozen=True)
@@ -152,7 +159,7 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
     table_bit = sum(target.bits for target in targets)
     keys, tables = job.keys, range(len(job.records))
     bits = (keys.size - 1).bit_length() + 1 + table_bit
-    dtype = unsigned_type(bits)
+    dtype = np.uint64 if job.is_compiled else unsigned_type(bits)
     readers = [
         [
             *keys.readers(table, 1 << (table_bit + 1), dtype),
@@ -167,15 +174,16 @@ def pack(job: Job, targets: Sequence[Target]) -> PackedRecords:
     sample = np.concatenate(
         [sum(reader(slice(None, None, step)) for reader in table_readers) for table_readers in readers]
     )
-    number = min(MOST_RANGES, -(-sum(job.records) // job.limits.part))  # of parts
+    part = min(job.limits.part, _COMPILED_PART) if job.is_compiled else job.limits.part
+    number = min(MOST_RANGES, -(-sum(job.records) // part))  # of parts
     ranges = KeyRanges.from_sample(sample, min(MOST_RANGES, _RANGES_OF_PART * number), table_bit + 1, bits)
 
     def arrange_part(table: int, part: slice) -> ArrangedPart:
         records = np.empty(part.stop - part.start, dtype=dtype)
-        sum_readers(readers[table], part, records)
+        sum_readers(readers[table], part, records, compiled=job.is_compiled)
         if table:
             records += dtype(1 << table_bit)
-        return ranges.arrange(records)
+        return ranges.arrange(records, compiled=job.is_compiled)
 
     parts_of_tables = [list(job.parts(table)) for table in tables]
     tasks = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib.util import find_spec
 from math import prod
 from typing import Any, TypeVar
 
@@ -17,13 +18,12 @@ from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.measures.totals import count_hits_apart
 from disclosure_pipeline.runtime.machine import threads_for
 from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Reader, StoredColumn
 
 Item = TypeVar("Item")
 
 Codes = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
-Reader = Callable[[slice | IntArray], Codes]
 
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
@@ -47,7 +47,8 @@ class Numbering:
 
     def reader(self, table: int, values: Codes) -> Reader:
         """Return a function from records of a table to their `values`, which has one for each number."""
-        return lambda records: values.take(self.codes[table][records], mode="clip")
+        every = np.arange(len(values))
+        return Reader(StoredColumn(self.codes[table], 0, every, every), values)
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,15 @@ def _multiples(weight: int, number: int, dtype: np.dtype[Any]) -> Codes:
     return np.arange(number, dtype=dtype) * np.array(lowest, dtype=dtype)
 
 
-def sum_readers(readers: Sequence[Reader], records: slice, sums: Codes) -> None:
-    """Write the sum of the readers' numbers for these records to `sums`."""
+def sum_readers(readers: Sequence[Reader], records: slice, sums: Codes, *, compiled: bool = False) -> None:
+    """Write the sum of the readers' numbers for these records to `sums`; compiled, these are of 64 bits."""
+    if compiled:
+        from disclosure_pipeline.counting.memory import loops
+
+        sums[:] = 0
+        for reader in readers:
+            loops.add_levels(sums, reader.column.stored[records], reader.column.lowest, reader.values)
+        return
     for start in range(0, len(sums), _AT_A_TIME):
         part = slice(records.start + start, min(records.start + start + _AT_A_TIME, records.stop))
         codes = sums[start : start + _AT_A_TIME]
@@ -168,7 +176,7 @@ class Limits:
 
     coded_part: records coded at a time. part: records measured at a time, about. table: most cells counted
     in a table instead of sorted. bits: most bits of a packed record. threads: None to choose by the records.
-    spill_part: records of a part of the spill file, about.
+    spill_part: records of a part of the spill file, about. compiled: fewest records for the fast kernel.
     """
 
     coded_part: int = 1 << 17
@@ -177,6 +185,18 @@ class Limits:
     bits: int = 64
     threads: int | None = None
     spill_part: int = 1 << 21
+    compiled: int = 1 << 23  # Numba takes half a second to import
+
+
+def is_compiled(records: int, limits: Limits | None = None) -> bool:
+    """Return whether the fast kernel counts this many records: if they are many, and Numba is installed."""
+    return records >= (limits or Limits()).compiled and has_numba()
+
+
+@cache
+def has_numba() -> bool:
+    """Return whether Numba is installed."""
+    return find_spec("numba") is not None
 
 
 @dataclass(frozen=True)
@@ -200,6 +220,11 @@ class Job:
         """The number of threads: see `run_in_threads`."""
         chosen = self.limits.threads
         return threads_for(sum(self.records)) if chosen is None else chosen
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the fast kernel counts."""
+        return is_compiled(sum(self.records), self.limits)
 
     def report(self, step: str) -> Callable[[int, int], None]:
         """Return the callback of a step: it takes the number of completed tasks and of all tasks."""

@@ -237,7 +237,8 @@ class RecordParts:
     def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
         """Return the counts for each request, once all batches are spilled."""
         sums = [PartSums(request) for request in self.counter.requests]
-        work = partial(_measure_part, self, replace(limits, threads=0))
+        compiled = 0 if self.parts * limits.spill_part >= limits.compiled else limits.compiled
+        work = partial(_measure_part, self, replace(limits, threads=0, compiled=compiled))
         for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
             for request_sums, part_counts in zip(sums, counts, strict=True):
                 request_sums.add(part_counts)

@@ -1,0 +1,383 @@
+"""The loops of the fast kernel, as Numba compiles them: they run without the interpreter's lock.
+
+The only module that imports Numba. A function here takes arrays and numbers, and fills arrays that its caller
+made. Numbers that records are packed into are unsigned, of 64 bits: see `packing.PackedRecords`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+
+from disclosure_pipeline.measures.exact import IntArray
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function at its first call; the machine code is kept where a cache can be written."""
+    try:
+        return cast(Function, numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # neither the package's folder nor the user's can be written
+        return cast(Function, numba.njit(nogil=True)(function))
+
+
+@compiled
+def add_levels(packed: Records, stored: IntArray, lowest: int, values: Records) -> None:
+    """Add to each record what its level stands for: see `StoredColumn`, of which `values` has the entries."""
+    missing = len(values) - 1
+    for i in range(len(packed)):
+        place = np.int64(stored[i]) - lowest
+        packed[i] += values[place if 0 <= place < missing else missing]
+
+
+@compiled
+def count(codes: Records, counts: IntArray) -> None:
+    """Count the records with each code."""
+    for code in codes:
+        counts[code] += 1
+
+
+@compiled
+def deal(packed: Records, shift: np.uint64, range_of: IntArray, ends: IntArray, dealt: Records) -> None:
+    """Write the records range by range, and where each range ends, which is 0 at first.
+
+    `range_of` has an entry for each `record >> shift`; keys larger than these belong to the last.
+    """
+    last = np.uint64(len(range_of) - 1)
+    for record in packed:
+        ends[range_of[min(record >> shift, last)]] += 1
+    end = 0
+    for i in range(len(ends)):
+        begin, end = end, end + ends[i]
+        ends[i] = begin
+    for record in packed:
+        own = range_of[min(record >> shift, last)]
+        dealt[ends[own]] = record
+        ends[own] += 1
+
+
+_DIGIT = 11  # bits, so that the counts of a digit's values fit the fastest cache
+
+
+@compiled
+def sort_by_key(records: Records, spare: Records, key_bit: np.uint64) -> Records:
+    """Return the records sorted by key, digit by digit from the lowest; either array may hold them."""
+    lowest = highest = records[0] >> key_bit
+    for record in records:
+        lowest, highest = min(lowest, record >> key_bit), max(highest, record >> key_bit)
+    shift = np.uint64(0)
+    while (highest - lowest) >> shift:
+        first = np.zeros((1 << _DIGIT) + 1, dtype=np.int64)
+        last_value = np.uint64((1 << _DIGIT) - 1)
+        for record in records:
+            first[(((record >> key_bit) - lowest) >> shift & last_value) + np.uint64(1)] += 1
+        for value in range(1 << _DIGIT):
+            first[value + 1] += first[value]
+        for record in records:
+            value = ((record >> key_bit) - lowest) >> shift & last_value
+            spare[first[value]] = record
+            first[value] += 1
+        records, spare = spare, records
+        shift += np.uint64(_DIGIT)
+    return records
+
+
+@compiled
+def find_keys(
+    records: Records, key_bit: np.uint64, fewest: int, begins: IntArray, ends: IntArray, alone: IntArray
+) -> int:
+    """Find where the records of each key begin and end in sorted ones, and return the number of keys.
+
+    Keys of less than `fewest` records are left out. If that is 2, their records of GT and of SD are added to
+    the two entries of `alone`.
+    """
+    keys = begin = 0
+    table_bit = key_bit - np.uint64(1)
+    for end in range(1, len(records) + 1):
+        if end < len(records) and records[end] >> key_bit == records[begin] >> key_bit:
+            continue
+        if end - begin < fewest:
+            alone[records[begin] >> table_bit & np.uint64(1)] += 1
+        else:
+            begins[keys], ends[keys] = begin, end
+            keys += 1
+        begin = end
+    return keys
+
+
+class Classes(NamedTuple):
+    """Key combinations that look the same for a target, as a class; `used`: how many classes, and rows.
+
+    slots: where a class is found by its code, by hashing; -1 where none is.
+    codes: the d and s of all cells of each class in one number: see `add_keys`.
+    places: for each class and look, the place of its rows among those of the class (shape: classes, 16).
+    begins: where the rows of each class begin: one for each different look and target level.
+    alike, rows: how many key combinations the class has, and how many of its cells have each level.
+    """
+
+    slots: IntArray
+    codes: Records
+    places: IntArray
+    begins: IntArray
+    alike: IntArray
+    rows: IntArray
+    used: IntArray
+
+
+class Single(NamedTuple):
+    """Key combinations that stand for themselves; `used`: how many of them, and how many cells.
+
+    key: the code of each. q, t, d, s: the cells of each, numbered from 0.
+    """
+
+    key: Records
+    q: IntArray
+    t: IntArray
+    d: IntArray
+    s: IntArray
+    used: IntArray
+
+
+class Large(NamedTuple):
+    """DiSCO cells to list, of key combinations that are in a class; `used`: their number."""
+
+    key: Records
+    t: IntArray
+    d: IntArray
+    used: IntArray
+
+
+_ONE = np.uint64(1)
+_HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, below it those of GT
+_LOW = np.uint64((1 << 32) - 1)
+_ABOVE_3 = np.uint64(0xFFFFFFFC_FFFFFFFC)  # the bits of a cell with more than 3 records of GT or of SD
+_FIELD = np.uint64(4)  # bits
+LOOKS = 16
+_MOST_CELLS = 15
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads codes over the slots
+_NONE = -1
+
+
+@compiled
+def find_class(classes: Classes, code: np.uint64, levels: int, looks: int) -> int:
+    """Return the number of the class with this code, a new one if need be; -1 if there is no room for it.
+
+    `looks`: how many different cells the class has; 0 if the fields of the code say so.
+    """
+    slots = np.uint64(len(classes.slots) - 1)
+    slot = (code * _MIX) >> _HALF & slots
+    while classes.slots[slot] >= 0:
+        if classes.codes[classes.slots[slot]] == code:
+            return int(classes.slots[slot])
+        slot = (slot + _ONE) & slots
+    number, end = classes.used
+    if number == len(classes.codes):
+        return _NONE
+    if not looks:
+        for look in range(LOOKS - 1):
+            if code >> (_FIELD + _FIELD * np.uint64(look)) & np.uint64(_MOST_CELLS):
+                classes.places[number, look] = looks
+                looks += 1
+    if end + looks * levels > len(classes.rows):
+        return _NONE
+    classes.slots[slot] = number
+    classes.codes[number] = code
+    classes.begins[number] = end
+    classes.used[0] = number + 1
+    classes.used[1] = end + looks * levels
+    return int(number)
+
+
+@compiled
+def add_sorted(classes: Classes, levels: int, missing: np.uint64, seen: Records, cells: Records) -> bool:
+    """Add a key combination with larger cells to its class; False if they do not fit a code, or it is full.
+
+    Its levels are sorted by how their cells look, the missing one first. From the lowest bit up, the code has
+    the number of bits of d and of s in four, whether a cell is of the missing level, and the cells.
+    """
+    every = np.uint64(0)
+    for t in seen:
+        every |= cells[t] | cells[t] >> _HALF
+    width = _ONE
+    while (every & _LOW) >> width:
+        width += _ONE
+    if np.uint64(5) + np.uint64(2 * len(seen)) * width > np.uint64(64):
+        return False
+    for i in range(1, len(seen)):
+        t, place = seen[i], i
+        while (
+            place > 0 and seen[place - 1] != missing and (t == missing or cells[seen[place - 1]] > cells[t])
+        ):
+            seen[place] = seen[place - 1]
+            place -= 1
+        seen[place] = t
+    code, looks = np.uint64(0), 0
+    for i in range(len(seen)):
+        cell = cells[seen[i]]
+        code = (code << width | cell >> _HALF) << width | cell & _LOW
+        looks += i == 0 or seen[i - 1] == missing or cell != cells[seen[i - 1]]
+    code = (code << _ONE | np.uint64(seen[0] == missing)) << _FIELD | width
+    own = find_class(classes, code, levels, looks)
+    if own < 0:
+        return False
+    classes.alike[own] += 1
+    row = classes.begins[own]
+    for i in range(len(seen)):
+        if i and (seen[i - 1] == missing or cells[seen[i]] != cells[seen[i - 1]]):
+            row += levels
+        classes.rows[row + np.int64(seen[i])] += 1
+    return True
+
+
+@compiled
+def add_keys(
+    records: Records,
+    begins: IntArray,
+    ends: IntArray,
+    table_bit: np.uint64,
+    shift: np.uint64,
+    mask: np.uint64,
+    levels: int,
+    missing: np.uint64,
+    most: int,
+    list_above: float,
+    classes: Classes,
+    single: Single,
+    large: Large,
+) -> None:
+    """Add the key combinations of sorted records to the classes of a target, or else to the single ones.
+
+    Key combinations look the same if they have as many cells of each d and s, and the same ones for the
+    missing level. If none is above 3, the code of a class has a field of four bits for each look (4 d + s,
+    below 15): how many cells have it. Before these is the look of the missing level, first of all 0.
+
+    Only those of at most `most` records are added to a class. DiSCO cells of more than `list_above` GT
+    records are listed, unless their key combination is single.
+    """
+    cells, seen = np.zeros(levels, dtype=np.uint64), np.empty(levels + 1, dtype=np.uint64)
+    slots, codes, places, firsts, alike, rows, _ = classes  # reading a field takes long in a loop
+    last = np.uint64(len(slots) - 1)
+    for k in range(len(begins)):
+        begin, end, number = begins[k], ends[k], 0
+        for i in range(begin, end):
+            record = records[i]
+            t = record >> shift & mask
+            seen[number] = t
+            number += cells[t] == 0
+            cells[t] += _ONE << ((record >> table_bit & _ONE) << np.uint64(5))
+        code, every, with_SD, disclosed = np.uint64(0), np.uint64(0), 0, np.uint64(0)
+        for j in range(number):
+            t = seen[j]
+            d, s = cells[t] & _LOW, cells[t] >> _HALF
+            look = d << np.uint64(2) | s
+            every |= cells[t] | np.uint64(look == np.uint64(15)) << np.uint64(2)
+            code += look << _FIELD if t == missing else _ONE << (_FIELD * (look + _ONE) & np.uint64(63))
+            if s:
+                with_SD += 1
+                disclosed = t
+        is_in_class = end - begin <= most
+        if is_in_class and not every & _ABOVE_3 and number <= _MOST_CELLS:
+            slot = (code * _MIX) >> _HALF & last
+            own = np.int64(slots[slot])
+            if own < 0 or codes[own] != code:
+                own = find_class(classes, code, levels, 0)
+            is_in_class = own >= 0
+            if is_in_class:
+                alike[own] += 1
+                for j in range(number):
+                    t = seen[j]
+                    look = (cells[t] << np.uint64(2) | cells[t] >> _HALF) & np.uint64(15)
+                    if t == missing:
+                        look = np.uint64(0)
+                    rows[firsts[own] + places[own, look] * levels + np.int64(t)] += 1
+        elif is_in_class:
+            is_in_class = add_sorted(classes, levels, missing, seen[:number], cells)
+        if not is_in_class:
+            q, cell = single.used
+            single.key[q] = records[begin] >> (table_bit + _ONE)
+            for t in np.sort(seen[:number]):
+                single.q[cell], single.t[cell] = q, t
+                single.d[cell], single.s[cell] = cells[t] & _LOW, cells[t] >> _HALF
+                cell += 1
+            single.used[0], single.used[1] = q + 1, cell
+        elif with_SD == 1 and (cells[disclosed] & _LOW) > list_above:
+            listed = large.used[0]
+            large.key[listed] = records[begin] >> (table_bit + _ONE)
+            large.t[listed], large.d[listed] = disclosed, cells[disclosed] & _LOW
+            large.used[0] = listed + 1
+        for j in range(number):
+            cells[seen[j]] = 0
+
+
+@compiled
+def list_alone(records: Records, key_bit: np.uint64, alone: Records) -> int:
+    """Write the keys that one GT record has, of sorted records; return their number."""
+    found = begin = GT = 0
+    for end in range(1, len(records) + 1):
+        GT += records[end - 1] >> (key_bit - np.uint64(1)) & np.uint64(1) == 0
+        if end == len(records) or records[end] >> key_bit != records[begin] >> key_bit:
+            if GT == 1:
+                alone[found] = records[begin] >> key_bit
+                found += 1
+            begin, GT = end, 0
+    return found
+
+
+@compiled
+def merge(classes: Classes, others: Classes, levels: int) -> None:
+    """Add the other classes to the same ones of `classes`, which has room for them."""
+    for other in range(others.used[0]):
+        begin = others.begins[other]
+        end = others.begins[other + 1] if other + 1 < others.used[0] else others.used[1]
+        own = find_class(classes, others.codes[other], levels, (end - begin) // levels)
+        classes.alike[own] += others.alike[other]
+        for row in range(end - begin):
+            classes.rows[classes.begins[own] + row] += others.rows[begin + row]
+
+
+@compiled
+def list_looks(code: np.uint64, looks: Records) -> None:
+    """Write the different cells of a class in the order of its rows, from its code."""
+    width, number = code & np.uint64(15), 0
+    if not width:
+        for look in range(LOOKS - 1):
+            field = code >> (_FIELD + _FIELD * np.uint64(look)) & np.uint64(15)
+            if field:
+                cell = np.uint64(look) if look else field
+                looks[number] = (cell & np.uint64(3)) << _HALF | cell >> np.uint64(2)
+                number += 1
+        return
+    with_missing = code >> _FIELD & _ONE
+    code >>= np.uint64(5)
+    one, number = (_ONE << width) - _ONE, len(looks)
+    while code:
+        cell = (code >> width & one) << _HALF | code & one
+        code >>= np.uint64(2) * width
+        is_missing = with_missing and not code
+        if number == len(looks) or is_missing or looks[number] != cell:
+            number -= 1
+            looks[number] = cell
+
+
+@compiled
+def read_classes(
+    classes: Classes, levels: int, q: IntArray, t: IntArray, d: IntArray, s: IntArray, n: IntArray
+) -> None:
+    """Write the cells of the classes, in order; the arrays have an entry for each row that is not 0."""
+    cell = 0
+    for number in range(classes.used[0]):
+        begin = classes.begins[number]
+        end = classes.begins[number + 1] if number + 1 < classes.used[0] else classes.used[1]
+        looks = np.empty((end - begin) // levels, dtype=np.uint64)
+        list_looks(classes.codes[number], looks)
+        for row in range(end - begin):
+            if classes.rows[begin + row]:
+                look = looks[row // levels]
+                q[cell], t[cell], n[cell] = number, row % levels, classes.rows[begin + row]
+                d[cell], s[cell] = look & _LOW, look >> _HALF
+                cell += 1

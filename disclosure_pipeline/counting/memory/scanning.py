@@ -1,0 +1,261 @@
+"""Counting packed records by the compiled `loops`, in many small tasks that hold no lock.
+
+Each task sorts the records of a range of keys and scans them once for each target. Key combinations that
+look the same become a class with their number (`FrequencyTable.alike`). Those whose cells are too large for a
+code, or of which exclusions and bands need every level, stand for themselves. The formulas run on all of them
+at the end.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.counting.counts import (
+    KeyCounts,
+    Target,
+    TargetCounts,
+    count_keys,
+    count_target,
+    find_key_levels,
+)
+from disclosure_pipeline.counting.memory import loops
+from disclosure_pipeline.counting.memory.packing import PackedRecords
+from disclosure_pipeline.counting.memory.radix import Codes, Job
+from disclosure_pipeline.measures.checks import sum_by_pair
+from disclosure_pipeline.measures.exact import IntArray, add_up
+from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.runtime.machine import run_in_threads
+
+_CLASSES, _ROWS = 1 << 14, 1 << 20  # of a target: what does not fit stands for itself
+_CELLS = 1 << 18  # of single key combinations that the formulas see at once
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What is read of each record: the `levels` of a target from bit `shift` on, or nothing for the keys.
+
+    Key combinations of more than `most` records are not added to classes.
+    """
+
+    shift: int
+    levels: int
+    missing: int
+    most: int
+    list_above: float
+
+    @classmethod
+    def of_keys(cls) -> Scan:
+        """Return the scan whose cells are the key combinations: all records have one level."""
+        return cls(0, 1, 1, sys.maxsize, np.inf)
+
+    @classmethod
+    def of_target(cls, target: Target, shift: int) -> Scan:
+        """Return the scan for a target.
+
+        Bands need to know which levels stand together, exclusions those of the keys, too.
+        """
+        most = 0 if target.exclusions else 1 if target.band else sys.maxsize
+        return cls(shift, target.column.size, target.column.missing, most, target.list_cells_above)
+
+
+@dataclass(frozen=True)
+class PartCells:
+    """What a part has beside its classes: `alone` records of GT and SD, and for each scan the rest.
+
+    single: the code of each key combination, and q, t, d, s of its cells. large: key, t and d of the DiSCO
+    cells to list, of key combinations in classes. hits_apart: see `Job.count_hits_apart`.
+    """
+
+    alone: IntArray
+    single: list[tuple[Codes, ...]]
+    large: list[tuple[Codes, ...]]
+    hits_apart: int
+
+
+def count_in_loops(
+    job: Job, packed: PackedRecords
+) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
+    """Count the keys, and each packed target, in each synthesis."""
+    scans = [Scan.of_keys(), *map(Scan.of_target, packed.targets, packed.shifts)]
+    waiting: list[list[list[loops.Classes]]] = [[] for _ in job.syntheses]
+    tasks = [
+        partial(_scan_part, job, packed, synthesis, ranges, scans, waiting[synthesis - 1])
+        for synthesis in job.syntheses
+        for ranges in packed.parts
+    ]
+    parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
+    formulas, places = [], []
+    for synthesis in job.syntheses:
+        own_parts = [next(parts) for _ in packed.parts]
+        for i, scan in enumerate(scans):
+            classes = [of_thread[i] for of_thread in waiting[synthesis - 1]]
+            for count in _list_formulas(job, packed, synthesis, i, scan, classes, own_parts):
+                formulas.append(count)
+                places.append((synthesis, i))
+    counted: dict[tuple[int, int], list[Any]] = {}
+    for place, counts in zip(places, run_in_threads(formulas, job.threads), strict=True):
+        counted.setdefault(place, []).append(counts)
+    keys, *targets = (
+        tuple(add_up(counted[synthesis, i]) for synthesis in job.syntheses) for i in range(len(scans))
+    )
+    return keys, targets
+
+
+def _scan_part(
+    job: Job,
+    packed: PackedRecords,
+    synthesis: int,
+    ranges: range,
+    scans: Sequence[Scan],
+    waiting: list[list[loops.Classes]],
+) -> PartCells:
+    """Scan the records of GT and one SD in some ranges; the classes are added to those of the thread."""
+    try:
+        classes = waiting.pop()
+    except IndexError:
+        classes = [_make_classes(_CLASSES, _ROWS) for _ in scans]
+    table_bit, key_bit = np.uint64(packed.table_bit), np.uint64(packed.table_bit + 1)
+    records = packed.in_ranges(ranges, 0, synthesis)
+    records = loops.sort_by_key(records, np.empty_like(records), key_bit)
+    alone, hits_apart = np.zeros(2, dtype=np.int64), 0
+    if job.shares_apart:
+        codes = np.empty_like(records)
+        hits_apart = job.count_hits_apart(synthesis, codes[: loops.list_alone(records, key_bit, codes)])
+    fewest = 2 if all(scan.most for scan in scans) else 1
+    begins, ends = np.empty((2, len(records)), dtype=np.int64)
+    keys = loops.find_keys(records, key_bit, fewest, begins, ends, alone)
+    begins, ends = begins[:keys], ends[:keys]
+    single, large = [], []
+    cells = int((ends - begins).sum())
+    codes, (large_t, large_d) = np.empty((2, keys), np.uint64), np.empty((2, keys), np.int64)
+    q, t, d, s = np.empty((4, cells), dtype=np.int32)
+    singles = loops.Single(codes[0], q, t, d, s, np.zeros(2, dtype=np.int64))
+    listed = loops.Large(codes[1], large_t, large_d, np.zeros(1, dtype=np.int64))
+    for scan, of_scan in zip(scans, classes, strict=True):
+        singles.used[:] = listed.used[:] = 0
+        loops.add_keys(
+            records,
+            begins,
+            ends,
+            table_bit,
+            np.uint64(scan.shift),
+            np.uint64((1 << (scan.levels - 1).bit_length()) - 1),
+            scan.levels,
+            np.uint64(scan.missing),
+            scan.most,
+            scan.list_above,
+            of_scan,
+            singles,
+            listed,
+        )
+        number, end = singles.used
+        single.append((singles.key[:number].copy(), *(column[:end].copy() for column in singles[1:-1])))
+        large.append(tuple(column[: listed.used[0]].copy() for column in listed[:-1]))
+    waiting.append(classes)
+    return PartCells(alone, single, large, hits_apart)
+
+
+def _make_classes(classes: int, rows: int) -> loops.Classes:
+    slots = 1 << (2 * classes).bit_length()
+    return loops.Classes(
+        np.full(slots, -1, dtype=np.int32),
+        np.empty(classes, dtype=np.uint64),
+        np.empty((classes, loops.LOOKS), dtype=np.int8),
+        np.empty(classes, dtype=np.int64),
+        np.zeros(classes, dtype=np.int64),
+        np.zeros(rows, dtype=np.int64),
+        np.zeros(2, dtype=np.int64),
+    )
+
+
+def _list_formulas(
+    job: Job,
+    packed: PackedRecords,
+    synthesis: int,
+    i: int,
+    scan: Scan,
+    classes: Sequence[loops.Classes],
+    parts: Sequence[PartCells],
+) -> Iterator[Any]:
+    """Yield a task for the classes of a scan, and one for each batch of its single key combinations."""
+    sizes = Sizes(job.records[0], job.records[synthesis])
+    alone = np.sum([part.alone for part in parts], axis=0) * (scan.most > 0)
+    f = _tabulate_classes(_merge(classes, scan.levels), alone, scan.levels, sizes)
+    if not i:
+        yield partial(_count_keys, f, sum(part.hits_apart for part in parts))
+        for single in _batches(part.single[i] for part in parts):
+            yield partial(_count_keys, _tabulate_single(single, 1, sizes)[0], 0)
+        return
+    target = packed.targets[i - 1]
+    key, t, d = (np.concatenate(column) for column in zip(*(part.large[i] for part in parts), strict=True))
+    if f.keys:
+        large = sum_by_pair(packed.keys.levels_of(key), t, d, scan.levels)
+        yield partial(count_target, f, large, target, synthesis)
+    for single in _batches(part.single[i] for part in parts):
+        yield partial(_count_single, packed, single, target, synthesis, sizes)
+
+
+def _count_keys(f: FrequencyTable, hits_apart: int) -> KeyCounts:
+    return count_keys(f.d, f.s, f.n, hits_apart)
+
+
+def _count_single(
+    packed: PackedRecords, single: Sequence[tuple[Codes, ...]], target: Target, synthesis: int, sizes: Sizes
+) -> TargetCounts:
+    f, codes = _tabulate_single(single, target.column.size, sizes)
+    f, large = find_key_levels(f, target, lambda q: packed.keys.levels_of(codes[q]))
+    return count_target(f, large, target, synthesis)
+
+
+def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
+    merged = _make_classes(*(max(1, sum(int(of_one.used[i]) for of_one in classes)) for i in range(2)))
+    for of_one in classes:
+        loops.merge(merged, of_one, levels)
+    return merged
+
+
+def _tabulate_classes(classes: loops.Classes, alone: IntArray, levels: int, sizes: Sizes) -> FrequencyTable:
+    """Return the cells of classes; lone records come first, whose level does not matter."""
+    number, rows = classes.used
+    q, t, d, s, n = np.empty((5, int(np.count_nonzero(classes.rows[:rows]))), dtype=np.int64)
+    loops.read_classes(classes, levels, q, t, d, s, n)
+    some = np.flatnonzero(alone)
+    first = len(some)
+    q = np.concatenate((np.arange(first), q + first))
+    alike = np.concatenate((alone[some], classes.alike[:number]))
+    t, n = np.concatenate((np.zeros(first, dtype=np.int64), t)), np.concatenate((alone[some], n))
+    d, s = (np.concatenate((some == table, of_table)) for table, of_table in enumerate((d, s)))
+    f = FrequencyTable(q, t, d, s, d, s, sizes.N_d, sizes.N_s, len(alike), levels, n, alike)
+    return replace(f, d_q=f.at_cells(f.sum_by_q(d)), s_q=f.at_cells(f.sum_by_q(s)))
+
+
+def _tabulate_single(
+    single: Sequence[tuple[Codes, ...]], levels: int, sizes: Sizes
+) -> tuple[FrequencyTable, Codes]:
+    """Return the cells of single key combinations, and the code of each."""
+    before = np.cumsum([0, *(len(key) for key, *_ in single)])
+    q = np.concatenate([q + first for (_, q, *_), first in zip(single, before[:-1], strict=True)])
+    t, d, s = (np.concatenate([part[i] for part in single]).astype(np.int64) for i in (2, 3, 4))
+    [f] = tabulate_cells(q, t, [d, s], [sizes.N_d, sizes.N_s], levels)
+    return f, np.concatenate([key for key, *_ in single])
+
+
+def _batches(parts: Iterable[tuple[Codes, ...]]) -> Iterator[list[tuple[Codes, ...]]]:
+    """Yield the parts that have cells, as many at a time as have enough of them."""
+    batch, cells = list[tuple[Codes, ...]](), 0
+    for part in parts:
+        if len(part[1]):
+            batch.append(part)
+            cells += len(part[1])
+        if cells >= _CELLS:
+            yield batch
+            batch, cells = [], 0
+    if batch:
+        yield batch

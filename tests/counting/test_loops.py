@@ -1,0 +1,123 @@
+"""The compiled loops, with and without a cache, beside what they stand for; all engines compare them, too."""
+
+import itertools
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.figures import assert_same
+from support.processes import run_program
+from support.sampling import only_in_ci
+from support.surveys import TARGETS, survey
+
+import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import engine as memory
+from disclosure_pipeline.counting.memory import radix
+from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.measures.samples import Sizes
+
+pytest.importorskip("numba")
+from disclosure_pipeline.counting.memory import loops, scanning
+
+KEY_BIT = np.uint64(5)  # above a table's bit and four bits of a level
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=300), st.integers(0, 30))
+def test_records_are_sorted_by_key_and_keep_their_order(records: list[int], key_bit: int) -> None:
+    of_keys = np.array(records, dtype=np.uint64)
+    actual = loops.sort_by_key(of_keys, np.empty_like(of_keys), np.uint64(key_bit))
+    assert actual.tolist() == sorted(records, key=lambda record: record >> key_bit)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(0, 15)), min_size=1, max_size=400),
+    st.sampled_from([(1 << 14, 1 << 20), (3, 1 << 20), (1 << 14, 40)]),
+)
+def test_classes_and_single_keys_are_all_keys(
+    records: list[tuple[int, int, int]], room: tuple[int, int]
+) -> None:
+    """However many find room in classes: as many keys look alike, with as many cells of each level."""
+    packed = np.array(sorted(q << 5 | table << 4 | t for q, table, t in records), dtype=np.uint64)
+    begins, ends = np.empty((2, len(packed)), dtype=np.int64)
+    keys = loops.find_keys(packed, KEY_BIT, 1, begins, ends, np.zeros(2, dtype=np.int64))
+    classes = scanning._make_classes(*room)
+    q, t_of_cells, d_of_cells, s_of_cells = np.empty((4, len(packed)), dtype=np.int32)
+    codes, used = np.empty((2, keys), dtype=np.uint64), np.zeros(2, dtype=np.int64)
+    single = loops.Single(codes[0], q, t_of_cells, d_of_cells, s_of_cells, used)
+    t_of_large, d_of_large = np.empty((2, keys), dtype=np.int64)
+    large = loops.Large(codes[1], t_of_large, d_of_large, np.zeros(1, dtype=np.int64))
+    of_scan = (np.uint64(0), np.uint64(15), 16, np.uint64(15), 10**9, 2.0)
+    loops.add_keys(
+        packed, begins[:keys], ends[:keys], KEY_BIT - np.uint64(1), *of_scan, classes, single, large
+    )
+
+    f = scanning._tabulate_classes(
+        scanning._merge([classes], 16), np.zeros(2, dtype=int), 16, Sizes(400, 400)
+    )
+    assert f.keys == classes.used[0]
+    assert int(f.total(f.d) + f.total(f.s)) + int(
+        single.d[: single.used[1]].sum() + single.s[: single.used[1]].sum()
+    ) == len(records)
+    expected: Counter[tuple[int, int, int]] = Counter()
+    looks: Counter[tuple[tuple[int, int, bool], ...]] = Counter()
+    for _, of_key in itertools.groupby(sorted(records), key=lambda record: record[0]):
+        cells = Counter((t, table) for _, table, t in of_key)
+        levels = sorted({t for t, _ in cells})
+        expected.update((t, cells[t, 0], cells[t, 1]) for t in levels)
+        looks[tuple(sorted((cells[t, 0], cells[t, 1], t == 15) for t in levels))] += 1
+    counted = Counter(
+        dict(zip(zip(*(x.tolist() for x in (f.t, f.d, f.s)), strict=True), [0] * len(f.t), strict=True))
+    )
+    for t, d, s, n in zip(f.t.tolist(), f.d.tolist(), f.s.tolist(), np.asarray(f.n).tolist(), strict=True):
+        counted[t, d, s] += n
+    of_single = [column[: single.used[1]].tolist() for column in (single.t, single.d, single.s)]
+    counted.update(zip(*of_single, strict=True))
+    assert +counted == expected
+    if room == (1 << 14, 1 << 20) and not single.used[0]:
+        assert sorted(np.asarray(f.alike).tolist()) == sorted(looks.values())
+
+
+def test_the_loops_are_said_and_taken_for_many_records_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And without Numba never; the figures are the same."""
+    gt, sd = survey(3000, 1), survey(3000, 2)
+
+    def ask(limits: Limits) -> tuple[dp.Disclosure, str]:
+        monkeypatch.setattr(memory, "Limits", lambda: limits)
+        result = dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, progress=True)
+        return result, capsys.readouterr().err
+
+    plain, plain_steps = ask(Limits(table=0))
+    fast, steps = ask(Limits(table=0, compiled=6000))
+    assert_same(fast, plain)
+    assert "Loading or compiling the loops" in steps
+    assert "Loading or compiling the loops" not in plain_steps
+    monkeypatch.setattr(radix, "has_numba", lambda: False)
+    assert "Loading or compiling the loops" not in ask(Limits(table=0, compiled=6000))[1]
+
+
+def test_loops_are_compiled_where_nothing_can_be_cached() -> None:
+    """Code without a file has no place for a cache, as an installation that nobody may write to."""
+    code: dict[str, object] = {}
+    exec("def double(x):\n    return 2 * x", code)
+    assert loops.compiled(code["double"])(21) == 42  # type: ignore[type-var, operator]
+
+
+@only_in_ci("a process that compiles everything")
+def test_an_empty_cache_is_filled(tmp_path: Path) -> None:
+    code = f"""
+import os
+os.environ["NUMBA_CACHE_DIR"] = {str(tmp_path)!r}
+import numpy as np
+from disclosure_pipeline.counting.memory import loops
+counts = np.zeros(3, dtype=np.int64)
+loops.count(np.array([2, 0, 2], dtype=np.uint64), counts)
+print(counts.tolist())
+"""
+    assert run_program([sys.executable, "-c", code]).stdout.strip() == "[1, 0, 2]"
+    assert list(tmp_path.rglob("*.nbi"))
