@@ -159,13 +159,15 @@ def figures(
     kept_gt: Sequence[bool] | None = None,
     kept_sd: Sequence[bool] | None = None,
     units: Units | None = None,
+    weights: Sequence[int] | None = None,
 ) -> dict[str, float]:
-    """Return every figure, in percent of the GT records, counting only kept records.
+    """Return every figure, in percent of the GT records or of their weights, counting only kept records.
 
     All records decide what is disclosive and what is guessed; DCAP uses kept records alone. Each person has
     their own others, and their own number n of compared records.
     """
-    N, units = len(gt), units or range(len(gt))
+    N, units, w = len(gt), units or range(len(gt)), weights or [1] * len(gt)
+    whole, one_record = sum(w), Fraction(sum(w), N)
     people = [i for i in range(N) if kept_gt is None or kept_gt[i]]
     left_of_sd = [record for i, record in enumerate(sd) if kept_sd is None or kept_sd[i]]
     left, left_units = [gt[i] for i in people], [units[i] for i in people]
@@ -174,44 +176,52 @@ def figures(
     for place, i in enumerate(people):
         person, of_others = gt[i], others(gt, i, units)
         n, left_others = min(len(sd), len(of_others)), others(left, place, left_units)
-        found["iS"].append((in_draw(person, sd, n), in_draw(person, of_others, n)))
-        found["DiSCO"].append((disclosed(person, sd, n), disclosed(person, of_others, n)))
+        found["iS"].append((w[i] * in_draw(person, sd, n), w[i] * in_draw(person, of_others, n)))
+        found["DiSCO"].append((w[i] * disclosed(person, sd, n), w[i] * disclosed(person, of_others, n)))
         by_left = (
-            attributed(person, left_of_sd, len(sd), n),
-            attributed(person, left_others, len(of_others), n),
+            w[i] * attributed(person, left_of_sd, len(sd), n),
+            w[i] * attributed(person, left_others, len(of_others), n),
         )
         found["DCAP"].append(by_left)
         from_others.append((i, of_others, n if n < len(of_others) else None))
         from_SD.append((i, sd, n if len(sd) > N else None))
-        by_others.append(guesses(person, *from_others[-1][1:], no_guess))
-        by_SD.append(guesses(person, *from_SD[-1][1:], no_guess))
+        by_others.append(weigh(w[i], guesses(person, *from_others[-1][1:], no_guess)))
+        by_SD.append(weigh(w[i], guesses(person, *from_SD[-1][1:], no_guess)))
     result: dict[str, Fraction] = {}
     errors: dict[str, float] = {}
     for name, pairs in found.items():
-        at_n, of_rest = (100 * sum((pair[k] for pair in pairs), Fraction(0)) / N for k in (0, 1))
+        at_n, of_rest = (100 * sum((pair[k] for pair in pairs), Fraction(0)) / whole for k in (0, 1))
         result |= {f"{name}_at_n": at_n, f"{name}_others": of_rest, f"{name}_beyond": at_n - of_rest}
         added = [more - less for more, less in pairs]
-        errors[f"{name}_beyond_se"] = standard_error(added, [gt[i][0] for i in people], N)
-    result["guessed"] = better([guesses(gt[i], sd, None, no_guess) for i in people], N)
-    result["guessed_others"], result["guessed_at_n"] = better(by_others, N), better(by_SD, N)
+        errors[f"{name}_beyond_se"] = standard_error(added, [gt[i][0] for i in people], whole, one_record)
+    result["guessed"] = better([weigh(w[i], guesses(gt[i], sd, None, no_guess)) for i in people], whole)
+    result["guessed_others"], result["guessed_at_n"] = better(by_others, whole), better(by_SD, whole)
     result["guessed_beyond"] = result["guessed_at_n"] - result["guessed_others"]
     matched = [
         [has_guess(gt[i], table, n_drawn, no_guess) for i, table, n_drawn in of_people]
         for of_people in (from_SD, from_others)
     ]
-    persons = [gt[i] for i in people]
+    persons = [(*gt[i], w[i]) for i in people]
     levels = Counter(t for _, t in [*gt, *sd] if t not in no_guess)
-    errors["guessed_beyond_se"] = error_of_guesses(persons, (by_SD, by_others), matched, levels, N)
+    errors["guessed_beyond_se"] = (
+        error_of_guesses(persons, (by_SD, by_others), matched, levels, one_record) / whole
+    )
     return {name: float(value) for name, value in result.items()} | errors
 
 
-def standard_error(added: Sequence[Fraction], of_key: Sequence[object], N: int) -> float:
+def weigh(weight: int, chances: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    return weight * chances[0], weight * chances[1]
+
+
+def standard_error(
+    added: Sequence[Fraction], of_key: Sequence[object], whole: int, one_record: Fraction
+) -> float:
     """Return the root of the summed squares of what each key's records add, in percent; at least 1 record."""
     by_key: dict[object, Fraction] = {}
     for key, more in zip(of_key, added, strict=True):
         by_key[key] = by_key.get(key, Fraction(0)) + more
     squares = sum((x * x for x in by_key.values()), Fraction(0))
-    return 100 * max(float(squares) ** 0.5, 1.0) / N
+    return 100 * max(float(squares) ** 0.5, float(one_record)) / whole
 
 
 def has_guess(person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]) -> Fraction:
@@ -221,13 +231,13 @@ def has_guess(person: Record, table: Sequence[Record], n: int | None, no_guess: 
 
 
 def error_of_guesses(
-    people: Sequence[Record],
+    people: Sequence[tuple[object, Level, int]],
     ways: Sequence[Sequence[tuple[Fraction, Fraction]]],
     matched: Sequence[Sequence[Fraction]],
     levels: "Counter[Level]",
-    N: int,
+    one_record: Fraction,
 ) -> float:
-    """Return the jackknife over keys, and of one guess for all who are guessed as a whole table.
+    """Return the jackknife over keys, and of one guess for all who are guessed as a whole table, in percent.
 
     For SD and the others: `ways`, what `guesses` returns of each person; `matched`, of `has_guess`. `levels`:
     those of all records, whose most frequent ones are guessed where one of the two has nothing to guess from.
@@ -242,8 +252,8 @@ def error_of_guesses(
     squares = []
     for guess in [t for t, number in levels.items() if number == max(levels.values())] or [None]:
         added: dict[object, Fraction] = {}
-        for i, (q, t) in enumerate(people):
-            more = named[0][i] - named[1][i] + (matched[1][i] - matched[0][i]) * (t == guess)
+        for i, (q, t, w) in enumerate(people):
+            more = named[0][i] - named[1][i] + w * (matched[1][i] - matched[0][i]) * (t == guess)
             added[q] = added.get(q, Fraction(0)) + more
         squares.append(sum((x * x for x in added.values()), Fraction(0)))
     at_once = Fraction(0)
@@ -251,7 +261,7 @@ def error_of_guesses(
         alike = 1 - sum((of[i] for of, by in zip(matched, by_key, strict=True) if by), Fraction(0)) / 2
         at_once += alike * (ways[0][i][1] - ways[1][i][1])
     variance = Fraction(sum(by_key), 2) * sum(squares, Fraction(0)) / len(squares) + at_once**2
-    return 100 * max(float(variance) ** 0.5, 1.0) / N
+    return 100 * max(float(variance) ** 0.5, float(one_record))
 
 
 def unique_hits(gt: Sequence[object], sd: Sequence[object]) -> tuple[float, float]:

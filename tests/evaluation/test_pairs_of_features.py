@@ -1,0 +1,154 @@
+"""Test every pair of features of a disclosure against loops over the records, which know no engine.
+
+Subgroups have neither bands nor exclusions nor a holdout.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import bands as bands_reference
+from reference import baselines as reference
+from reference.cap import Record
+from support.sampling import examples
+from support.small_tables import KEYS, frame, tables
+
+import disclosure_pipeline as dp
+
+PAIRS = list(combinations(("unit", "weights", "within", "exclude", "several files", "holdout"), 2))
+PAIRS_OF_GROUPS = ("unit", "weights", "several files")
+WITHIN = 2
+IN_GROUPS = ("DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se")
+
+
+@dataclass(frozen=True)
+class Case:
+    """GT, two syntheses and other people, with the amounts, units and weights of at most six records each."""
+
+    gt: list[Record]
+    syntheses: list[list[Record]]
+    others: list[Record]
+    amounts: list[list[float]]
+    units: list[int]
+    weights: list[int]
+
+    def frame_of(self, records: list[Record], table: int) -> pd.DataFrame:
+        return frame(records).assign(amount=self.amounts[table][: len(records)])
+
+    def arguments(self, features: Sequence[str]) -> tuple[pd.DataFrame, list[pd.DataFrame], dict[str, Any]]:
+        """Return GT, the published tables, and the options that several functions have."""
+        people, options = self.frame_of(self.gt, 0), dict[str, Any]()
+        if "unit" in features:
+            people, options = people.assign(person=self.units[: len(people)]), {"unit": "person"}
+        if "weights" in features:
+            people = people.assign(weight=self.weights[: len(people)])
+            options["weights"] = "weight"
+        files = 2 if "several files" in features else 1
+        return people, [self.frame_of(records, 1) for records in self.syntheses[:files]], options
+
+    def units_of(self, features: Sequence[str]) -> list[int] | None:
+        return self.units[: len(self.gt)] if "unit" in features else None
+
+    def weights_of(self, features: Sequence[str]) -> list[int] | None:
+        return self.weights[: len(self.gt)] if "weights" in features else None
+
+
+cases = st.builds(
+    Case,
+    tables(6),
+    st.lists(tables(6), min_size=2, max_size=2),
+    tables(6),
+    st.lists(
+        st.lists(st.sampled_from([0, 1, 2, 5, -3, float("nan")]), min_size=6, max_size=6),
+        min_size=2,
+        max_size=2,
+    ),
+    st.lists(st.integers(1, 3), min_size=6, max_size=6),
+    st.lists(st.integers(1, 3), min_size=6, max_size=6),
+)
+
+
+def expect_within(case: Case, sd: list[Record], features: Sequence[str]) -> dict[str, float]:
+    """Return the figures within the band; whom exclusions take out stands for nobody."""
+    exact = [
+        [
+            (str(q), None if math.isnan(amount) else Fraction(amount))
+            for (q, _), amount in zip(records, amounts, strict=False)
+        ]
+        for records, amounts in zip((case.gt, sd), case.amounts, strict=True)
+    ]
+    weights = case.weights_of(features) or [1] * len(case.gt)
+    left = [
+        w * (amount is not None or "exclude" not in features)
+        for w, (_, amount) in zip(weights, exact[0], strict=True)
+    ]
+    if not any(left):
+        return {}
+    lies, size = bands_reference.band(amount=Fraction(WITHIN)), Fraction(WITHIN)
+    figures = bands_reference.figures(
+        exact[0], exact[1], lies, size, weights=left, units=case.units_of(features), is_share=False
+    )
+    return {name: figure * sum(left) / sum(weights) for name, figure in figures.items()}
+
+
+def assert_figures(row: Mapping[Any, Any], expected: Mapping[str, float], basis: str = "") -> None:
+    columns = {name: name.removesuffix("_se") + basis + "_se" * name.endswith("_se") for name in expected}
+    compared = {name: row[column] for name, column in columns.items() if column in row}
+    assert len(compared) > 5
+    assert compared == pytest.approx({name: expected[name] for name in compared}, abs=2e-6)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[" and ".join(pair) for pair in PAIRS])
+@examples(4)
+@given(cases)
+def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Case) -> None:
+    people, published, options = case.arguments(pair)
+    if "within" in pair:
+        options["within"] = {"amount": WITHIN}
+    if "exclude" in pair:
+        options["exclude"] = dp.Exclusions(missing_targets=True)
+    if "holdout" in pair:
+        options["holdout"] = case.frame_of(case.others, 1)
+    targets = ["t", "amount"] if "within" in pair else ["t"]
+    result = dp.disclosure(people, published, KEYS, targets, **options)
+    units, weights = case.units_of(pair), case.weights_of(pair)
+    basis = "_weighted" if weights else ""
+    rows = result.attribute.join(result.cap).to_dict("index")
+    for synthesis, sd in enumerate(case.syntheses[: len(published)], start=1):
+        kept = [[t is not None or "exclude" not in pair for _, t in table] for table in (case.gt, sd)]
+        place: dict[str, Any] = {"kept_gt": kept[0], "kept_sd": kept[1], "units": units}
+        assert_figures(rows["t", synthesis], reference.figures(case.gt, sd, **place))
+        if weights:
+            row = result.population_targets.to_dict("index")["t", synthesis]
+            assert_figures(row, reference.figures(case.gt, sd, weights=weights, **place), basis)
+        if expected := expect_within(case, sd, pair) if "within" in pair else {}:
+            assert_figures(result.bands.to_dict("index")["amount", synthesis], expected, basis)
+
+
+@pytest.mark.parametrize("feature", PAIRS_OF_GROUPS)
+@examples(4)
+@given(cases)
+def test_every_feature_of_groups_is_that_of_loops(feature: str, case: Case) -> None:
+    people, published, options = case.arguments([feature])
+    groups = ["even" if i % 2 else "odd" for i in range(len(case.gt))]
+    people = people.assign(g=groups)
+    result = dp.subgroups(people, published, KEYS, "t", by="g", smallest_count=1, **options)
+    by_group: dict[Any, Any] = result.to_dict("index")
+    for (_, group, synthesis), row in by_group.items():
+        members = [mine == group for mine in groups]
+        sd, scale = case.syntheses[synthesis - 1], len(groups) / sum(members)
+        figures = reference.figures(case.gt, sd, kept_gt=members, units=case.units_of([feature]))
+        expected = {name: scale * figures[name] for name in IN_GROUPS}
+        assert {name: row[name] for name in IN_GROUPS} == pytest.approx(expected, abs=2e-6)
+        if of_all := case.weights_of([feature]):
+            weights = [w * member for w, member in zip(of_all, members, strict=True)]
+            weighted = reference.figures(case.gt, sd, kept_gt=members, weights=weights)
+            for name in ("DiSCO_others", "DiSCO_beyond"):
+                assert row[f"{name}_weighted"] == pytest.approx(weighted[name], abs=2e-6)
