@@ -138,6 +138,7 @@ def plan_gate(
         attribution=gate.measures.attribution,
         chance=gate.measures.chance,
         together=True,
+        sensitive=gate.sensitive,
         whole_records=whole_records,
     )
 

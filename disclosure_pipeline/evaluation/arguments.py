@@ -10,7 +10,7 @@ from typing import Any
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.tables.alignment import holds_values
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
 
@@ -105,6 +105,33 @@ def check_exclusions(exclusions: Exclusions, keys: Sequence[Any], targets: Seque
         raise InputError(f"exclude.count_over must be a whole number of at least 0, not {limit!r}.")
 
 
+def check_sensitive(
+    sensitive: Mapping[Any, Sequence[Any]], targets: Sequence[Any], exclusions: Exclusions
+) -> None:
+    """Raise InputError unless `sensitive` names levels of targets that are not excluded, each once."""
+    if not isinstance(sensitive, Mapping):
+        raise InputError(
+            'sensitive_levels must be a mapping from target to a list of levels: {"hiv": ["positive"]}.'
+        )
+    for target, levels in sensitive.items():
+        if target not in targets:
+            raise InputError(
+                f"sensitive_levels names {target!r}, which is not a target: they are {list(targets)!r}."
+            )
+        if isinstance(levels, str) or not isinstance(levels, Sequence) or not levels:
+            raise InputError(f"sensitive_levels of {target!r} must be a list of at least one level.")
+        labels = [level_label(level) for level in levels]
+        excluded = {level_label(level) for level in exclusions.target_levels.get(target, ())}
+        for position, label in enumerate(labels):
+            if label in labels[:position]:
+                raise InputError(f"sensitive_levels of {target!r} names the level {label!r} more than once.")
+            if label in excluded:
+                raise InputError(
+                    f"sensitive_levels and exclude.target_levels both name {label!r} of {target!r}: what is "
+                    "not disclosive is not sensitive."
+                )
+
+
 def _list_columns(setting: bool | Sequence[Any]) -> Sequence[Any]:
     if isinstance(setting, bool):
         return ()
@@ -124,7 +151,7 @@ def code_exclusions(
     pairs = [pair for pair in exclusions.pairs if pair.target == target.name]
     return CodedExclusions(
         target_levels=[
-            _find_code(target, level, "exclude.target_levels")
+            find_code(target, level, "exclude.target_levels")
             for level in exclusions.target_levels.get(target.name, ())
         ],
         missing_target=target.missing if _excludes_missing(exclusions.missing_targets, target.name) else None,
@@ -136,8 +163,8 @@ def code_exclusions(
         pairs=[
             (
                 position[pair.key],
-                _find_code(keys[position[pair.key]], pair.key_level, "exclude.pairs"),
-                _find_code(target, pair.target_level, "exclude.pairs"),
+                find_code(keys[position[pair.key]], pair.key_level, "exclude.pairs"),
+                find_code(target, pair.target_level, "exclude.pairs"),
             )
             for pair in pairs
         ],
@@ -149,7 +176,8 @@ def _excludes_missing(setting: bool | Sequence[Any], column: Any) -> bool:
     return setting if isinstance(setting, bool) else column in setting
 
 
-def _find_code(column: CodedColumn, level: Any, argument: str) -> int:
+def find_code(column: CodedColumn, level: Any, argument: str) -> int:
+    """Return the code of a level. InputError if it occurs in no table."""
     code = column.find(level)
     if code is None:
         raise InputError(

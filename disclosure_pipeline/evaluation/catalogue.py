@@ -22,6 +22,7 @@ from disclosure_pipeline.measures.found import (
     WHOLE,
 )
 from disclosure_pipeline.measures.words import WEIGHTED, Words
+from disclosure_pipeline.tables.levels import level_label
 
 Question = Literal["copied", "found", "learned", "trusted"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)
@@ -34,8 +35,20 @@ The figure itself, from above or below; its share of GT's own risk; or what is b
 and beyond chance.
 """
 
-About = Literal["", "target", "key", "way"]
-"""What a figure is about: the whole table, a target, a key, or a way in which people are found."""
+About = Literal["", "target", "key", "level", "way"]
+"""What a figure is about.
+
+The whole table, a target, a key, a sensitive level of a target, or a way in which people are found.
+"""
+
+
+def name_level(target: Any, level: Any) -> str:
+    """Return the name of a level of a target in frames and clauses.
+
+    >>> name_level("hiv", "positive")
+    'hiv: positive'
+    """
+    return f"{target}: {level_label(level)}"
 
 
 @dataclass(frozen=True)
@@ -107,6 +120,7 @@ class Figure:
         files as one table.
     meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
     shown_with: the figure whose check also shows this one.
+    follows: the figure of whose target it has the bounds, in place of own ones.
     """
 
     name: str
@@ -128,6 +142,7 @@ class Figure:
     meaning: str = ""
     by_column: str = ""
     shown_with: str = ""
+    follows: str = ""
 
     @property
     def high_is_safe(self) -> bool:
@@ -409,6 +424,30 @@ _ENTRIES = (
         own="Dorig",
     ),
     Figure(
+        "told",
+        frame_words.TOLD["DiSCO"],
+        _place_beyond("sensitive", "DiSCO", at_n="DiSCO_at_n", own="Dorig", permuted="DiSCO_chance"),
+        "learned",
+        about="level",
+        statistics=("at_most", "at_most_share", "beyond"),
+        beyond=frame_words.TOLD["DiSCO_beyond"],
+        weighed=_place_beyond(
+            "sensitive", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
+        ),
+        own="Dorig",
+        follows="DiSCO",
+    ),
+    Figure(
+        "right",
+        _words("sensitive", "right"),
+        _place_beyond("sensitive", "right", se="", by_chance="right_by_chance"),
+        "learned",
+        about="level",
+        statistics=("beyond",),
+        beyond=_words("sensitive", "right_beyond"),
+        follows="DiSCO",
+    ),
+    Figure(
         "DiSCO_within",
         _words("bands", "DiSCO_within"),
         _place_beyond("bands", "DiSCO_within"),
@@ -443,6 +482,17 @@ _ENTRIES = (
             "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
             "those guessed from other people's records; of each target",
         ),
+    ),
+    Figure(
+        "told_by_guess",
+        frame_words.TOLD["guessed"],
+        _place_beyond("sensitive", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
+        "learned",
+        about="level",
+        statistics=("beyond",),
+        beyond=frame_words.TOLD["guessed_beyond"],
+        weighed=_place_beyond("sensitive", "guessed", WEIGHTED),
+        follows="guessed",
     ),
     Figure(
         "guessed_within",
@@ -648,8 +698,10 @@ _ENTRIES = (
 FIGURES: Mapping[str, Figure] = {entry.name: entry for entry in _ENTRIES}
 """The figures that a policy may bound, or that every gate bounds, by name."""
 
-BOUNDABLE: Mapping[str, Figure] = {name: entry for name, entry in FIGURES.items() if entry.statistics}
-"""The figures that a policy may bound."""
+BOUNDABLE: Mapping[str, Figure] = {
+    name: entry for name, entry in FIGURES.items() if entry.statistics and not entry.follows
+}
+"""The figures that a policy may bound; others follow them."""
 
 DEFAULTS: Mapping[str, float] = {
     name: entry.default.bound

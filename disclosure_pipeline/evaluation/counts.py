@@ -13,7 +13,12 @@ import numpy as np
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, select_copies
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.arguments import Exclusions, check_exclusions, code_exclusions
+from disclosure_pipeline.evaluation.arguments import (
+    Exclusions,
+    check_exclusions,
+    check_sensitive,
+    code_exclusions,
+)
 from disclosure_pipeline.evaluation.resemblance import (
     LEAST_SHARED,
     LeastShared,
@@ -74,7 +79,8 @@ class MeasuringPlan:
     stands for; without it, each stands for 1 / `sampling_fraction`. `least_shared`: the shares of values
     below which there is a doubt. `real_values`: columns whose real values may be in SD though they are like
     identifiers. `attribution`, `chance`: whether to measure these families. `together`: whether several
-    syntheses are one release. `whole_records`: None to measure keys and targets only.
+    syntheses are one release. `whole_records`: None to measure keys and targets only. `sensitive`: target ->
+    levels to measure by themselves.
     """
 
     keys: tuple[Any, ...]
@@ -93,6 +99,7 @@ class MeasuringPlan:
     chance: bool = True
     together: bool = False
     whole_records: WholeRecords | None = None
+    sensitive: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[Any, ...]:
@@ -148,6 +155,7 @@ def plan_measures(
     key_names, target_names = check_names(opened.columns, keys, targets, grouping)
     exclusions = Exclusions() if exclusions is None else exclusions
     check_exclusions(exclusions, key_names, target_names)
+    check_sensitive(options.get("sensitive", {}), target_names, exclusions)
     if weights is not None:
         require_weights(weights, opened.columns[0], {*key_names, *target_names}, unit)
     return MeasuringPlan(key_names, target_names, grouping, exclusions, unit=unit, weights=weights, **options)

@@ -47,7 +47,7 @@ from disclosure_pipeline.evaluation.population import (
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
+from disclosure_pipeline.evaluation.subgroups import measure_levels, measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import record_risk
@@ -76,6 +76,7 @@ def disclosure(
     within: Mapping[Any, float | Fraction | Mapping[str, float]] | None = None,
     missing_codes: Codes | None = None,
     exclude: Exclusions | None = None,
+    sensitive_levels: Mapping[Any, Sequence[Hashable]] | None = None,
     flags: Mapping[str, Thresholds] | None = None,
     certainty: Sequence[float | Fraction] = (),
     holdout: TableSource | None = None,
@@ -109,6 +110,9 @@ def disclosure(
             a list. Empty fields of files, None and NaN are always missing. A column with such a code holds
             numbers if all its other values are numbers.
         exclude: Cells to leave out of the measures.
+        sensitive_levels: Target -> levels, such as {"hiv": ["positive"]}, of which it matters who has them.
+            `Disclosure.sensitive` has DiSCO and guesses of the people who have each level, and how many of
+            those told with certainty to have it do. The codes of all records are held in memory.
         flags: From when on a check flags levels, by default {"one_way": (50, 90), "two_way": (4, 80)}. One
             way: the target level with the most DiSCO records, if it has more of them than the first number,
             and a higher percentage of all DiSCO records than the second. Two way: a pair of target and key
@@ -213,6 +217,7 @@ def disclosure(
             two_way=thresholds["two_way"],
             certainties=certainties,
             together=True,
+            sensitive={} if sensitive_levels is None else sensitive_levels,
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
@@ -404,10 +409,13 @@ def _measure_tables(
         [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
     counts = build_counts(opened, request, counted, coded)
     result = build_disclosure(counts, plan)
-    if plan.unit is not None or plan.is_of_sample:
-        people = read_records(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
-        result = measure_records(result, people, plan)
-        units = people if plan.unit is not None else None
+    if plan.unit is not None or plan.is_of_sample or plan.sensitive:
+        by_record = read_records(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
+        result = replace(result, sensitive=measure_levels(by_record, plan))
+        if plan.unit is not None or plan.is_of_sample:
+            people = by_record
+            result = measure_records(result, people, plan)
+            units = people if plan.unit is not None else None
     if plan.targets:
         by_units = find_real_values_by_units(units) if units else None
         warnings = identifier_warnings(opened, coded, plan.real_values, by_units)

@@ -32,7 +32,7 @@ from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
-from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.subgroups import Right, Subgroup
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,
@@ -126,6 +126,14 @@ _TARGETS_WEIGHED |= weigh_words(_ATTRIBUTE | _CAP | _OF_CAP, TARGET_FIGURES)
 _BANDS_WEIGHED = weigh_words(_BANDS, BAND_FIGURES)
 _GROUPS = weigh_words(words_of_fields(Subgroup), GROUP_FIGURES)
 _GROUPS |= words_of_fields(PopulationRisk, ["people"])
+_RIGHT = words_of_fields(Right)
+_SENSITIVE = {
+    name: frame_words.reword_for_level(name, words)
+    for name, words in (_ATTRIBUTE | _OF_CAP | _TARGETS_WEIGHED).items()
+    if name.removesuffix("_weighted_se").removesuffix("_weighted").startswith(("Dorig", "DiSCO", "guessed"))
+    and not name.startswith("DiSCO_population")
+}
+_SENSITIVE |= {"records": frame_words.WITH_LEVEL}
 
 
 def _weighed_differences(words: Mapping[str, Words]) -> dict[str, Words]:
@@ -239,6 +247,15 @@ _FRAMES: tuple[_Columns, ...] = (
         unit=(*_BANDS_WEIGHED, *_weighed_differences(_BANDS_WEIGHED)),
     ),
     _Columns("band_certainty", words_of_fields(BandCertainty)),
+    _Columns(
+        "sensitive",
+        _SENSITIVE
+        | _RIGHT
+        | _beyond_chance(_SENSITIVE, "DiSCO_beyond")
+        | _guard("guessed_beyond", _SENSITIVE["guessed_beyond"])
+        | _beyond_chance(_RIGHT, "right_beyond")
+        | _weighed_differences(_SENSITIVE),
+    ),
     *(_Columns(frame, _COPIED_WORDS, unit=_COPIED) for frame in ("guards", "confidential", "partial_copies")),
     _Columns("guards", _select(_REPEATS, *_REPEATED), unit=_REPEATED),
     *(

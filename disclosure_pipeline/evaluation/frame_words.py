@@ -9,9 +9,11 @@ from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
+    CONFIDENTIAL,
     COUNT,
     NONE,
     POINTS,
+    RAAB,
     RECORDS,
     SHARE,
     SYNTHETIC,
@@ -88,6 +90,58 @@ BEYOND_BOTH = Words(
     finding="the table gives away the {column} of {more} people in 100 than other people's records would",
     subject="people whose {column} is disclosed",
 )
+
+_WITH_LEVEL = "records with the sensitive value"
+
+TOLD: dict[str, Words] = {
+    "DiSCO": Words(
+        "sensitive value disclosed",
+        "People with the sensitive value of whom the synthetic table tells it with certainty.",
+        denominator=_WITH_LEVEL,
+        source=RAAB,
+        finding="{value} of the people with {column} are shown to have it",
+    ),
+    "DiSCO_beyond": Words(
+        "sensitive value disclosed beyond other people's records and beyond chance",
+        "People with the sensitive value who are shown to have it, in excess of those whom other people's "
+        "records show and of chance: the smaller of the two differences.",
+        POINTS,
+        finding="the table shows {more} in 100 of the people with {column} to have it than other people's "
+        "records would",
+        subject="people with {column} shown to have it",
+    ),
+    "guessed": Words(
+        "sensitive value guessed",
+        "People with the sensitive value of whom it is guessed, as the most frequent one among the synthetic "
+        "records with their keys.",
+        denominator=_WITH_LEVEL,
+        finding="{value} of the people with {column} are guessed to have it",
+    ),
+    "guessed_beyond": Words(
+        "sensitive value guessed beyond other people's records",
+        "How many more of the people with the sensitive value are guessed to have it than from other "
+        "people's records.",
+        POINTS,
+        finding="{more} in 100 of the people with {column} are guessed to have it than from other people's "
+        "records",
+        subject="people with {column} guessed to have it",
+    ),
+}
+"""The figures of the people who have a sensitive level."""
+
+
+WITH_LEVEL = Words.neutral(
+    "people with the value", "Confidential records that have the sensitive value.", RECORDS
+)
+
+
+def reword_for_level(name: str, words: Words) -> Words:
+    """Return the words of a figure of a target for the people with a sensitive level of it."""
+    if name in TOLD:
+        return TOLD[name]
+    denominator = _WITH_LEVEL if words.denominator == CONFIDENTIAL else words.denominator
+    return replace(words, denominator=denominator, finding="", subject="")
+
 
 PARTIAL_COPIES = Words(
     "near copies beyond a fresh sample",

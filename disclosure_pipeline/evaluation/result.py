@@ -77,6 +77,9 @@ class Disclosure:
     `bands`, for targets with a band: index (target, synthesis); records whose amount is disclosed to within
     it: `DiS_within`, `DiSCO_within` and `guessed_within` (by the densest band of their keys in SD), beside
     other people's records; `band_certainty`: the same with a certainty.
+    `sensitive`, for sensitive levels: index (level, synthesis); Dorig, DiSCO and guessed in percent of the
+    people who have the level (`records`), beside other people's records; `told`, people told with certainty
+    to have it, in percent of all people, and `right`, those of them who do, both at equal numbers of records.
     `identity_after_exclusions`: as identity, for each target. `one_way`, `two_way`: a row per flag.
     `excluded`: index (target, synthesis, table); records that each step excludes, and those that remain.
     `key_overlap`: index (key, synthesis); GT_in_SD, SD_in_GT: percent of GT (SD) records with a value whose
@@ -118,6 +121,7 @@ class Disclosure:
     stacked: Disclosure | None = None
     bands: pd.DataFrame = field(default_factory=pd.DataFrame)
     band_certainty: pd.DataFrame = field(default_factory=pd.DataFrame)
+    sensitive: pd.DataFrame = field(default_factory=pd.DataFrame)
     holdout: pd.DataFrame = field(default_factory=pd.DataFrame)
     N_holdout: int = 0
     membership: pd.DataFrame = field(default_factory=pd.DataFrame)

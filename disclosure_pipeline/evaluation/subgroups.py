@@ -1,4 +1,4 @@
-"""`subgroups()`: which groups of people are more exposed than others."""
+"""`subgroups()`: which groups of people are more exposed; and the people who have a sensitive level."""
 
 from __future__ import annotations
 
@@ -12,18 +12,31 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.opening import OpenedTables, read_tables
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.counts import combine_columns, place_records
-from disclosure_pipeline.evaluation.frames import FiguresFrame, list_figures
+from disclosure_pipeline.evaluation.arguments import find_code, require_whole_number
+from disclosure_pipeline.evaluation.catalogue import name_level
+from disclosure_pipeline.evaluation.counts import (
+    MeasuringPlan,
+    build_request,
+    combine_columns,
+    place_records,
+)
+from disclosure_pipeline.evaluation.figures import add_beyond_chance
+from disclosure_pipeline.evaluation.frames import FiguresFrame, list_figures, to_row
 from disclosure_pipeline.evaluation.population import PeopleRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.measures.contributions import GROUP_FIGURES, Contributions, name_estimates
+from disclosure_pipeline.measures.contributions import (
+    GROUP_FIGURES,
+    Contributions,
+    name_estimates,
+    tell_level,
+)
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import combine_keys
 from disclosure_pipeline.measures.samples import wilson
-from disclosure_pipeline.measures.subgroups import Subgroup
+from disclosure_pipeline.measures.subgroups import LevelClaims, Subgroup, compare_claims
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import (
     Tables,
@@ -342,3 +355,69 @@ def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[
     group_of_level = np.zeros(column.size, dtype=np.int64)
     group_of_level[occurring] = number
     return group_of_level[column.codes[0]], names
+
+
+_DISCLOSED = ("Dorig", "DiSCO", "DiSCO_chance", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond")
+_NAMED = ("named", "named_at_n", "named_others", "named_beyond")
+_WEIGHED = [name for name in (*_DISCLOSED, *_NAMED) if not name.endswith("_at_n")]
+
+
+def measure_levels(records: PeopleRecords, plan: MeasuringPlan) -> pd.DataFrame:
+    """Return the frame `sensitive`: the figures of the people with each sensitive level, as of any group.
+
+    Index (level, synthesis). Guesses are by the keys alone: the level that most people have is no guess. In a
+    gate, all figures but `records` are NaN if fewer people have a level than it may report on. InputError if
+    a level occurs in no table; in a gate, which declares its levels, nobody may have one.
+    """
+    request = build_request(plan, records.columns)
+    q = combine_columns(request.keys)
+    comparisons = sum(map(len, plan.sensitive.values()))
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    for target in request.targets:
+        for level in plan.sensitive.get(target.column.name, ()):
+            code = target.column.find(level)
+            if plan.whole_records is None:
+                find_code(target.column, level, "sensitive_levels")
+            for synthesis in range(1, len(q.q)):
+                added = Contributions(place_records(q, target, synthesis, records.unit))
+                figures = _measure_level(added, code, records, plan, comparisons)
+                rows[name_level(target.column.name, level), synthesis] = figures
+    if not rows:
+        return pd.DataFrame()
+    differences = ["guessed_beyond", "DiSCO_beyond"]
+    if plan.weights is not None:
+        differences += [f"{name}{WEIGHTED}" for name in differences]
+    needed = [*differences, *(f"{name}_se" for name in differences), "right_beyond_chance"]
+    index = pd.MultiIndex.from_tuples(list(rows), names=["level", "synthesis"])
+    frame = pd.DataFrame(list(rows.values()), index=index)
+    frame = frame.reindex(columns=list(dict.fromkeys([*frame.columns, *needed])))
+    by_chance = [difference_by_chance(error, comparisons) for error in frame["guessed_beyond_se"]]
+    frame = frame.assign(guessed_by_chance=by_chance)
+    for name in differences:
+        frame = add_beyond_chance(frame, name, comparisons)
+    return frame
+
+
+def _measure_level(
+    added: Contributions, code: int | None, records: PeopleRecords, plan: MeasuringPlan, comparisons: int
+) -> dict[str, float]:
+    rows = added.rows
+    has_level = rows.is_left & (rows.t == code)
+    fewest = 1 if plan.whole_records is None else plan.whole_records.smallest_count
+    people = int(has_level.sum())
+    if code is None or people < fewest:
+        return {"records": math.nan}
+    weight = has_level.astype(np.float64)
+    estimates = added.estimate((*_DISCLOSED, *_NAMED), weight)
+    of_level = {name: estimate.value for name, estimate in estimates.items()}
+    of_level |= {f"{name}_beyond_se": estimates[f"{name}_beyond"].error for name in ("DiSCO", "named")}
+    if plan.weights is not None:
+        of_level |= name_estimates(added.estimate(_WEIGHED, weight * records.weight), WEIGHTED)
+    by_SD, by_others = (LevelClaims.add_up(told, rows.t == code, rows.q) for told in tell_level(rows, code))
+    right = compare_claims(by_SD, by_others, people, len(rows), comparisons)
+    return {
+        "records": people,
+        **{name.replace("named", "guessed", 1): figure for name, figure in of_level.items()},
+        **to_row(right),
+        "right_beyond_chance": right.bounded,
+    }

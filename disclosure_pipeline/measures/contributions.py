@@ -18,14 +18,15 @@ With o and o_t other people's records with the person's q, and with q and t:
 | iS | s_q > 0 | 1 - Q0(s_q) | 1 - P0(o) |
 | DiSCO | s = s_q > 0 | Q0(s_q - s) - Q0(s_q) | P0(o - o_t) - P0(o) |
 | DCAP | s / s_q | s / s_q · (1 - Q0(s_q)) | o_t / o · (1 - P0(o)) |
+| told a level l | | Q0(s_q - s_l) - Q0(s_q) | P0(o - o_l) - P0(o) |
 
 CAP counts only records that the exclusions leave, also of the others. `bands` has the figures within a band.
 
 Guessed is the most frequent level (`guesses`), or the densest band of amounts (`densest_bands`), of the
-record's q; of the whole table if there is nothing to guess from, or always. Where a table has more records
-than the other, each record is drawn with the same chance (`drawn_guesses`). Other people with several records
-are drawn record by record, too: in small tables the chance is that over all draws, in large ones the mean of
-a few seeded draws.
+record's q; of the whole table if there is nothing to guess from, or always. Named: of the q alone. Where a
+table has more records than the other, each record is drawn with the same chance (`drawn_guesses`). Other
+people with several records are drawn record by record, too: in small tables the chance is that over all
+draws, in large ones the mean of a few seeded draws.
 
 The standard error of a share is, by Taylor linearization, sqrt(Σ w_i² (x_i - share)²) / Σ w_i (Särndal,
 Swensson & Wretman 1992, 5.7, for records drawn independently). Of a difference from other people's records it
@@ -534,8 +535,24 @@ FIGURES: Mapping[str, Callable[[Rows], Floats | Mask]] = {
 }
 """What a record adds to each figure, before it is asked whether the exclusions leave the record."""
 
+
+def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:
+    """Return the chance that n records of SD, and of the others, tell with certainty that each row has it.
+
+    Exclusions make no difference: an intruder does not know them.
+    """
+    d, s = (r.f.per_key(np.where(r.f.t == level, counts, 0))[r.q] for counts in (r.f.d, r.f.s))
+    others = r.d_q - r.own_q
+    has_level = (r.t == level).astype(np.int64)
+    own = has_level if r.unit is None else r._count_own(r.q, has_level)
+    return (
+        r.none_of_synthetic(r.s_q - s) - r.none_of_synthetic(r.s_q),
+        r.none_of_others(others - (d - own)) - r.none_of_others(others),
+    )
+
+
 _SUM_OF_WEIGHTS = 1 << 31
-_LEVELS, _AMOUNTS = "guessed", "guessed_within"
+_LEVELS, _AMOUNTS, _NAMED = "guessed", "guessed_within", "named"
 
 KEY_FIGURES = ("UiO", "UiOiS", "repU")
 COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
@@ -579,6 +596,8 @@ class Contributions:
 
     def add(self, figure: str) -> Floats:
         """Return what each row adds to a figure, its `_at_n` or `_others`; 0 if it is excluded."""
+        if figure.startswith(_NAMED):
+            return self.guess(figure.replace(_NAMED, _LEVELS, 1)).named
         if figure not in self._added:
             rows = self.rows
             added = _add_within(rows) if "_within" in figure else {figure: FIGURES[figure](rows)}

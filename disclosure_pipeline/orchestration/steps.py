@@ -247,7 +247,7 @@ def group_clauses(
     by_check: dict[tuple[str, str], list[Clause]] = {}
     for clause in clauses:
         if clause.figure not in KEY_OVERLAPS:
-            of_target = clause.entry is not None and clause.entry.about == "target"
+            of_target = clause.entry is not None and clause.entry.about in {"target", "level"}
             asset = "attribute_risk" if of_target else "identity_risk"
             by_check.setdefault((asset, name_check(clause)), []).append(clause)
     return tuple(

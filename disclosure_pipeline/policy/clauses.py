@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Figure, Statistic
+from disclosure_pipeline.evaluation.catalogue import (
+    BOUNDABLE,
+    DEFAULTS,
+    FIGURES,
+    Figure,
+    Statistic,
+    name_level,
+)
 from disclosure_pipeline.evaluation.long_table import name_way
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.measures.words import NONE, Words
@@ -206,7 +213,8 @@ def list_clauses(gate: Gate) -> tuple[Clause, ...]:
         if name not in bounds
         for clause in _list_default_clauses(figure, gate, by_weight=by_weight)
     )
-    return (*bounded, *of_every_gate)
+    clauses = (*bounded, *of_every_gate)
+    return (*clauses, *_list_level_clauses(clauses, gate))
 
 
 def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: bool) -> Iterator[Clause]:
@@ -295,6 +303,19 @@ def _list_default_clauses(figure: Figure, gate: Gate, *, by_weight: bool) -> Ite
         if figure.is_per_confidential_table and figure.about != "way":
             for table in gate.confidential:
                 yield Clause(name, default.statistic, default.bound, (table,))
+
+
+def _list_level_clauses(clauses: Sequence[Clause], gate: Gate) -> Iterator[Clause]:
+    """Yield the clauses on sensitive levels, which take the bounds of their targets."""
+    for figure in FIGURES.values():
+        for clause in clauses:
+            if figure.follows != clause.figure or clause.statistic not in figure.statistics:
+                continue
+            for target in clause.about:
+                for level in gate.sensitive.get(target, ()):
+                    weighed = clause.by_weight and figure.weighed is not None
+                    about = (name_level(target, level),)
+                    yield replace(clause, figure=figure.name, about=about, by_weight=weighed)
 
 
 def find_unbounded(

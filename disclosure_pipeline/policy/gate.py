@@ -344,10 +344,21 @@ class Gate(FrozenModel):
         column = self.columns[name]
         if column.type == "boolean":
             return level in {"True", "False"}
-        declared = [*(column.level_names or ()), *map(level_label, column.special_values)]
+        declared = [
+            *(column.level_names or ()),
+            *column.sensitive_levels,
+            *map(level_label, column.special_values),
+        ]
         if isinstance(self.edges, Mapping) and name in self.edges:
             declared += label_groups([*map(level_label, check_edges(name, self.edges[name]))])
         return level in declared
+
+    @property
+    def sensitive(self) -> dict[str, tuple[str, ...]]:
+        """The sensitive levels of each target that has some."""
+        return {
+            name: self.columns[name].sensitive_levels for name in self.targets if self.columns[name].sensitive
+        }
 
     @property
     def groups(self) -> dict[str, int]:

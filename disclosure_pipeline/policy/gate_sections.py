@@ -260,6 +260,7 @@ def check_definition(gate: Gate) -> None:
     with at_entry("edges"):
         _check_edges(gate)
     _check_bands(gate)
+    _check_sensitive(gate)
     with at_entry("exclusions"):
         check_exclusions(gate.exclusions.to_exclusions(), gate.keys, gate.targets)
     if gate.synthetic_asset and gate.synthesis_asset is not None:
@@ -345,6 +346,25 @@ def _check_bands(gate: Gate) -> None:
                 raise ValueError(f"column {name} has within but is not a target")
             if gate.grouping.groups_column(name):
                 raise ValueError(f"column {name} has both within and groups or edges: give only one of them")
+
+
+def _check_sensitive(gate: Gate) -> None:
+    for name, column in gate.columns.items():
+        if not column.sensitive:
+            continue
+        with at_entry("columns", name, "sensitive"):
+            if name not in gate.targets:
+                raise ValueError(f"column {name} has sensitive levels but is not a target")
+            excluded = [
+                level
+                for level in column.sensitive_levels
+                if level in gate.exclusions.target_levels.get(name, ())
+            ]
+            if excluded:
+                raise ValueError(
+                    f"sensitive and exclusions.target_levels both name {', '.join(excluded)}: what is not "
+                    "disclosive is not sensitive"
+                )
 
 
 def _check_engine(gate: Gate) -> None:

@@ -331,6 +331,11 @@ def _explain(judgement: Judgement, result: Disclosure) -> str:
     entry = judgement.clause.entry
     if entry is None:
         return ""
+    if entry.follows and judgement.value is None:
+        return (
+            f"fewer people have {judgement.column} than may be reported on: join the level with another, or "
+            "remove it from sensitive"
+        )
     if entry.name in OVERLAPS:
         return _advise(judgement, result.frame(entry.place.frame))
     if not entry.by_column:

@@ -251,6 +251,13 @@ class Column(FrozenModel):
             "a share of the value (0.02), from 1 on an amount (100); {amount: 0.5} says which"
         ),
     ] = None
+    sensitive: Annotated[
+        tuple[ValueText | bool, ...],
+        Field(
+            description="For a target, the levels of which it matters who has them, such as [positive]. The "
+            "bounds of the target also hold among the people with each of them"
+        ),
+    ] = ()
     date_format: Annotated[
         str | None,
         Field(
@@ -297,6 +304,7 @@ class Column(FrozenModel):
             ("decimals", ("number",), "numbers with decimals"),
             ("range", (*NUMERIC, *DATES), "numbers and dates"),
             ("levels", CATEGORIES, "a category"),
+            ("sensitive", (*CATEGORIES, "boolean"), "a category or boolean"),
             ("real_values", (*NUMERIC, *DATES, *CATEGORIES, "boolean"), "a column that may be published"),
             ("date_format", DATES, "dates"),
             ("time_zone", ("datetime",), "a datetime"),
@@ -322,7 +330,29 @@ class Column(FrozenModel):
         self._check_range()
         self._check_levels()
         self._check_spellings()
+        self._check_sensitive()
         return self
+
+    @property
+    def sensitive_levels(self) -> tuple[str, ...]:
+        """The sensitive levels as they stand in tables."""
+        return tuple(map(level_label, self.sensitive))
+
+    def _check_sensitive(self) -> None:
+        declared = self.level_names
+        for level in self.sensitive:
+            if self.type == "boolean":
+                if not isinstance(level, bool):
+                    raise ValueError("sensitive levels of a boolean are true and false, without quotes")
+            elif isinstance(level, bool):
+                raise ValueError(f"sensitive level {level} is no text: write it in quotes")
+            elif declared is not None and level not in declared:
+                raise ValueError(
+                    f"sensitive names {level!r}, which is not a level. {suggest_names(level, declared)}"
+                )
+        twice = sorted({level for level in self.sensitive_levels if self.sensitive_levels.count(level) > 1})
+        if twice:
+            raise ValueError(f"sensitive names {listed(twice)} more than once")
 
     def _check_range(self) -> None:
         if self.range is None:

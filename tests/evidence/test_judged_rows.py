@@ -303,6 +303,24 @@ def test_the_most_exposed_group_is_the_one_farthest_beyond_others(is_public: boo
     assert [row[0].split()[-1] for row in shown.table.rows] == ["retired", "student", "other"]
 
 
+def test_the_most_exposed_group_is_not_a_small_one_by_chance() -> None:
+    content = dossier(PEOPLE)
+    by_chance = subgroup("student", 60.0, 30.0) | {"DiSCO_beyond_se": 12.0}
+    content["figures"]["subgroups"] = [by_chance, subgroup("retired", 64.5, 47.3)]
+    shown = show_subgroups(content)
+    assert shown is not None and shown.title.startswith("Most exposed are people with work: retired")
+
+
+def test_claims_that_are_mostly_wrong_are_said_to_be() -> None:
+    content = dossier(PEOPLE)
+    for row in content["figures"]["attribute"]:
+        row |= {"DiS": 20.0, "DiSCO": 6.2}
+    assert "Of those whom it seems to tell, 31 % are right." in describe_intruder(content)
+    for row in content["figures"]["attribute"]:
+        row["DiSCO"] = 12.0
+    assert "seems to tell" not in " ".join(describe_intruder(content))
+
+
 def test_no_group_is_called_exposed_that_others_records_expose_as_much() -> None:
     content = dossier(PEOPLE)
     content["figures"]["subgroups"] = [subgroup("student", 80.0, 81.0), subgroup("retired", 10.0, 12.0)]

@@ -27,6 +27,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 )
 from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import GatePower
+from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.sentences import Content, write_figure, write_rounded
 from disclosure_pipeline.tables.messages import capitalized
@@ -112,9 +113,10 @@ def find_beyond_both(row: Mapping[str, Any]) -> float | None:
 
 
 def _find_beyond_others(row: Mapping[str, Any]) -> float | None:
+    """Return DiSCO_beyond without what chance explains: a small group often seems the most exposed."""
     beyond = row.get("DiSCO_beyond")
     if beyond is not None or row.get("DiSCO") is None:
-        return None if beyond is None else float(beyond)
+        return None if beyond is None else beyond - difference_by_chance(row.get("DiSCO_beyond_se") or 0.0)
     return float(row["DiSCO"] - (row.get("DiSCO_others") or 0.0))
 
 

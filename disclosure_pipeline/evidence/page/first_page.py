@@ -357,6 +357,9 @@ def describe_intruder(content: Content) -> list[str]:
             f"Somebody who knows {keys} of a person finds {matched} of the people in the synthetic table. "
             f"{capitalized(_state_disclosed(worst, content))}."
         )
+        told, right = worst.get("DiS") or 0.0, worst["DiSCO"]
+        if not content.get("is_rounded") and told > 2 * right:
+            sentences.append(f"Of those whom it seems to tell, {100 * right / told:.0f} % are right.")
     return [*sentences, *_describe_frames(content)]
 
 

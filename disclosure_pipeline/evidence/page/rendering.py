@@ -71,7 +71,7 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 Edition = Literal["internal", "publication"]
 
 # Frames that name levels, which are never public, and of what any of several files discloses.
-_WITHHELD = ("one_way", "two_way", "together", "released_targets")
+_WITHHELD = ("one_way", "two_way", "together", "released_targets", "sensitive")
 # Labels of rows: names of columns and numbers of tables.
 _KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns", "releases"))
 # The figures by which the page chooses among the rows of a frame.
