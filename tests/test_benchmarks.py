@@ -223,3 +223,14 @@ def _results() -> Results:
 def _measured(seconds: float) -> Measured:
     run = Run(seconds, seconds, 10**9, None)
     return Measured(run, [run])
+
+
+@on_some_days
+def test_reading_files_of_statistics_packages_is_measured() -> None:
+    """Each reader reads every record of each file, in a process that can import what it needs."""
+    script = ROOT / "benchmarks" / "reading_statistics.py"
+    ran = run_program([sys.executable, script, "--records", str(RECORDS), "--readers", "here,pyreadstat"])
+    assert ran.returncode == 0, ran.stderr
+    rows = [line.split() for line in ran.stdout.splitlines()[1:]]
+    assert [row[-4] for row in rows] == ["here", "pyreadstat", "here", "pyreadstat"]
+    assert all(float(number.replace(",", "")) >= 0 for row in rows for number in row[-3:])
