@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import bands as reference
 from support.figures import assert_same_frame
-from support.sampling import examples, on_some_days
+from support.sampling import examples, on_some_days, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.band_counts import band_counts
@@ -254,6 +254,28 @@ def test_a_fresh_table_tells_nothing_beyond_others_and_near_copies_do() -> None:
     gt, sd = incomes(400, 0, copied=0.5)
     assert (told(gt, sd, 0.02)[names].iloc[0] > 10).all()
     assert (told(gt, sd, 0.001)[["DiSCO_within_beyond", "guessed_within_beyond"]].iloc[0] < 5).all()
+
+
+def seniority(people: int, seed: int) -> pd.DataFrame:
+    """Draw incomes that the keys nearly tell."""
+    rng = np.random.default_rng([seed, 3])
+    keys = rng.integers(0, 150, people)
+    return pd.DataFrame({"key": keys, "amount": np.rint(1000 + 10 * (keys % 50) + rng.normal(0, 8, people))})
+
+
+@only_in_ci("120 pairs of tables to measure")
+@pytest.mark.parametrize("times", [1 / 3, 1, 3])
+def test_honest_amounts_lie_within_two_standard_errors(times: float) -> None:
+    """With a third as many SD records, equally many, and three times as many."""
+    rows = [
+        measure(seniority(600, 2 * seed), seniority(round(600 * times), 2 * seed + 1), 15).bands.iloc[0]
+        for seed in range(40)
+    ]
+    figures = pd.DataFrame(rows)
+    for name in ("DiS_within_beyond", "DiSCO_within_beyond", "guessed_within_beyond"):
+        beyond, error = figures[name].astype(float), figures[f"{name}_se"].astype(float)
+        assert (beyond.abs() <= 2 * error).mean() >= 0.9, name
+        assert 0.8 <= error.pow(2).mean() ** 0.5 / beyond.std() <= 1.3, name
 
 
 def zero_inflated(rng: np.random.Generator, people: int, zeros: float) -> tuple[np.ndarray, np.ndarray]:
