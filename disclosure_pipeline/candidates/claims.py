@@ -1,4 +1,4 @@
-"""What a delivery claims of itself."""
+"""The claims that a delivery makes about itself."""
 
 from __future__ import annotations
 

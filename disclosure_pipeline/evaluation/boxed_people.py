@@ -58,7 +58,7 @@ class BoxedTables:
 
     @cached_property
     def is_diluted(self) -> bool:
-        """Whether SD is so large that its own coverage has to be looked at."""
+        """True if SD is so large that its own coverage has to be looked at."""
         return self.sizes.N_s > MANY_TIMES * self.sizes.N_d
 
     def draw_people(self, most: int, rng: np.random.Generator) -> IntArray:

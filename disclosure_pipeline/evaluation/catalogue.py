@@ -29,14 +29,14 @@ QUESTIONS: tuple[Question, ...] = get_args(Question)
 """The questions of the page, in its order."""
 
 Statistic = Literal["at_most", "at_least", "at_most_share", "beyond"]
-"""What of a figure is bounded.
+"""The statistic of a figure that is bounded.
 
 The figure itself, from above or below; its share of GT's own risk; or what is beyond other people's records
 and beyond chance.
 """
 
 About = Literal["", "target", "key", "level", "way"]
-"""What a figure is about.
+"""The subject of a figure.
 
 The whole table, a target, a key, a sensitive level of a target, or a way in which people are found.
 """

@@ -44,7 +44,7 @@ from disclosure_pipeline.measures.together import (
 from disclosure_pipeline.measures.words import Words, weigh_words, words_of_fields
 
 Rounding = Literal["share", "records", "unit", "exact"]
-"""How a figure is rounded for the public.
+"""The rounding of a figure for the public.
 
 As a "share" of all records or a number of "records", in statements, too; by its "unit", in the public edition
 of the dossier only; or "exact", if it reveals nothing about people.

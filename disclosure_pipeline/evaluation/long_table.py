@@ -30,7 +30,7 @@ WITH_RELEASES = "with all releases"
 """The part of a figure of a candidate together with everything published."""
 
 Basis = Literal["records", "people"]
-"""Whether each record counts once, or as the people it represents."""
+"""The weight of a record: it counts once, or as the people it represents."""
 
 CONFIDENTIAL = "confidential"
 """The frame of copies of further confidential tables, and the level of its index that names them."""

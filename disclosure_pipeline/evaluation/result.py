@@ -282,9 +282,9 @@ class Disclosure:
         if summary.empty:
             return found, "What it discloses beyond other people's records could not be measured."
         target, row = max(summary.iterrows(), key=lambda target_row: target_row[1]["DiSCO_beyond"])
-        table = "the table shows" if len(self.N_s) == 1 else "a table shows on average"
+        shows = "the table shows" if len(self.N_s) == 1 else "a table on average shows"
         return found, (
-            f"For {row['DiSCO']:.1f} % of the people {table} {target} with certainty, and rightly; other "
+            f"For {row['DiSCO']:.1f} % of the people {shows} {target} with certainty, and rightly; other "
             f"people's records alone would show it for {row['DiSCO_others']:.1f} %."
         )
 

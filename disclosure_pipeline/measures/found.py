@@ -49,7 +49,7 @@ WAYS = (
 """The ways in which people may be found."""
 
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
-"""How far two numbers that are near each other differ, as a share of the number; 0: not at all."""
+"""The largest differences of two numbers that are near each other, as shares of the number."""
 
 _TERMS = 12
 _EULER = [sum(math.comb(_TERMS, i) for i in range(k, _TERMS + 1)) / 2**_TERMS for k in range(1, _TERMS + 1)]
@@ -226,7 +226,7 @@ def _shown_by_model(counts: BoxCounts) -> float:
 
 @dataclass(frozen=True)
 class _Fresh:
-    """What a fresh table shows, as a function of the number of `pairs`: people with one other in their box.
+    """The people in a fresh table, by the number of `pairs`: people with one other in their box.
 
     at_once: people shown by as many other people (at most N_d), from the observed `pairs`; per_pair: what a
     further pair adds to it. looked_at: the part of all people that were looked at.

@@ -74,7 +74,7 @@ def nearness(to_SD: IntArray, to_others: IntArray) -> Nearness:
 
 
 CLOSER = (2, 4, 8, 16)
-"""How many times nearer than any other person a near copy is; each factor is tried."""
+"""The factors, each of which is tried, by which a near copy is nearer than any other person."""
 
 
 @dataclass(frozen=True)

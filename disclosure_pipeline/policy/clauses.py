@@ -29,7 +29,7 @@ RequiredBound = Literal["identity", "attribute"]
 
 @dataclass(frozen=True)
 class EarlierWords:
-    """What a clause of an earlier version says of itself: its figures had other names."""
+    """The words of a clause of an earlier version, whose figures had other names."""
 
     name: str
     share_of: str | None

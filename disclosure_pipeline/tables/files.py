@@ -1,4 +1,4 @@
-"""Where tables lie: paths and locations of files, the formats that their names show, and open tables."""
+"""Paths and locations of files with tables, the formats that their names show, and open tables."""
 
 from __future__ import annotations
 

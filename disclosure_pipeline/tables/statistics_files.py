@@ -128,7 +128,7 @@ def _plain(code: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Calendar:
-    """How numbers stand for dates: `unit` microseconds (or months) since `start`, for days or for times."""
+    """The dates that numbers stand for: `unit` microseconds (or months) since `start`, as days or times."""
 
     unit: int
     start: int

@@ -87,7 +87,7 @@ _NOTHING = r"[^\s\S]"
 
 @dataclass(frozen=True)
 class NumberForm:
-    """How numbers are written as text: their decimal mark, and perhaps a separator of thousands."""
+    """The decimal mark of numbers written as text, and perhaps a separator of thousands."""
 
     decimal: str
     thousands: str | None = None

@@ -68,7 +68,7 @@ class BoxColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether different values can be near each other."""
+        """True if different values can be near each other."""
         return self.values is not None
 
     @cached_property
