@@ -33,7 +33,7 @@ class Remedy:
 
     A remedy that recodes a column recodes it in GT, too: an intruder recodes what is known about a person in
     the same way, and tables that are coded differently would share no key and look safe. A remedy that
-    removes records or values removes them from SD only. Missing and special values do not change.
+    removes records or values, or smooths numbers, changes SD only. Missing and special values do not change.
 
     Example:
         >>> import disclosure_pipeline as dp
@@ -42,7 +42,7 @@ class Remedy:
 
     Sources: Raab, Nowok & Dibben 2024 (arXiv:2406.16826), section 6, and synthpop's `sdc` (removal of
     replicated uniques, top and bottom coding, smoothing); Hundepool et al. 2012, "Statistical disclosure
-    control" (recoding, suppression, rounding).
+    control" (recoding, suppression, rounding, microaggregation).
     """
 
     name: str
@@ -84,6 +84,14 @@ class Remedy:
     def round_numbers(column: Hashable, *, to: float) -> Remedy:
         """Round every number to a multiple of `to`, and ties to the even multiple."""
         return Remedy(f"round_numbers({column!r}, to={to!r})", partial(_round, column, to))
+
+    @staticmethod
+    def smooth_numbers(column: Hashable, *, over: int) -> Remedy:
+        """Replace each number of SD by the mean of its group: `over` numbers in a row, by size.
+
+        Known as microaggregation. GT does not change. The last group may be larger.
+        """
+        return Remedy(f"smooth_numbers({column!r}, over={over!r})", partial(_smooth, column, over))
 
     @staticmethod
     def group_numbers(column: Hashable, *, edges: Sequence[float]) -> Remedy:
@@ -147,6 +155,25 @@ def _round(column: Any, to: float, tables: Tables) -> Frames:
     return _recode_numbers(tables, column, round_to_step)
 
 
+def _smooth(column: Any, over: int, tables: Tables) -> Frames:
+    if isinstance(over, bool) or not isinstance(over, int) or over <= 1:
+        raise InputError(f"over must be a whole number above 1, not {describe_argument(over)}.")
+
+    def smooth(numbers: Any) -> Any:
+        order = np.argsort(numbers, kind="stable")
+        starts = np.arange(max(1, len(numbers) // over)) * over
+        sizes = np.diff([*starts, len(numbers)])
+        with np.errstate(over="ignore"):
+            means = np.add.reduceat(numbers[order], starts) / sizes if len(numbers) else numbers
+        smoothed = np.empty_like(numbers)
+        smoothed[order] = np.repeat(means, sizes) if len(numbers) else means
+        return np.where(np.isfinite(smoothed), smoothed, numbers)  # infinite or too large: as it was
+
+    GT, *_ = tables.frames
+    _, *SD = _recode_numbers(tables, column, smooth, is_kept_whole=True)
+    return (GT, *SD)
+
+
 def _group(column: Any, edges: Sequence[float], tables: Tables) -> Frames:
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise InputError("edges must be a list of ascending numbers, such as (20, 40, 60).")
@@ -208,8 +235,13 @@ def _recode_texts(tables: Tables, column: Any, into: Mapping[str, str]) -> tuple
     return tuple(frames)
 
 
-def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -> tuple[pd.DataFrame, ...]:
-    """Recode every number but special values, in each table; keep the type of integers where possible."""
+def _recode_numbers(
+    tables: Tables, column: Any, recode: Callable[[Any], Any], *, is_kept_whole: bool = False
+) -> tuple[pd.DataFrame, ...]:
+    """Recode every number but special values, in each table; keep the type of integers where possible.
+
+    `is_kept_whole`: the numbers of a table that has only whole ones are rounded to whole ones.
+    """
     coded = _code(tables, column)
     if coded.kind is Kind.EMPTY:
         return tables.frames
@@ -223,6 +255,8 @@ def _recode_numbers(tables: Tables, column: Any, recode: Callable[[Any], Any]) -
         ordinary = ~np.isnan(numbers) & ~np.isin(numbers, special)
         new = numbers.copy()
         new[ordinary] = recode(numbers[ordinary])
+        if is_kept_whole and (numbers[ordinary] % 1 == 0).all():
+            new[ordinary] = np.round(new[ordinary])
         if (new[ordinary] == numbers[ordinary]).all():
             frames.append(frame)
             continue

@@ -198,6 +198,24 @@ def test_the_example_data_before_and_after() -> None:
     assert "records_lost" in str(result)
 
 
+def test_smoothing_replaces_numbers_by_the_mean_of_their_neighbours() -> None:
+    """In SD alone, as a loop over the sorted numbers gives them; missing and special values stay."""
+    numbers = [7, 1, None, 12, 3, -8, 100, 4]
+    gt = frame([("x", number, "y", True) for number in numbers])
+    remedy = dp.Remedy.smooth_numbers("number", over=3)
+    compared = dp.compare_remedies(gt, gt, ["k", "number"], "t", [remedy], special_values={"number": [-8]})
+    [table] = compared.tables
+    pd.testing.assert_frame_equal(table.ground_truth, gt)
+    # Sorted: 1, 3, 4 | 7, 12, 100, whose means are 2.67 and 39.67: whole numbers stay whole.
+    assert table.synthetic[0]["number"].tolist() == [40, 3, pd.NA, 40, 3, -8, 40, 3]
+    fractions = gt.assign(number=gt["number"].astype("Float64") + 0.5)
+    compared = dp.compare_remedies(
+        fractions, fractions, ["k"], "t", [dp.Remedy.smooth_numbers("number", over=2)]
+    )
+    smoothed = compared.tables[0].synthetic[0]["number"].dropna()
+    assert smoothed.sum() == pytest.approx(fractions["number"].dropna().sum())
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -209,6 +227,8 @@ def test_the_example_data_before_and_after() -> None:
         ([dp.Remedy.top_code("number", at=float("nan"))], "finite number"),
         ([dp.Remedy.top_code("x", at=3)], "of a remedy is not in"),
         ([dp.Remedy.round_numbers("number", to=0)], "above 0"),
+        ([dp.Remedy.smooth_numbers("number", over=1)], "whole number above 1"),
+        ([dp.Remedy.smooth_numbers("k", over=5)], "this remedy needs numbers"),
         ([dp.Remedy.group_numbers("number", edges=(3, 3))], "ascending"),
         ([dp.Remedy.group_numbers("number", edges=())], "ascending"),
         ([dp.Remedy.group_numbers("number", edges=5)], "list of ascending numbers"),  # type: ignore[arg-type]
