@@ -22,6 +22,7 @@ _COVERED = 300  # SD records looked at for its own coverage
 _MOST_TRIPLES = 400
 _EXTENDED = 5  # sets to extend at a time
 _LARGEST = 7  # columns
+_LARGE_SETS = 60
 _FEWEST_ALONE = 0.05  # a set that tells fewer people apart shows nobody to speak of
 _MOST_CELLS = 2e10  # sets times people times records, up to which all sets are tried
 
@@ -78,7 +79,9 @@ def _list_sets(
     most = max(int(_MOST_CELLS / (people * records)), 100)
     sets = {one for one in first if one} | set(combinations(range(columns), 2))
     drawn = rng.permutation(len(triples))[: min(_MOST_TRIPLES, max(most - len(sets), 0))]
-    return sorted(sets | {triples[i] for i in drawn.tolist()})
+    # Few columns with few levels tell nobody apart.
+    large = {tuple(sorted(rng.permutation(columns)[:_LARGEST].tolist())) for _ in range(_LARGE_SETS)}
+    return sorted(sets | {triples[i] for i in drawn.tolist()} | large)
 
 
 class _Search:

@@ -10,12 +10,15 @@ MEASURED = Path(__file__).parents[2] / "tests" / "disguises"
 
 
 def strengths_page() -> str:
-    """A row for each disguise: from which share on it is refused, by the number of records."""
-    measured = pd.read_csv(MEASURED / "strengths.tsv", sep="\t")
-    sizes = sorted(measured["records"].unique())
-    table = measured.pivot(index="disguise", columns="records", values="from").fillna("")
-    rows = [[name, *table.loc[name, sizes]] for name in measured["disguise"].unique()]
-    return _write_table(["", *(f"{size:,} records" for size in sizes)], rows)
+    """A row for each disguise: from which share on it is refused, before and now."""
+    tables = (pd.read_csv(MEASURED / f"{name}.tsv", sep="\t") for name in ("strengths", "families"))
+    measured = pd.concat(tables, ignore_index=True).sort_values("records", kind="stable")
+    rows = [
+        [disguise, f"{records:,}", before, now]
+        for disguise in measured["disguise"].unique()
+        for _, records, before, now in measured[measured["disguise"] == disguise].to_numpy().tolist()
+    ]
+    return _write_table(["", "records", "before", "now"], rows)
 
 
 def honest_page() -> str:

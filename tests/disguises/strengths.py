@@ -1,12 +1,13 @@
 """From which strength on a disguise is told from honesty, by the number of records.
 
 `python -m disguises.strengths`, with `tests` on the path, measures it and writes `strengths.tsv`, of which
-the table of docs/security.md is made.
+the table of docs/security.md is made. `before` is as it was when near copies were bounded by distances.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from support import gates
@@ -24,7 +25,7 @@ STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50, 60, 70, 80, 100)
 """Percent of the people, or of their records, that a disguise is made of."""
 
 NEVER = "not at all"
-COLUMNS = ["disguise", "records", "from"]
+COLUMNS = ["disguise", "records", "before", "from"]
 
 Disguise = Callable[[pd.DataFrame, float], pd.DataFrame]
 
@@ -152,10 +153,17 @@ def find_strength(disguise: str, records: int) -> str:
     return f"{STEPS[low]} %" if low < len(STEPS) else NEVER
 
 
-def measure() -> Iterator[tuple[str, int, str]]:
-    """Yield the strength from which on each disguise is caught."""
+def read_before(table: Path, *key: str) -> Mapping[tuple[Any, ...], str]:
+    """Return the recorded strengths of the bounds on distances, which no gate has any more."""
+    rows = pd.read_csv(table, sep="\t", keep_default_na=False).set_index(list(key))["before"]
+    return dict(zip(rows.index, rows, strict=True))
+
+
+def measure() -> Iterator[tuple[str, int, str, str]]:
+    """Yield the strength from which on each disguise is caught, after the one before."""
+    before = read_before(RESULT, "disguise", "records")
     for disguise, records in CELLS:
-        yield disguise, records, find_strength(disguise, records)
+        yield disguise, records, before.get((disguise, records), ""), find_strength(disguise, records)
 
 
 if __name__ == "__main__":

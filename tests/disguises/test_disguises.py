@@ -24,7 +24,7 @@ from support import gates
 from support.gate_steps import deliver, folders, steps, write
 from support.gates import Home
 from support.paths import ROOT
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.evidence.page import charts
@@ -32,7 +32,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 from disclosure_pipeline.tables.additions import MORE_DECIMALS
-from disguises import simulated, strengths
+from disguises import families, simulated, strengths
 from disguises.cases import DISGUISES, HONEST
 from disguises.strengths import CELLS, NEVER, STEPS, find_strength, is_caught
 from disguises.tables import GUARDS, Case, definition, ground_truth
@@ -162,7 +162,7 @@ def measured() -> dict[tuple[str, int], str]:
     """Read the table that `python -m disguises.strengths` has written."""
     rows = pd.read_csv(strengths.RESULT, sep="\t")
     assert list(rows) == strengths.COLUMNS
-    return {(disguise, records): strength for disguise, records, strength in rows.to_numpy().tolist()}
+    return {(disguise, records): strength for disguise, records, _, strength in rows.to_numpy().tolist()}
 
 
 def test_every_strength_is_measured() -> None:
@@ -177,6 +177,20 @@ def test_a_disguise_is_caught_from_the_measured_strength_on(disguise: str, recor
     place = steps.index(strength)
     caught = [is_caught(disguise, records, step) for step in STEPS[max(place - 1, 0) : place + 1]]
     assert caught == [False, True][-len(caught) :], f"it is caught from {find_strength(disguise, records)} on"
+
+
+@on_some_days
+@pytest.mark.parametrize("name", some_of(families.FAMILIES, 3, part_in_ci=2))
+def test_a_family_of_leaks_is_refused_from_the_measured_strength_on(name: str) -> None:
+    """There, and not a step below; if not, `python -m disguises.families` measures anew."""
+    rows = pd.read_csv(families.RESULT, sep="\t").set_index("disguise")
+    assert list(rows.index) == list(families.FAMILIES)
+    steps = [*(f"{step} %" for step in families.STEPS), NEVER]
+    place = steps.index(rows["from"][name])
+    tried = families.STEPS[max(place - 1, 0) : place + 1]
+    assert [bool(families.list_broken(name, step)) for step in tried] == [False, True][-len(tried) :]
+    before = steps.index(rows["before"][name])
+    assert place <= before, "no family is noticed later than by bounds on distances"
 
 
 def test_security_shows_what_was_measured() -> None:

@@ -73,7 +73,9 @@ Edition = Literal["internal", "publication"]
 # Frames that name levels, which are never public, and of what any of several files discloses.
 _WITHHELD = ("one_way", "two_way", "together", "released_targets", "sensitive")
 # Labels of rows: names of columns and numbers of tables.
-_KEPT = frozenset(("synthesis", "target", "key", "table", "confidential", "column", "columns", "releases"))
+_KEPT = frozenset(
+    ("synthesis", "target", "key", "way", "table", "confidential", "column", "columns", "releases")
+)
 # The figures by which the page chooses among the rows of a frame.
 _ORDERED = {
     "identity": ("repU",),
@@ -255,7 +257,7 @@ def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[
         if published == "exact" or name in _KEPT:
             rounded[name] = value
         elif published is not None:
-            limits = rounding.find_limits(name, row.get("target"))
+            limits = rounding.find_limits(name, row.get("target", row.get("way")))
             rounded[name] = rounding.round_figure(value, find_words(name, frame), limits)
     return rounded
 
