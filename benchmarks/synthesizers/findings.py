@@ -17,8 +17,9 @@ BY_BOUNDS = "the policy's bounds alone"
 BY_CONTRACT = "contract or comparability"
 OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
-# The gates of the study have no earlier releases, and ask for no bands.
-_NOT_IN_THE_STUDY = {"bands", "over_releases"}
+# The gates of the study have no earlier releases, and ask for no bands; its recorded table is older than
+# the figure of people found.
+_NOT_IN_THE_STUDY = {"bands", "found", "over_releases"}
 GUARDS = tuple(
     name
     for name in DEFAULTS
@@ -81,13 +82,9 @@ def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
     in_doubt = names.map(lambda figures: bool(figures & _OF_COMPARABILITY))
     outcome[by_bounds] = BY_BOUNDS
     outcome[in_doubt | is_broken(table, DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
-    outcome[is_broken(table, GUARDS)] = BY_GUARDS
+    found = names.map(lambda figures: "found" in figures)
+    outcome[found | is_broken(table, GUARDS)] = BY_GUARDS
     return outcome.mask(table["decision"].eq(FAILED), FAILED)
-
-
-def _find_figure(clause: str) -> str:
-    """Return the figure of a clause, of which the recorded ones say in one word what is bounded."""
-    return re.split(r"[\[ ]", clause)[0].removesuffix("_both").removesuffix("_beyond")
 
 
 def summarise(table: pd.DataFrame) -> pd.DataFrame:
