@@ -17,8 +17,7 @@ from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import FRAMES as ALL_FRAMES
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_sections import list_documentation
+from disclosure_pipeline.policy.gate import Gate, list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import (

@@ -32,8 +32,7 @@ from disclosure_pipeline.orchestration.steps import (
     redact_errors,
     tag_run,
 )
-from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_sections import Email, Notify, Slack
+from disclosure_pipeline.policy.gate import Email, Gate, Notify, Slack
 from disclosure_pipeline.release.standing import Crash, is_published, record_crash
 from disclosure_pipeline.tables.files import fill_in_variables
 

@@ -16,8 +16,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.gate_sections import NAME
+from disclosure_pipeline.policy.gate import NAME, Gate
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.tables.descriptions import Description
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column, describe_problem

@@ -24,7 +24,7 @@ from support.services import Posted
 
 from disclosure_pipeline.orchestration import failures
 from disclosure_pipeline.orchestration.failures import Notice, NoticeError, make_senders, send, write_to_logs
-from disclosure_pipeline.policy.gate_sections import Notify
+from disclosure_pipeline.policy.gate import Notify
 
 PASSWORD = "not-to-be-shown-4711"
 NOTICE = Notice(
