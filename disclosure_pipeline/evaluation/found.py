@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,8 @@ def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.Data
     units = None
     if plan.unit is not None:
         names = [column.name for column in columns]
-        units = read_records(opened.with_columns([plan.unit]), plan, ignore_progress, names)
+        of_unit = replace(plan, weights=None)
+        units = read_records(opened.with_columns([plan.unit]), of_unit, ignore_progress, names)
         records = count_sets_by_unit(records, units)
     measured = measure_record_sets(opened, columns, records, units)
     whole = plan.whole_records or WholeRecords()

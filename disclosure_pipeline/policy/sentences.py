@@ -146,6 +146,15 @@ def state(judgement: Judgement, content: Content = _NOTHING) -> str:
 
 def compare(judgement: Judgement, content: Content = _NOTHING) -> str:
     """State the figure of a clause, and what other people's records would show."""
+    clause = judgement.clause
+    text = _compare(judgement, content)
+    if not clause.is_of_further_table or clause.column is None:
+        return text
+    name = clause.column.rpartition(" of ")[2]
+    return f"of the confidential table {name}: {text}"
+
+
+def _compare(judgement: Judgement, content: Content) -> str:
     clause, row, value = judgement.clause, judgement.row, judgement.value
     entry = clause.entry
     if _is_explained(judgement):

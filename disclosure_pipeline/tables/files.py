@@ -55,25 +55,28 @@ def refuse_password(location: str) -> None:
 _LONGEST_PATH, _LONGEST_NAME = 4096, 255  # bytes
 
 
-def refuse_unusable_path(path: str) -> str:
-    """Return a path or location. Raise ValueError, without the path, if no system can have such a file."""
+def _find_fault_of_path(path: str) -> str:
+    """Return why no system can have a file of this path or location, without the path; "" if one can."""
     if "\0" in path:
-        raise ValueError("a path cannot have the character NUL")
+        return "a path cannot have the character NUL"
     longest = 0 if is_remote(path) else max(len(part.encode(errors="replace")) for part in path.split("/"))
     if len(path.encode(errors="replace")) > _LONGEST_PATH or longest > _LONGEST_NAME:
-        raise ValueError(
-            f"a path has at most {_LONGEST_PATH:,} bytes, and each of its names at most {_LONGEST_NAME}"
-        )
+        return f"a path has at most {_LONGEST_PATH:,} bytes, and each of its names at most {_LONGEST_NAME}"
+    return ""
+
+
+def refuse_unusable_path(path: str) -> str:
+    """Return a path or location. Raise ValueError, without the path, if no system can have such a file."""
+    if fault := _find_fault_of_path(path):
+        raise ValueError(fault)
     return path
 
 
 def require_usable_path(path: str, what: str) -> str:
     """Return a path or location. Raise InputError, naming `what`, if no system can have such a file."""
-    try:
-        return refuse_unusable_path(path)
-    except ValueError as error:
-        wrong = str(error)
-    raise InputError(f"{what}: {wrong}.")
+    if fault := _find_fault_of_path(path):
+        raise InputError(f"{what}: {fault}.")
+    return path
 
 
 def is_remote(location: str) -> bool:

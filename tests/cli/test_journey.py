@@ -70,13 +70,13 @@ def test_from_an_empty_folder_to_a_verified_release(installed: Path, tmp_path: P
     released = "  5 of 7 columns are measured and released; left out: sex, weight\n"
     assert call("evaluate", gate, "honest").stdout.startswith(f"honest: approved\n{released}Page: ")
     refused = call("evaluate", gate, "leaky", expected=1).stdout
-    assert refused.startswith(f"leaky: refused\n{released}  people_copied")
+    assert refused.startswith(f"leaky: refused\n{released}- 30.6 % of the people are in the synthetic table")
     incoming = home / "home" / "survey" / "incoming"
     for candidate in ("honest", "leaky"):
         shutil.copytree(tmp_path / candidate, incoming / candidate)
         (incoming / candidate / "_SUCCESS").touch()
     assert call("run", gate, "honest").stdout.startswith("honest: approved\nPublished in ")
-    assert "people_copied beyond is 30" in call("run", gate, "leaky", expected=1).stdout
+    assert "30.6 % of the people are in the synthetic table" in call("run", gate, "leaky", expected=1).stdout
     stands = call("status", gate).stdout
     assert "honest: published\n" in stands and "leaky: refused\n" in stands
     call("report", gate, "leaky", "--format", "html", "--output", tmp_path / "leaky.html", expected=1)

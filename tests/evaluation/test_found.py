@@ -12,7 +12,7 @@ from reference import found as reference
 from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.opening import read_shared_columns
+from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.errors import InputError
@@ -22,7 +22,8 @@ from disclosure_pipeline.evaluation.boxed_people import (
     MatchCounter,
     count_nearly_whole,
 )
-from disclosure_pipeline.evaluation.found import prepare_tables
+from disclosure_pipeline.evaluation.counts import plan_measures
+from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables
 from disclosure_pipeline.measures.found import (
     TOLERANCES,
     BoxCounts,
@@ -32,6 +33,7 @@ from disclosure_pipeline.measures.found import (
     found,
 )
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.tables.grouping import grouping_of
 
 find: Any = dp.found  # pandas' types of a row are too wide
 
@@ -333,3 +335,15 @@ def test_nobody_can_be_shown_where_nobody_is_alone() -> None:
     nothing = np.zeros(10)
     counts = BoxCounts(np.full(10, 9), np.ones(10, dtype=bool), nothing, nothing)
     assert detection_limit(found(counts, Sizes(10, 10)), counts, Sizes(10, 10), 10) == 0
+
+
+def test_people_found_in_releases_are_counted_by_unit_in_a_survey_with_weights() -> None:
+    people = population(300, seed=1)
+    gt = people.assign(person=np.arange(300) // 2, weight=1.0 + np.arange(300) % 3)
+    with open_tables(gt, [people.head(100), people.tail(100)], "memory") as opened:
+        keys = ["sex", "age"]
+        weighted = plan_measures(opened, keys, ["income"], grouping_of(), unit="person", weights="weight")
+        plain = plan_measures(opened, keys, ["income"], grouping_of(), unit="person")
+        found = [measure_found_together(opened.stack_syntheses(), plan) for plan in (weighted, plain)]
+    pd.testing.assert_frame_equal(*found)
+    assert found[0].loc[("whole", 1), "shown"] > 60

@@ -32,6 +32,7 @@ from disclosure_pipeline.evidence.validation import (
     find_disagreements,
     validate,
 )
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.bounds import STATISTICS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -246,7 +247,7 @@ def test_the_metric_table_is_the_long_table_with_a_column_a_clause(
     rows = tabulate_figures(result)
     table = build_metric_table(gate.clauses(), rows, 3)
     assert len(table) == len(rows)
-    assert set(table["about"].dropna()) == {"sex", "age", "work", "income"}
+    assert set(table["about"].dropna()) == {"sex", "age", "work", "income", *WAYS}
     for judgement in judge(gate.clauses(), result):
         figures = table[judgement.clause.name].dropna()
         worst = figures.min() if judgement.clause.at_least else figures.max()

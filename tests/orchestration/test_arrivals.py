@@ -393,7 +393,7 @@ def test_a_revoked_release_is_not_evaluated_again(changed: Home) -> None:
     ran = changed.run_gate(HONEST)
     assert "published" not in failures(ran)[f"{GATE}__dossier"]
     description = gates.checks(ran)["dossier:within_policy"].description
-    assert description is not None and description.startswith("refused: ")
+    assert description is not None and description.startswith("Refused: ")
     assert shown(changed, HONEST)["standing"] == "revoked"
     listed = gates.metadata_of(ran, "candidates")[-1]
     assert listed["are published"].value == 0

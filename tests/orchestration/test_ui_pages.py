@@ -112,9 +112,9 @@ def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str)
 
 def test_the_list_of_candidates_fits_with_their_worst_clauses(pages: Pages) -> None:
     shown = pages.show("/assets/survey/candidates", [HONEST, LEAKY, "records and dates"])
-    rows = re.findall(r"(?:published|refused):\s\S+(?:\sbeyond)?\s[\d.]+\s(?:>|<=)\s[\d.]+", shown)
+    rows = re.findall(r"(?:published|refused): [^\n]+ allowed\.", shown)
     assert [row.partition(":")[0] for row in rows] == ["refused", "published"]
-    for text in (*rows, HONEST, LEAKY):
+    for text in (HONEST, LEAKY):
         assert pages.find_lines(text) == 1
     dates = re.findall(r"\d{4}-\d\d-\d\d", shown)
     assert len(dates) == 2 and {pages.find_lines(date) for date in dates} == {1}
@@ -138,7 +138,10 @@ def test_the_first_check_of_a_dossier_is_the_verdict(pages: Pages) -> None:
     names = ["within_policy", "without_waivers"]
     shown = pages.show("/assets/survey/dossier?view=checks", [*names, "Latest execution"])
     assert sorted(names, key=shown.index) == names
-    assert "Refused: 30.2 % of the synthetic records are " in shown and "waiver is needed" not in shown
+    assert (
+        "Refused: 30.2 % of the people are in the synthetic table, whole" in shown
+        and "waiver is needed" not in shown
+    )
 
 
 def test_no_asset_has_a_name_that_the_lineage_cuts(pages: Pages) -> None:

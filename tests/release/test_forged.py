@@ -154,7 +154,7 @@ def test_forged_passes_do_not_release_what_was_refused(served: Served, forge: Fo
     forge(served, candidate, run_of(served.home, HONEST))
     assert is_forged(served.home, candidate)
     message = not_released(served, candidate)
-    assert "refused" in message and "repU" in message
+    assert "refused" in message and "singled out in both tables" in message
 
 
 @EACH_SENDER
