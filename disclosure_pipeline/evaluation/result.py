@@ -178,8 +178,8 @@ class Disclosure:
         synthesis, from 1, "all files" or "any file"; `basis`: records or people. `value` and, where it has
         them, the figure at as many records as there are of other people (`at_n`), theirs (`others`), the
         difference (`beyond`), its standard error (`se`), what chance adds to it (`by_chance`), and the part
-        that is beyond chance (`beyond_chance`), all in the figure's own unit; NaN for none. In JSON, rows
-        follow docs/figures.schema.json.
+        that is beyond chance (`beyond_chance`), all in the figure's own unit; NaN for none. `where` says by
+        which columns people are found. In JSON, rows follow docs/figures.schema.json.
         """
         from disclosure_pipeline.evaluation.long_table import frame_figures, tabulate_figures
 
