@@ -8,7 +8,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.gates import run_command
 
@@ -174,6 +174,8 @@ texts = st.sampled_from(["yes", "no", "1", "2", " no ", "", "é", "e\u0301"])
 
 
 @given(st.dictionaries(codes, texts, max_size=8), st.lists(codes, min_size=1, max_size=12), st.lists(codes))
+@example({2: "1"}, [0, 2], [0, 1])
+@example({2: "1"}, [0], [0, 1])
 def test_no_two_values_become_one(labels: dict[Code, str], values: list[int], missing: list[int]) -> None:
     """However the labels are, each value is read, and by itself, unless it is missing."""
     described = Description({"missing_codes": tuple(dict.fromkeys(missing))}, labels)
