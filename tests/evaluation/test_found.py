@@ -345,5 +345,5 @@ def test_people_found_in_releases_are_counted_by_unit_in_a_survey_with_weights()
         weighted = plan_measures(opened, keys, ["income"], grouping_of(), unit="person", weights="weight")
         plain = plan_measures(opened, keys, ["income"], grouping_of(), unit="person")
         found = [measure_found_together(opened.stack_syntheses(), plan) for plan in (weighted, plain)]
-    pd.testing.assert_frame_equal(*found)
+    pd.testing.assert_frame_equal(found[0], found[1])
     assert (found[0]["shown"].xs("whole", level="way") > 60).all()
