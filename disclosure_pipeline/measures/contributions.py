@@ -127,14 +127,14 @@ class Rows:
 
     @cached_property
     def has_one_level(self) -> Mask:
-        """Whether all SD records with the row's q have one target level."""
+        """True if all SD records with the row's q have one target level."""
         one = np.zeros(self.f.keys, dtype=bool)
         one[self.f.q[(self.f.s > 0) & (self.f.s == self.f.s_q)]] = True
         return one[self.q]
 
     @cached_property
     def is_left(self) -> Mask:
-        """Whether the exclusions leave the row."""
+        """True if the exclusions leave the row."""
         return np.ones(len(self), dtype=bool) if self.d_left is None else (self.d_left > 0)[self.cell]
 
     @cached_property
@@ -586,7 +586,7 @@ def name_estimates(estimates: Mapping[str, Estimate], ending: str = "") -> dict[
 
 
 class Contributions:
-    """What each of some rows adds to the figures, computed when it is first asked for."""
+    """Contributions of some rows to the figures, each computed when it is first asked for."""
 
     def __init__(self, rows: Rows) -> None:
         """Take the rows; nothing is computed yet."""

@@ -223,7 +223,7 @@ class Job:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the fast kernel counts."""
+        """True if the fast kernel counts."""
         return is_compiled(sum(self.records), self.limits)
 
     def report(self, step: str) -> Callable[[int, int], None]:
