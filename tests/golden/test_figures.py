@@ -186,9 +186,7 @@ def list_figures(case: str) -> pd.DataFrame:
                 "row": [str(label) for label in frame.index],
                 "column": str(column),
                 "value": [to_number(value) for value in frame[column]],
-                "text": [
-                    None if is_number(value) or pd.isna(value) else str(value) for value in frame[column]
-                ],
+                "text": [to_text(value) for value in frame[column]],
             }
         )
         for number, result in enumerate(CASES[case]())
@@ -207,7 +205,8 @@ def to_number(value: Any) -> float:
 
 
 def to_text(value: Any) -> str | None:
-    return None if is_number(value) or pd.isna(value) else str(value)
+    """Return the text of a cell; an empty one is stored like none."""
+    return None if is_number(value) or pd.isna(value) else str(value) or None
 
 
 @pytest.mark.parametrize("case", CASES)
