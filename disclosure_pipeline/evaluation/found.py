@@ -52,7 +52,7 @@ from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import number_owners, require_unit
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
-from disclosure_pipeline.tables.messages import suggest_names
+from disclosure_pipeline.tables.messages import quote_name, suggest_names
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
 PEOPLE = 2_000
@@ -66,26 +66,43 @@ MOST_RECORDS = 400_000
 
 @dataclass(frozen=True)
 class FoundRow:
-    """People found in one way: by which columns, within which tolerance, in which group; with the figures."""
+    """People found in one way: by which columns, within which tolerance, in which group; with the figures.
+
+    `compared` are the columns in words, with "{}" for the `names` of some.
+    """
 
     way: str
-    columns: str
-    tolerance: float
-    group: str
     figures: Found
+    compared: str = ALL_COLUMNS
+    names: Sequence[Any] = ()
+    tolerance: float = 0.0
+    groups: Sequence[Any] = ()
 
     @property
     def where(self) -> str:
-        """By which columns people are found, within which tolerance, in which group, in words."""
+        """By which columns people are found, within which tolerance, in which group; names are quoted."""
         within = f"within {100 * self.tolerance:g} %" if self.tolerance else ""
+        columns = self.compared.format(_quote(self.names))
         if self.way in {IN_PIECES, NEARLY_IN_PIECES}:
-            return f"with {self.columns} {within or 'alike'}"
+            return f"with {columns} {within or 'alike'}"
         parts = (
-            f"compared by {self.columns}" if self.columns not in {"", ALL_COLUMNS} else "",
+            f"compared by {columns}" if columns != ALL_COLUMNS else "",
             f"with numbers {within}" if within else "",
-            f"in one group of {self.group}" if self.group else "",
+            f"in one group of {_quote(self.groups)}" if self.groups else "",
         )
         return ", ".join(filter(None, parts))
+
+    def describe(self) -> dict[str, Any]:
+        """Return columns, tolerance and group as `found()` has them."""
+        return {
+            "columns": self.compared.format(", ".join(map(str, self.names))),
+            "tolerance": self.tolerance,
+            "group": ", ".join(map(str, self.groups)),
+        }
+
+
+def _quote(names: Sequence[Any]) -> str:
+    return " and ".join(filter(None, (", ".join(map(quote_name, names[:-1])), *map(quote_name, names[-1:]))))
 
 
 def measure_found(
@@ -115,7 +132,7 @@ def measure_found(
                 coded, [synthesis], plan.keys, unit=unit, seed=plan.seed, fewest=plan.smallest_count
             )
         otherwise = _NOBODY if plan.nearness else _UNKNOWN
-        by_way = dict.fromkeys(WAYS, FoundRow("", "", 0.0, "", otherwise))
+        by_way = dict.fromkeys(WAYS, FoundRow("", otherwise))
         by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis, N_d), *near)}
         for way, row in by_way.items():
             bounded = {"found_beyond_chance": row.figures.bounded}
@@ -167,14 +184,14 @@ def find_near(
     for way, places in (("in pieces", (0,)), ("nearly in pieces", (1, 2, 3))):
         piece = find_in_pieces(boxed_tables, people, first, places, rng)
         if piece is not None:
-            by = ", ".join(str(names[k]) for k in piece.columns)
-            rows.append(FoundRow(way, by, TOLERANCES[piece.place], "", piece.figures))
+            by = [names[k] for k in piece.columns]
+            rows.append(FoundRow(way, piece.figures, "{}", by, TOLERANCES[piece.place]))
     everybody = boxed_tables.draw_people(MOST_PEOPLE, rng)
     groups = find_in_groups(boxed_tables, everybody, fewest)
     for way, group in zip(("in a group", "in part of a number"), groups, strict=True):
         if group is not None:
-            where = ", ".join(dict.fromkeys(str(names[one.column]) for one in group.groups))
-            rows.append(FoundRow(way, ALL_COLUMNS, TOLERANCES[group.place], where, group.figures))
+            within = list(dict.fromkeys(names[one.column] for one in group.groups))
+            rows.append(FoundRow(way, group.figures, tolerance=TOLERANCES[group.place], groups=within))
     return rows
 
 
@@ -198,6 +215,8 @@ def find_equal(
     """
     alone = {ALL_COLUMNS: records.whole[synthesis - 1].people.alone}
     alone |= {label: counts[synthesis - 1].people.alone for label, counts in records.partial.items()}
+    names = {column.name for column_set in records.columns.values() for column in column_set}
+    forms = {form.format(name): (form, (name,)) for name in names for form in ("all but {}", "{} alone")}
     in_each_way: dict[str, list[FoundRow]] = {}
     for label, number in alone.items():
         of_set = measured[label, synthesis]
@@ -219,7 +238,8 @@ def find_equal(
             N_d,
         )
         rows = in_each_way.setdefault(way, [])
-        rows += [FoundRow(way, label, 0.0, "", figures) for figures in (of_people, of_records)]
+        compared, named = forms.get(label, (label, ()))
+        rows += [FoundRow(way, figures, compared, named) for figures in (of_people, of_records)]
     return [_find_worst(of_way) for of_way in in_each_way.values()]
 
 
@@ -243,8 +263,10 @@ def _find_nearly(
         for left_out, counts in counted.items():
             covered = coverage.get((place, left_out))
             figures = compare(counts, sizes, covered, len(counted), per_unit)
-            label = ALL_COLUMNS if left_out is None else f"all but {names[left_out]}"
-            rows.append(FoundRow("nearly", label, TOLERANCES[place], "", figures))
+            row = FoundRow("nearly", figures, tolerance=TOLERANCES[place])
+            if left_out is not None:
+                row = replace(row, compared="all but {}", names=(names[left_out],))
+            rows.append(row)
     yield _find_worst(rows)
 
 
@@ -335,9 +357,7 @@ def found(
         equal += _find_equal(opened, code_shared_columns(opened, grouping_of(), ignore_progress), unit)
     rows = {
         (table, row.way): {
-            "columns": row.columns,
-            "tolerance": row.tolerance,
-            "group": row.group,
+            **row.describe(),
             **to_row(row.figures),
             "found_beyond_chance": row.figures.bounded,
         }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import Figure
+from disclosure_pipeline.evaluation.catalogue import Figure, name_level
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
@@ -25,7 +25,7 @@ from disclosure_pipeline.measures.words import (
 )
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import OVERLAPS, Judgement
-from disclosure_pipeline.tables.messages import capitalized
+from disclosure_pipeline.tables.messages import capitalized, quote_name, replace_quoted
 
 MISSING = "\N{EN DASH}"
 
@@ -87,8 +87,25 @@ def write_bound(judgement: Judgement) -> str:
 
 
 def name_column(column: str | None, content: Content) -> str:
-    """Return the label of a column, or its name if it has none."""
-    return str(content.get("labels", {}).get(column, column or "keys"))
+    """Return the label of a column, or its name if it has none; of a level, after the label of its column.
+
+    >>> name_column("hiv: positive", {"labels": {"hiv": "HIV status"}})
+    'HIV status: positive'
+    """
+    labels = content.get("labels", {})
+    name, is_level, level = (column or "keys").partition(": ")
+    if column not in labels and is_level and name in labels:
+        return name_level(labels[name], level)
+    return str(labels.get(column, column or "keys"))
+
+
+def name_quoted(text: str, content: Content) -> str:
+    """Return a sentence with the labels of the columns that it quotes.
+
+    >>> name_quoted('with "age" and "nettfa" alike', {"labels": {"nettfa": "net wealth"}})
+    'with age and net wealth alike'
+    """
+    return replace_quoted(text, lambda name: name_column(name, content) if name else quote_name(name))
 
 
 def write_subject(judgement: Judgement, content: Content = _NOTHING) -> str:
@@ -129,7 +146,7 @@ def write_sentence(judgement: Judgement, content: Content = _NOTHING) -> str:
     clause, waiver = judgement.clause, judgement.waiver
     sentence = state(judgement, content)
     if judgement.note and clause.figure in OVERLAPS:
-        sentence = f"{sentence}. {judgement.note}"
+        sentence = f"{sentence}. {name_quoted(judgement.note, content)}"
     if waiver is not None:
         sentence += f"; waived until {waiver.expires.isoformat()} by {waiver.approver}: {waiver.reason}"
     if clause.warns and judgement.outcome == "exceeded":
@@ -158,7 +175,7 @@ def _compare(judgement: Judgement, content: Content) -> str:
     clause, row, value = judgement.clause, judgement.row, judgement.value
     entry = clause.entry
     if _is_explained(judgement):
-        return judgement.note
+        return name_quoted(judgement.note, content)
     if value is None or _lacks_limit(judgement):
         return _state_without_figure(judgement, content)
     bases = "".join(f", {basis}" for basis in _list_bases(judgement))
@@ -168,7 +185,8 @@ def _compare(judgement: Judgement, content: Content) -> str:
     words = entry.words
     shown = row.value if is_difference else value
     sentence = _fill(words, shown, judgement.column, content, None if is_difference else judgement.limit)
-    sentence = ", ".join(filter(None, (sentence, row.where))) + bases
+    where = name_quoted(row.where, content)
+    sentence = ", ".join(filter(None, (sentence, where))) + bases
     as_many = row.at_n if is_difference and row.is_larger and math.isfinite(row.at_n) else shown
     if write_figure(as_many, words) != write_figure(shown, words):
         sentence += f" ({write_rounded(as_many, words, content)} by as many records as there are people)"

@@ -32,6 +32,7 @@ from disclosure_pipeline.policy.rounding import (
     find_fewest_records,
     round_figure,
 )
+from disclosure_pipeline.tables.messages import quote_name
 
 Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
@@ -317,13 +318,14 @@ def _advise(judgement: Judgement, overlap: pd.DataFrame) -> str:
     of_SD = overlap.reindex(columns=["SD_in_GT"])[overlap.index.get_level_values(0) == name]
     if (of_SD >= judgement.clause.bound).all(axis=None):
         return (
-            f"The values of {name!r} are written alike, but those of many ground truth records are absent "
-            "from the synthetic table, and risks read low because it says nothing about these records: look "
-            f"for absent levels or ranges and have them made, or lower policy.{figure} knowingly"
+            f"The values of {quote_name(name)} are written alike, but those of many ground truth records are "
+            "absent from the synthetic table, and risks read low because it says nothing about these: "
+            f"look for absent levels or ranges and have them made, or lower policy.{figure} knowingly"
         )
     return (
-        f"The synthetic table has values of {name!r} that the ground truth lacks: compare in both tables how "
-        f"they are written (units, decimals, spelling), or group them; else lower policy.{figure} knowingly"
+        f"The synthetic table has values of {quote_name(name)} that the ground truth lacks: compare in both "
+        "tables how they are written (units, decimals, spelling), or group them; else lower "
+        f"policy.{figure} knowingly"
     )
 
 
@@ -333,8 +335,8 @@ def _explain(judgement: Judgement, result: Disclosure) -> str:
         return ""
     if entry.follows and judgement.value is None:
         return (
-            f"fewer people have {judgement.column} than may be reported on: join the level with another, or "
-            "remove it from sensitive"
+            f"fewer people have {quote_name(judgement.column)} than may be reported on: join the level with "
+            "another, or remove it from sensitive"
         )
     if entry.name in OVERLAPS:
         return _advise(judgement, result.frame(entry.place.frame))
@@ -346,7 +348,7 @@ def _explain(judgement: Judgement, result: Disclosure) -> str:
         if entry.by_column in apart.columns:
             columns = apart[apart[entry.by_column] > judgement.clause.bound]
             names |= dict.fromkeys(map(str, columns.index.get_level_values("column")))
-    return f"{entry.meaning}: {', '.join(names)}"
+    return f"{entry.meaning}: {', '.join(map(quote_name, names))}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -17,6 +17,7 @@ _LONGEST = 200  # of an argument that is shown
 _MOST_LISTED = 12  # of known names
 
 # Characters that format text: not an underscore inside a word, nor brackets without a link.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _MARKDOWN = re.compile(r"[\\`*|<&]|(?<![^\W_])_|_(?![^\W_])|\](?=[(:\[])|~(?=~)|:(?=//)")
 
 
@@ -75,6 +76,24 @@ def find_similar(name: Any, names: Sequence[str]) -> list[str]:
 def listed(names: Iterable[Any]) -> str:
     """Quote the names and join them with commas."""
     return ", ".join(repr(name) for name in names)
+
+
+def quote_name(name: Any) -> str:
+    r"""Quote the name of a column, so that `replace_quoted` finds it in a sentence.
+
+    >>> quote_name('"net" income')
+    '"\\"net\\" income"'
+    """
+    return json.dumps(str(name), ensure_ascii=False)
+
+
+def replace_quoted(text: str, replace: Callable[[str], str]) -> str:
+    """Replace each name that `quote_name` quoted.
+
+    >>> replace_quoted(f"with {quote_name('sex')} and {quote_name('age')}", str.upper)
+    'with SEX and AGE'
+    """
+    return _QUOTED.sub(lambda quoted: replace(json.loads(quoted[0])), text)
 
 
 def escape_unseen(text: str) -> str:

@@ -12,6 +12,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from support import gates
 from support.processes import fork
@@ -32,7 +34,9 @@ from disclosure_pipeline.evidence.page.clauses_section import (
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
     find_reason,
+    label_columns,
     show_bounds,
+    write_first_page,
     write_headline,
 )
 from disclosure_pipeline.evidence.page.rendering import (
@@ -313,6 +317,33 @@ def test_a_subject_reads_well_without_its_column(refused: dict[str, Any]) -> Non
     subjects = [subject for of in list_definitions(refused).values() for _, subject, _ in of]
     assert "people whose target is disclosed" in subjects
     assert not [subject for subject in subjects if "whose a " in subject or "{" in subject]
+
+
+def test_sentences_name_columns_by_their_labels() -> None:
+    """Those of the people found, too, which say by which columns; the figures keep the columns' names."""
+    drawn = np.random.default_rng(1)
+    truth = pd.DataFrame(
+        {
+            "sex": drawn.choice(["f", "m"], 400),
+            "age": drawn.integers(20, 60, 400),
+            "work": drawn.choice(["office", "none"], 400),
+            "nettfa": drawn.integers(10_000, 1_000_000, 400),
+        }
+    )
+    near = truth.assign(nettfa=(truth["nettfa"] * 1.002).astype(int), work=drawn.permutation(truth["work"]))
+    columns = gates.definition()["columns"]
+    columns["nettfa"] = {"type": "integer", "label": 'net "wealth"', "published": True}
+    columns["work"] |= {"label": "employment", "sensitive": ["office"]}
+    gate = gates.gate(columns=columns, targets=["work"], policy={"repU": 90, "DiSCO": 90})
+    result = gates.measured(gate, truth, [near])
+    content = build_dossier(gate, "near", MEASURED, result, judge(gate.clauses(), result))
+    assert 'with "sex", "age" and "nettfa" within 1 %' in set(result.found["where"])
+    first = write_first_page(content)
+    assert 'with sex, age and net "wealth" within 1 %' in first
+    assert "compared by all but employment" in first
+    assert not re.search(r"\b(nettfa|work)\b", first) and "nettfa" not in render_page(content)
+    for row in label_columns(content)["figures"]["found"]:
+        assert "nettfa" not in row["where"] and "work" not in row["where"]
 
 
 def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]) -> None:

@@ -314,10 +314,10 @@ SHARED = ["a", "b", "c", "d", "e"] * 20
             60,
             "are written alike, but those of many ground truth records",
         ),
-        ("key_overlap", "k", ["a", "x"], 20, "has values of 'k' that the ground truth lacks: compare"),
+        ("key_overlap", "k", ["a", "x"], 20, "has values of k that the ground truth lacks: compare"),
         ("whole_key_overlap", None, ["x"], 0, "The combinations of all keys are hardly shared"),
         ("target_overlap", "t", ["a", "b"], 40, "are written alike, but those of many ground truth records"),
-        ("target_overlap", "t", ["x"], 0, "has values of 't' that the ground truth lacks: compare"),
+        ("target_overlap", "t", ["x"], 0, "has values of t that the ground truth lacks: compare"),
     ],
 )
 def test_a_broken_overlap_says_its_figure_and_what_to_do(

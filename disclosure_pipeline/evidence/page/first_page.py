@@ -35,6 +35,7 @@ from disclosure_pipeline.policy.sentences import (
     MISSING,
     Content,
     compare,
+    name_quoted,
     state,
     write_bound,
     write_figure,
@@ -117,10 +118,18 @@ def _state_approval(judgements: Sequence[Judgement]) -> str:
 def label_columns(content: Content) -> Content:
     """Return the dossier with the labels of columns instead of their names in keys, targets and rows."""
     labels = content.get("labels") or {}
-    names = ("target", "key", "column")
+    names = ("target", "key", "column", "columns")
+    sets = {
+        form.format(name): form.format(label)
+        for name, label in labels.items()
+        for form in ("all but {}", "{} alone")
+    }
 
     def label_row(row: Mapping[str, Any]) -> dict[str, Any]:
-        return {**row, **{name: labels.get(row[name], row[name]) for name in names if name in row}}
+        labelled = {name: (sets | labels).get(row[name], row[name]) for name in names if name in row}
+        if "where" in row:
+            labelled["where"] = name_quoted(row["where"], content)
+        return {**row, **labelled}
 
     def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         labelled: dict[str, Any] = {}
