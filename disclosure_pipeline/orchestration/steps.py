@@ -16,7 +16,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import dagster as dg
 from dagster._core.errors import DagsterUserCodeProcessError
-from dagster._utils.error import SerializableErrorInfo
+from dagster_shared.error import SerializableErrorInfo
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, describe_unexpected
@@ -91,7 +91,7 @@ class FailureInWords(DagsterUserCodeProcessError, dg.Failure):  # noqa: N818
         verdict = _read_verdict(failure)
         words = (failure.description or "").replace(f" is {verdict}:", ":", 1)
         shown = SerializableErrorInfo(f"{verdict}: {words}\n", stack=[], cls_name=verdict)
-        super().__init__(
+        super().__init__(  # type: ignore[no-untyped-call]
             failure.description,
             failure.metadata,
             failure.allow_retries,
