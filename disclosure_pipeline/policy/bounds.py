@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Figure, Statistic
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.tables.dictionary import FrozenModel, at_entry
+from disclosure_pipeline.tables.dictionary import FrozenModel, at_entry, refuse_entry
 from disclosure_pipeline.tables.messages import find_similar, listed
 
 Over = Literal["worst", "mean"]
@@ -239,8 +239,7 @@ class Policy(BaseModel):
                 if name not in BOUNDABLE:
                     raise ValueError(explain_unknown(name))
         for name, bound in self.bounds.items():
-            with at_entry(name):
-                _check_bound(BOUNDABLE[name], bound)
+            _check_bound(BOUNDABLE[name], bound)
         return self
 
 
@@ -284,44 +283,63 @@ def explain_unknown(name: str) -> str:
 
 
 def _check_bound(figure: Figure, bound: Bound) -> None:
-    """Raise ValueError if a bound is empty, of another kind than the figure has, or kept by every table."""
-    name = figure.name
+    """Raise the error of a word that leaves a bound empty, of another kind, or kept by every table."""
+    name, short = figure.name, find_short_word(figure)
     if bound.targets and figure.about not in {"target", "way"}:
-        raise ValueError(f"{name} is not measured by target: it has no bounds per target")
-    short = find_short_word(figure)
-    for limits in [bound, *(bound.for_target(target, short) for target in bound.targets)]:
-        _check_limits(figure, limits, bound.over, may_be_empty=limits is bound and bool(bound.targets))
+        raise refuse_entry(
+            (name, "targets"), f"{name} is not measured by target: it has no bounds per target"
+        )
+    bounds: dict[tuple[str, ...], TargetBound] = {(): bound}
+    for target in bound.targets:
+        limits = bound.for_target(target, short)
+        if figure.about == "way":
+            bounds[(target.replace(" ", "_"),)] = limits
+        else:
+            bounds["targets", target] = limits
+    for place, limits in bounds.items():
+        may_be_empty = limits is bound and bool(bound.targets)
+        for word, problem in _find_problems(figure, limits, bound.over, may_be_empty=may_be_empty):
+            raise refuse_entry((name, *place, word), problem)
 
 
-def _check_limits(figure: Figure, bound: TargetBound, over: Over, *, may_be_empty: bool) -> None:
-    name, limits = figure.name, bound.limits
-    foreign = [word for word in limits if word not in figure.statistics]
-    if foreign:
-        raise ValueError(f"{name} is bounded by {' or '.join(figure.statistics)}, not by {foreign[0]}")
+def _find_problems(
+    figure: Figure, bound: TargetBound, over: Over, *, may_be_empty: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the words of a bound that are wrong, or that one is lacking, with the problem."""
+    name, limits, short = figure.name, bound.limits, find_short_word(figure)
+    for word in limits:
+        if word not in figure.statistics:
+            yield word, f"{name} is bounded by {' or '.join(figure.statistics)}, not by {word}"
     if not limits and not may_be_empty:
-        raise ValueError(f"the bound of {name} is empty: give {' or '.join(figure.statistics)}")
+        yield short, f"the bound of {name} is empty: give {' or '.join(figure.statistics)}"
     allowing = _find_words_with_chance(figure)
     if bound.chance is not None and not (limits.keys() & allowing):
-        raise ValueError(f"chance of {name} applies to {' or '.join(sorted(allowing)) or 'no bound of it'}")
-    numbers = [limit for word, limit in limits.items() if word != "at_most_share"]
-    numbers += [] if bound.worst is None else [bound.worst]
-    _check_range(figure, numbers)
+        yield "chance", f"chance of {name} applies to {' or '.join(sorted(allowing)) or 'no bound of it'}"
+    numbers: list[tuple[str, float | None]] = [*limits.items(), ("worst", bound.worst)]
+    for named, number in numbers:
+        if named != "at_most_share" and number is not None:
+            yield from ((named, problem) for problem in _find_wrong_range(figure, number))
     if limits.get("beyond") == figure.largest:
-        raise ValueError(f"beyond of {name} is {figure.largest:g} points, which every table keeps: lower it")
+        yield "beyond", f"beyond of {name} is {figure.largest:g} points, which every table keeps: lower it"
     if limits.get("at_most_share") == 1 and "at_most" not in limits:
-        raise ValueError(f"at_most_share of {name} is 1, which every table keeps: lower it, or add at_most")
+        yield (
+            "at_most_share",
+            f"at_most_share of {name} is 1, which every table keeps: lower it, or add at_most",
+        )
     is_absolute = {"at_most", "at_least", "at_most_share"} & limits.keys()
     if over == "mean" and limits and not is_absolute:
-        raise ValueError(
-            f"{name} with over: mean needs at_most or at_least: beyond always applies to the worst"
+        yield (
+            "over",
+            f"{name} with over: mean needs at_most or at_least: beyond always applies to the worst",
         )
     if over == "mean" and bound.worst is None and is_absolute:
-        raise ValueError(
+        yield (
+            "over",
             f"only the mean of {name} is bounded, which can hide a bad synthesis: also give worst, the bound "
-            "of each synthesis"
+            "of each synthesis",
         )
     if over == "worst" and bound.worst is not None:
-        raise ValueError(f"{name} has worst without over: mean; give {find_short_word(figure)} instead")
+        yield "worst", f"{name} has worst without over: mean; give {short} instead"
 
 
 def _find_words_with_chance(figure: Figure) -> set[Statistic]:
@@ -331,14 +349,12 @@ def _find_words_with_chance(figure: Figure) -> set[Statistic]:
     return {"beyond"} if "beyond" in figure.statistics else {"at_most"}
 
 
-def _check_range(figure: Figure, numbers: list[float]) -> None:
+def _find_wrong_range(figure: Figure, number: float) -> Iterator[str]:
     name, default = figure.name, figure.default
-    if default is not None:
-        wrong = [number for number in numbers if not default.lowest <= number < default.below]
-        if wrong:
-            raise ValueError(
-                f"the bound of {name} is {wrong[0]:g}: it must be at least {default.lowest:g} and less than "
-                f"{default.below:g}, so that it is not kept by every table"
-            )
-    if figure.largest is not None and any(number > figure.largest for number in numbers):
-        raise ValueError(f"{name} is never above {figure.largest:g}: lower its bound")
+    if default is not None and not default.lowest <= number < default.below:
+        yield (
+            f"the bound of {name} is {number:g}: it must be at least {default.lowest:g} and less than "
+            f"{default.below:g}, so that it is not kept by every table"
+        )
+    if figure.largest is not None and number > figure.largest:
+        yield f"{name} is never above {figure.largest:g}: lower its bound"

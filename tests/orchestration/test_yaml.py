@@ -1,6 +1,7 @@
 """The gate's file: what is wrong in it is refused, with the place, by Dagster's own commands too."""
 
 import shutil
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -233,6 +234,33 @@ def test_a_misspelt_name_is_placed_in_its_line_with_one_that_resembles_it(
         parse_gate(text, file := tmp_path / "defs.yaml")
     (line,) = str(caught.value).split("; ")
     assert line.startswith(f"{file}:{text[: text.index(new)].count(chr(10)) + 1}: ")
+    assert problem in line
+
+
+@pytest.mark.parametrize(
+    ("figure", "wrong", "problem"),
+    [
+        ("nearer:\n  at_most: 60\n", "  beyond: 3", "nearer is bounded by at_most, not by beyond"),
+        ("nearer:\n", "  at_most: 500", "the bound of nearer is 500: it must be at least 50"),
+        ("nearer:\n  at_most: 60\n", "  targets: {work: 60}", "nearer is not measured by target"),
+        ("people_copied:\n  beyond: 1\n", "  worst: 2", "people_copied has worst without over: mean"),
+        ("DCAP:\n  at_most: 5\n", "  over: mean", "only the mean of DCAP is bounded"),
+        ("DCAP:\n  at_most: 5\n", "  chance: 0", "chance of DCAP applies to"),
+        ("DCAP:\n  at_most: 5\n  targets:\n    work:\n", "      at_least: 5", "not by at_least"),
+        ("DCAP:\n  at_most: 5\n  targets:\n", "    work: 101", "DCAP is never above 100"),
+        ("DCAP:\n  at_most: 5\n  targets:\n    work:\n", "      at_most: five", "a valid number"),
+        ("found:\n  in_a_group:\n", "    at_most: 5", "found is bounded by beyond, not by at_most"),
+        ("found:\n", "  in_a_group: 100", "the bound of found is 100: it must be at least 0"),
+    ],
+)
+def test_a_word_of_the_wrong_kind_is_placed_in_its_own_line(
+    figure: str, wrong: str, problem: str, tmp_path: Path
+) -> None:
+    text = SHIPPED.read_text() + textwrap.indent(f"{figure}{wrong}", "    ")
+    with pytest.raises(DefinitionError) as caught:
+        parse_gate(text, file := tmp_path / "defs.yaml")
+    (line,) = str(caught.value).split("; policy.")
+    assert line.startswith(f"{file}:{text.count(chr(10)) + 1}: policy.")
     assert problem in line
 
 
