@@ -144,6 +144,37 @@ def test_the_first_check_of_a_dossier_is_the_verdict(pages: Pages) -> None:
     )
 
 
+def test_a_click_shows_the_first_page_of_a_refused_candidate(pages: Pages) -> None:
+    """Its verdict, what an intruder is assumed to know, the four answers, and each reason."""
+    path = f"/assets/survey/dossier?view=events&partition={LEAKY}"
+    pages.show(path, [LEAKY, "[Show Markdown]"])
+    pages.tab.get_by_text("[Show Markdown]").first.click()
+    shown = pages.show(
+        path,
+        [
+            "Refused: 30.2 % of the people are in the synthetic table, whole",
+            "An intruder is assumed to know a person's sex, age, region and household, and to want to learn",
+            "Compare with what equally many records of other real people would show.",
+            "Reasons",
+        ],
+    ).rpartition("first_page")[2]
+    questions = (
+        "Were people copied?",
+        "Can people be found?",
+        "Can something be learned of them?",
+        "Can these figures be trusted?",
+    )
+    places = [shown.index(question) for question in questions]
+    assert places == sorted(places) and shown.index("Refused: ") < places[0]
+    reasons = shown.partition("Reasons\n")[2]
+    assert reasons.index("are in the synthetic table, whole") < reasons.index(
+        "are singled out in both tables"
+    )
+    assert not {"|", "**", "\\", "nan", "people_copied"} & set(
+        re.findall(r"\||\*\*|\\|\bnan\b|\w+_\w+", shown)
+    )
+
+
 def test_no_asset_has_a_name_that_the_lineage_cuts(pages: Pages) -> None:
     names = [
         *("ground_truth", "synthetic", "bins", "identity_risk", "attribute_risk", "dossier", "release"),
