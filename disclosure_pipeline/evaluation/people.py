@@ -30,7 +30,7 @@ from disclosure_pipeline.evaluation.figures import build_disclosure
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.population import find_people, measure_records, read_records
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.copies import chances_of_independent_columns
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.people import PeopleCounts, found_by_independent_columns, people_copied
@@ -39,7 +39,6 @@ from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,
     SHARED_WITH_RELEASES,
     Together,
-    any_beyond_by_chance,
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -274,8 +273,7 @@ def _measure_single_table(result: Disclosure) -> pd.DataFrame:
                 DiSCO_any_others=others,
                 DiSCO_any_beyond=figures["DiSCO_beyond"],
                 DiSCO_any_beyond_se=error,
-                DiSCO_any_fresh=others,
-                DiSCO_any_by_chance=any_beyond_by_chance(0.0, error, len(result.targets)),
+                DiSCO_any_by_chance=difference_by_chance(error, len(result.targets)),
                 DiSCO_any_beyond_chance=figures["DiSCO_beyond_chance"],
             )
         )

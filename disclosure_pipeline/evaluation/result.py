@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 _HOLDOUT_MEASURES = ("repU", "unique_hits", "DiSCO", "guessed")
 _SUMMARISED = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
-_RELEASE_COLUMNS = (
-    *("any", "DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "DiSCO_any_fresh", "agreed"),
-)
+_RELEASE_COLUMNS = ("any", "DiSCO_any_others", "DiSCO_any_beyond", "DiSCO_any_beyond_se", "agreed")
 _BANDS_HEADING = "Amounts disclosed to within their band: percent of GT records"
 _BAND_COLUMNS = (
     "within",
@@ -53,11 +51,10 @@ class Disclosure:
     fresh sample), with its standard error `…_beyond_se`; and `…_beyond_chance`, the part of it that is beyond
     chance. After exclusions, these refer to the remaining cells, as the figures do.
     `together`, for m > 1: index target; GT records that DiSCO counts in at least one synthesis (`any`), and
-    those to whom at least two assign a level, all of them the right one (`agreed`); the same for as many
-    draws of other people's records (`DiSCO_any_others`), the difference at equal numbers of records, and the
-    most that as many fresh samples disclose (`DiSCO_any_fresh`). `together_identity`: one row, index
-    syntheses (their number); `repU_any`: replicated uniques in at least one. No mean over m tables shows what
-    they disclose when published together.
+    those to whom at least two assign a level, all of them the right one (`agreed`); the most that as many
+    tables of other people's records disclose (`DiSCO_any_others`), and the difference at equal numbers of
+    records. `together_identity`: one row, index syntheses (their number); `repU_any`: replicated uniques in
+    at least one. No mean over m tables shows what they disclose when published together.
     `holdout`, if one was given: index (target, synthesis, measure); iS, DiSCO, DCAP, guessed, and DiS and
     DiSCO at each certainty, for GT and for the holdout against the same SD, in percent of each; `difference`
     in percentage points, with Newcombe's 95 % interval. repU and unique_hits have the target "(whole key)"

@@ -6,8 +6,8 @@ independent draw of n_j other people's records. At least one draw discloses a pe
 (`baselines`). The release itself is reduced to n_j records in the same way, with Q0_j.
 
 If n_j is the number of all others, all draws are the same, although fresh samples would differ: as many
-independent samples disclose at most 1 - prod_j (1 - DiSCO_others_j), by Jensen's inequality. A difference
-up to this bound, plus the standard error at the level of `ONCE_IN`, is attributed to chance.
+independent samples disclose at most 1 - prod_j (1 - DiSCO_others_j), by Jensen's inequality. The release is
+held against that where it is more.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from statistics import NormalDist
 
 import numpy as np
 
 from disclosure_pipeline.measures.baselines import standard_error
-from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
@@ -77,7 +75,8 @@ class Together:
 
     any: records that DiSCO counts in at least one synthesis. agreed: see
     `TogetherTargetCounts`.
-    DiSCO_any_beyond: `any` at n records per table minus DiSCO_any_others.
+    DiSCO_any_others: that of draws of the others, or the most that as many fresh samples disclose, whichever
+        is more. DiSCO_any_beyond: `any` at n records per table minus DiSCO_any_others.
     DiSCO_any_beyond_chance: the figure to be bounded, at most 0 unless it exceeds DiSCO_any_by_chance.
     """
 
@@ -91,35 +90,32 @@ class Together:
         "People whose target at least two synthetic tables disclose, all of these correctly.",
     )
     DiSCO_any_others: float = neutral(
-        "disclosed by any draw of other people's records",
-        "People whose target at least one of as many draws of other people's records would disclose.",
-        finding="as many draws of other people's records would show it for {value}",
+        "disclosed by any of as many tables of other people's records, at most",
+        "People whose target at least one of as many draws or fresh samples of other people's records would "
+        "disclose, at most.",
+        finding="as many tables of other people's records would show it for at most {value}",
     )
     DiSCO_any_beyond: float = points(
         "disclosed by any synthetic table beyond other people's records",
         "How many more people have their target disclosed by at least one of the synthetic tables than by "
-        "as many draws of other people's records.",
+        "as many tables of other people's records.",
         finding="at least one of the tables gives away the {column} of {more} people in 100 than as many "
-        "draws of other people's records would",
+        "tables of other people's records would",
     )
     DiSCO_any_beyond_se: float = described(standard_error_of("DiSCO_any_beyond"))
-    DiSCO_any_fresh: float = neutral(
-        "disclosed by any of as many fresh samples, at most",
-        "People whose target at least one of as many fresh samples of other people would disclose, at most.",
-    )
     DiSCO_any_by_chance: float = neutral(
         "disclosed by any synthetic table beyond other people's records: by chance",
-        "How far honest tables go once in 10,000: by chance, and because fresh samples differ.",
+        "How far chance alone takes honest tables once in 10,000.",
         POINTS,
         beside=BY_CHANCE,
     )
     DiSCO_any_beyond_chance: float = points(
         "disclosed by any synthetic table beyond other people's records: where beyond chance",
         "How many more people have their target disclosed by at least one of the synthetic tables than by "
-        "as many draws of other people's records. Only a difference beyond chance in tables of this size "
+        "as many tables of other people's records. Only a difference beyond chance in tables of this size "
         "counts.",
         finding="at least one of the tables gives away the {column} of {more} people in 100 than as many "
-        "draws of other people's records would",
+        "tables of other people's records would",
     )
 
 
@@ -141,25 +137,19 @@ def together(
     `comparisons`: number of targets.
     """
     N = N_d * CHANCE_SCALE
-    any_others, beyond = percent(counts.any_others, N), percent(counts.any_at_n - counts.any_others, N)
+    others = max(percent(counts.any_others, N), any_of_fresh_samples(DiSCO_others))
+    beyond = percent(counts.any_at_n, N) - others
     error = standard_error(counts.squares, N_d)
-    fresh = any_of_fresh_samples(DiSCO_others)
-    by_chance = any_beyond_by_chance(fresh - any_others, error, comparisons)
+    by_chance = difference_by_chance(error, comparisons)
     return Together(
         percent(counts.any, N_d),
         percent(counts.agreed, N_d),
-        any_others,
+        others,
         beyond,
         error,
-        fresh,
         by_chance,
         beyond_chance(beyond, by_chance),
     )
-
-
-def any_beyond_by_chance(fresh_beyond: float, error: float, comparisons: int = 1) -> float:
-    """Return how far chance takes honest tables beyond the others' draws, given that of fresh samples."""
-    return max(fresh_beyond, 0.0) + NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)) * error
 
 
 def any_of_fresh_samples(DiSCO_others: Sequence[float]) -> float:

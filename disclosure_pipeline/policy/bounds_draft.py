@@ -21,7 +21,6 @@ from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.long_table import FigureRow, list_rows
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import difference_by_chance
-from disclosure_pipeline.measures.together import any_beyond_by_chance, any_of_fresh_samples
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.bounds import find_short_word
 from disclosure_pipeline.policy.clauses import Clause
@@ -98,10 +97,9 @@ def _draft_beyond(
 def _draft_any(
     own: Disclosure, halves: Sequence[Disclosure], target: str, files: int, comparisons: int
 ) -> DraftedBound:
-    [row] = _find_rows(own, "DiSCO", target)
-    others, error = row.others, math.sqrt(files) * estimate_error(own, halves, "DiSCO", target)
-    by_chance = any_beyond_by_chance(any_of_fresh_samples([others] * files) - others, error, comparisons)
-    excess = f"in 100 people, in any of {files} files, over as many draws of other people's records"
+    error = math.sqrt(files) * estimate_error(own, halves, "DiSCO", target)
+    by_chance = difference_by_chance(error, comparisons)
+    excess = f"in 100 people, in any of {files} files, over as many tables of other people's records"
     return DraftedBound(
         "DiSCO_any", target, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, 0.0, excess)
     )

@@ -416,8 +416,8 @@ _SENTENCES = {
     ),
     "together": (
         "If all synthetic tables are published, at least one shows the {target} of {any} of the people, and "
-        "several agree on that of {agreed}. As many draws of other people's records show it for "
-        "{DiSCO_any_others}, as many fresh samples for at most {DiSCO_any_fresh}."
+        "several agree on that of {agreed}. As many tables of other people's records show it for "
+        "at most {DiSCO_any_others}."
     ),
 }
 
