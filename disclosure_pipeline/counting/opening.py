@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -277,42 +277,85 @@ def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()
 
     Raise InputError as `open_tables` does.
     """
+    return _read(ground_truth, synthetic, numeric)[0]
+
+
+def _read(
+    ground_truth: Any,
+    synthetic: Any,
+    numeric: Collection[Any] = (),
+    holdout: Any = None,
+    missing: MissingCodes | None = None,
+) -> tuple[tuple[pd.DataFrame, ...], tuple[Change, ...]]:
+    """Return GT, its syntheses and perhaps a holdout as frames, and the changes made to their values."""
     several = isinstance(synthetic, Sequence) and not isinstance(synthetic, (str, bytes))
     syntheses = [_fetch(table, "the synthetic data") for table in (synthetic if several else [synthetic])]
-    ground_truth = _fetch(ground_truth, GROUND_TRUTH)
-    with open_tables(ground_truth, syntheses if several else syntheses[0], "memory", numeric) as opened:
-        frames = opened.frames
+    ground_truth, holdout = _fetch(ground_truth, GROUND_TRUTH), _fetch(holdout, HOLDOUT)
+    given = syntheses if several else syntheses[0]
+    with open_tables(ground_truth, given, "memory", numeric, holdout, missing) as opened:
+        frames, ledger = opened.frames, opened.ledger
     assert frames is not None  # the engine `memory` holds them
-    if all(map(is_frame, (ground_truth, *syntheses))):
-        return frames
-    return tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
+    if not all(is_frame(table) for table in (ground_truth, *syntheses, holdout) if table is not None):
+        frames = tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
+    return frames, ledger
+
+
+@dataclass(frozen=True)
+class LinkedTables:
+    """Persons with the columns from their events; `ledger`: the changes made to values of both tables."""
+
+    ground_truth: pd.DataFrame
+    synthetic: list[pd.DataFrame]
+    holdout: pd.DataFrame | None
+    ledger: tuple[Change, ...]
 
 
 def link_tables(
-    ground_truth: Any, synthetic: Any, unit: Any, events: Mapping[str, Any]
-) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
+    ground_truth: Any,
+    synthetic: Any,
+    unit: Any,
+    events: Mapping[str, Any],
+    holdout: Any = None,
+    missing: MissingCodes | None = None,
+) -> LinkedTables:
     """Join each table of persons with its `events`: see `events.Joining`.
 
-    Only GT keeps the unit. Raise InputError if the tables do not belong together.
+    Synthetic tables do not keep the unit. `missing`: codes of the persons; those of the events are among
+    `events`. Raise InputError if the tables do not belong together.
     """
-    required, options = {"ground_truth", "synthetic"}, {field.name for field in fields(Joining)} - {"unit"}
+    required, joined = {"ground_truth", "synthetic"}, {field.name for field in fields(Joining)} - {"unit"}
+    if holdout is not None:
+        required.add("holdout")
+    options = joined | {"missing_codes"}
     if unit is None:
         raise InputError("events need unit: the column, in every table, that says whose record it is.")
     if not isinstance(events, Mapping) or not required <= events.keys() <= required | options:
         raise InputError(
             f"events must have {listed(sorted(required))}, and may have {listed(sorted(options))}."
         )
-    persons = read_frames(ground_truth, synthetic)
-    event_tables = read_frames(events["ground_truth"], events["synthetic"])
+    codes = MissingCodes.from_argument(events.get("missing_codes"))
+    persons, ledger = _read(ground_truth, synthetic, (), holdout, missing)
+    event_tables, changes = _read(
+        events["ground_truth"], events["synthetic"], (), events.get("holdout"), codes
+    )
     if len(event_tables) != len(persons):
         raise InputError("events must have as many synthetic tables as there are of persons.")
-    joining = Joining(unit, **{name: events[name] for name in options & events.keys()})
+    joining = Joining(unit, **{name: events[name] for name in joined & events.keys()})
+    of_holdout = [] if holdout is None else [HOLDOUT]
     linked = []
-    for name, table, table_events in zip(table_names(len(persons)), persons, event_tables, strict=True):
+    for name, table, table_events in zip(
+        (*table_names(len(persons) - len(of_holdout)), *of_holdout), persons, event_tables, strict=True
+    ):
         names = (name, name_events(name))
         joining.check(table, table_events, names)
         linked.append(joining.join(table, table_events, names)[0])
-    return linked[0], [table.drop(columns=unit) for table in linked[1:]]
+    ledger += tuple(replace(change, table=name_events(change.table)) for change in changes)
+    return LinkedTables(
+        linked[0],
+        [table.drop(columns=unit) for table in linked[1 : len(linked) - len(of_holdout)]],
+        linked[-1] if of_holdout else None,
+        ledger,
+    )
 
 
 def _decode(column: pd.Series[Any]) -> pd.Series[Any]:

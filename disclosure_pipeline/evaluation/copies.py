@@ -111,7 +111,8 @@ def copies(
     population parameters".
     """
     if events is not None:
-        ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
+        linked = link_tables(ground_truth, synthetic, unit, events)
+        ground_truth, synthetic = linked.ground_truth, linked.synthetic
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]

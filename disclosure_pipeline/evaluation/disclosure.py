@@ -53,6 +53,7 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import refuse_weights, require_sampling_fraction
+from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -130,8 +131,9 @@ def disclosure(
         events: A second table beside each table, with the events of each person, joined by `unit`, which all
             tables have (the first ones once per person): {"ground_truth": …, "synthetic": …, "order": "day",
             "summaries": {"ward": ["first", "last", "most_frequent"]}, "multiset": ["ward", "day"],
-            "length": 10}. Each person then has the columns `events.count`, `events.ward.first` and so on, and
-            `events.multiset`, to be used as keys and targets. Only the two tables are required.
+            "length": 10, "missing_codes": {"ward": ["?"]}}. Each person then has the columns `events.count`,
+            `events.ward.first` and so on, and `events.multiset`, to be used as keys and targets. Only the two
+            tables are required, and the `holdout`'s where there is one.
         weights: The column of GT that says how many people each record stands for, where GT is a survey.
             `Disclosure.population` and `population_targets` then have the risk from an intruder who does not
             know who took part, and weighted shares of people; `individual` has the risk of each record.
@@ -192,12 +194,11 @@ def disclosure(
     if weights is not None and fraction is not None:
         raise InputError("weights and sampling_fraction are both given: give only one of them.")
     missing = MissingCodes.from_argument(missing_codes)
+    linked: tuple[Change, ...] = ()
     if events is not None:
-        if holdout is not None:
-            raise InputError("holdout and events cannot be combined: leave one of them out.")
-        if missing:
-            raise InputError("missing_codes and events cannot be combined: leave the values empty instead.")
-        ground_truth, synthetic = link_tables(ground_truth, synthetic, unit, events)
+        joined = link_tables(ground_truth, synthetic, unit, events, holdout, missing)
+        ground_truth, synthetic, holdout = joined.ground_truth, joined.synthetic, joined.holdout
+        linked, missing = joined.ledger, MissingCodes()
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
         open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout, missing) as with_holdout,
@@ -222,6 +223,7 @@ def disclosure(
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
         result = look_for_copies(result, opened, plan, on_progress)
+        result = replace(result, ledger=(*linked, *result.ledger))
         if plan.is_of_sample:
             result = replace(result, individual=_find_individual_risk(opened, plan))
     warn_of_doubts(result.copies.sentences, CopiesWarning)

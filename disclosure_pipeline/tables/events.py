@@ -30,6 +30,7 @@ from disclosure_pipeline.tables.dictionary import Column, ContractError, Diction
 from disclosure_pipeline.tables.encoding import encode
 from disclosure_pipeline.tables.levels import IntArray, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
+from disclosure_pipeline.tables.missing import Codes
 from disclosure_pipeline.tables.record_hashes import without_noise
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
@@ -81,6 +82,8 @@ class _BothEvents(TypedDict):
 class Events(_BothEvents, total=False):
     """The events of GT and of its syntheses as `disclosure()` takes them, with the fields of `Joining`."""
 
+    holdout: TableSource
+    missing_codes: Codes
     order: str
     summaries: Mapping[str, Sequence[Summary]]
     multiset: Sequence[str]

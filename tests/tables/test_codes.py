@@ -152,14 +152,28 @@ def test_missing_codes_are_lists(wrong: Any) -> None:
         dp.disclosure(amounts(1), amounts(2), ["sex"], missing_codes=wrong)
 
 
-def test_events_have_no_missing_codes() -> None:
-    with pytest.raises(InputError, match="missing_codes and events cannot be combined"):
-        dp.disclosure(
-            *(amounts(1), amounts(2), ["sex"]),
-            unit="id",
-            events={"ground_truth": amounts(1), "synthetic": amounts(2)},
-            missing_codes=["NA"],
-        )
+def test_events_have_missing_codes_of_their_own() -> None:
+    """As if their values were missing; codes of the persons change no column that is made of events."""
+    persons, stays = [amounts(seed) for seed in (1, 2)], []
+    persons = [table.assign(id=[f"p{number}" for number in table.index]) for table in persons]
+    for seed, table in enumerate(persons):
+        drawn = np.random.default_rng(seed).choice(["flu", "fall", None], 2 * len(table))  # type: ignore[arg-type]
+        stays.append(pd.DataFrame({"id": table["id"].to_numpy().repeat(2), "why": drawn}))
+    how: Any = {"summaries": {"why": ["most_frequent"]}, "multiset": ["why"]}
+    arguments: Any = {"unit": "id", "groups": {"pay": 5}}
+    names = ["pay", "events.why.most_frequent", "events.multiset", "events.count"]
+    given: Any = {"ground_truth": stays[0], "synthetic": stays[1], **how}
+    plain = dp.disclosure(*(persons[0], persons[1], ["sex"], names), **arguments, events=given)
+    coded_persons = [table.assign(pay=table["pay"].fillna(2)) for table in persons]
+    coded = [table.fillna("?") for table in stays]
+    given |= {"ground_truth": coded[0], "synthetic": coded[1], "missing_codes": {"why": ["?"]}}
+    result = dp.disclosure(
+        *(coded_persons[0], coded_persons[1], ["sex"], names), **arguments, missing_codes=[2], events=given
+    )
+    pd.testing.assert_frame_equal(result.attribute, plain.attribute)
+    changed = {(change.table, change.column): change.records for change in result.ledger}
+    assert changed["the events of the ground truth", "why"] == stays[0]["why"].isna().sum()
+    assert changed["the ground truth", "pay"] == persons[0]["pay"].isna().sum()
 
 
 def run(arguments: Sequence[str]) -> Any:

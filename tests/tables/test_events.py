@@ -134,7 +134,7 @@ def test_what_cannot_be_joined_is_refused_without_a_value(change: dict[str, Any]
 
 
 def test_the_library_measures_two_tables_as_one(tmp_path: Path) -> None:
-    """From frames and from files, of one synthesis and of two; a holdout is refused."""
+    """From frames and from files, of one synthesis and of two, beside a holdout with its own events."""
     (persons, events), (others, their_events) = tables(1), tables(2)
     given: Any = {"ground_truth": events, "synthetic": [events, their_events], **HOW}
     targets = ["events.multiset", "events.count"]
@@ -152,5 +152,15 @@ def test_the_library_measures_two_tables_as_one(tmp_path: Path) -> None:
     in_files: Any = {"ground_truth": paths[1], "synthetic": paths[3], **HOW}
     of_files = dp.copies(paths[0], paths[2], targets, unit="id", events=in_files)
     assert as_rows(of_files) == as_rows(found.iloc[len(of_files) :])
-    with pytest.raises(dp.InputError, match="holdout and events cannot be combined"):
-        dp.disclosure(persons, others, ["sex"], unit="id", events=given, holdout=others)
+    of_holdout, its_events = (table.assign(id=table["id"] + 1_000_000) for table in tables(3))
+    given["holdout"] = its_events
+    with_holdout = dp.disclosure(
+        persons, [others, others], ["sex"], targets, unit="id", events=given, holdout=of_holdout
+    )
+    beside = join(of_holdout, its_events, **HOW)
+    expected = dp.disclosure(joined, by_hand, ["sex"], targets, unit="id", holdout=beside)
+    assert len(with_holdout.holdout)
+    pd.testing.assert_frame_equal(with_holdout.holdout, expected.holdout)
+    pd.testing.assert_frame_equal(with_holdout.attribute, result.attribute)
+    with pytest.raises(dp.InputError, match="events must have 'ground_truth', 'holdout', 'synthetic'"):
+        dp.disclosure(persons, others, ["sex"], unit="id", events=in_files, holdout=of_holdout)
