@@ -9,11 +9,13 @@ import click
 from disclosure_pipeline.cli.main import main
 
 _PROGRAM = "disclosure-pipeline"
+_EXIT_CODES = "\n\n  Exit codes:"
 
 
 def page() -> str:
-    """Each command, with what `--help` prints of it."""
-    return "\n\n".join(f"### {name}\n\n```text\n{help_text}\n```" for name, help_text in commands()) + "\n"
+    """Each command, with what `--help` prints of it; the exit codes are told once, before them."""
+    helps = ((name, help_text.partition(_EXIT_CODES)[0]) for name, help_text in commands())
+    return "\n\n".join(f"### {name}\n\n```text\n{help_text}\n```" for name, help_text in helps) + "\n"
 
 
 def commands() -> Iterator[tuple[str, str]]:
