@@ -71,6 +71,9 @@ def _refuse_outer_blanks(text: str) -> str:
 ValueText = Annotated[str, AfterValidator(_refuse_outer_blanks)]
 """A value of a table; neither outer blanks nor its Unicode form matter."""
 
+LONGEST_LABEL = 40
+"""The most characters of a column's label."""
+
 
 def refuse_entry(entry: tuple[str | int, ...], problem: str) -> ValidationError:
     """Return the error for one entry inside a model, given by its path from that model."""
@@ -176,7 +179,7 @@ class Column(FrozenModel):
         Field(
             description="One or two words for the column, such as work abroad, that the page and its "
             "sentences use instead of its name",
-            max_length=40,
+            max_length=LONGEST_LABEL,
         ),
     ] = ""
     description: str = ""

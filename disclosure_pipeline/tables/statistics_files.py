@@ -7,7 +7,8 @@ values of Stata and SAS are missing. Labels and missing codes are returned as de
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.archives import PASSWORD
 from disclosure_pipeline.tables.descriptions import Description
-from disclosure_pipeline.tables.dictionary import normalize_text
+from disclosure_pipeline.tables.dictionary import LONGEST_LABEL, normalize_text
 from disclosure_pipeline.tables.encoding import widen_arrow
 from disclosure_pipeline.tables.files import FileFormat, OpenTable, StoragePath
 from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT
@@ -98,22 +99,37 @@ def open_statistics(path: StoragePath, file_format: FileFormat, table: str, stac
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
+    words = _describe_in_words(metadata.column_names_to_labels)
     described = {
-        name: _describe(metadata, name, kinds[name]) for name in metadata.column_names if not calendars[name]
+        name: Description(words[name])
+        if calendars[name]
+        else _describe(metadata, name, kinds[name], words[name])
+        for name in metadata.column_names
     }
     return OpenTable(tuple(metadata.column_names), batches, descriptions=described)
 
 
-def _describe(metadata: Any, name: str, kind: str) -> Description:
+def _describe_in_words(labels: Mapping[str, str | None]) -> dict[str, dict[str, str]]:
+    """Return each column's label, as a description if it is too long for one, or another column's, too."""
+    texts = {name: normalize_text(label or "") for name, label in labels.items()}
+    times = Counter(text.casefold() for text in (*texts.values(), *texts))
+    return {
+        name: {}
+        if text.casefold() in {"", name.casefold()}
+        else {"label" if len(text) <= LONGEST_LABEL and times[text.casefold()] == 1 else "description": text}
+        for name, text in texts.items()
+    }
+
+
+def _describe(metadata: Any, name: str, kind: str, words: Mapping[str, str]) -> Description:
     """Return the description of a column that holds no dates."""
     labels = metadata.variable_value_labels.get(name, {})
     if kind != "string":  # letters are missing values of Stata and SAS
         labels = {_plain(code): labels[code] for code in sorted(set(labels) - set(map(str, labels)))}
     ranges = [(_plain(entry["lo"]), _plain(entry["hi"])) for entry in metadata.missing_ranges.get(name, ())]
     codes = tuple(low for low, high in ranges if low == high)
-    text = normalize_text(metadata.column_names_to_labels.get(name) or "")
     return Description(
-        entries={**({"description": text} if text else {}), **({"missing_codes": codes} if codes else {})},
+        entries={**words, **({"missing_codes": codes} if codes else {})},
         labels=labels,
         is_ordered=metadata.variable_measure.get(name) == "ordinal",
         missing_ranges=[(low, high) for low, high in ranges if low != high],

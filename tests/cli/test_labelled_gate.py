@@ -18,6 +18,7 @@ LABELS: Any = {
     "kids": {-8: "not asked", -9: "refused"},
     "health": {1: "good", 2: "fair", 3: "bad", 4: "very bad"},
 }
+WORDS = {"sex": "Sex", "age": "age in years", "kids": None, "health": "state of health"}
 
 
 def survey(seed: int, records: int = 1500) -> pd.DataFrame:
@@ -35,9 +36,9 @@ def survey(seed: int, records: int = 1500) -> pd.DataFrame:
 def write(frame: pd.DataFrame, path: Path) -> None:
     if path.suffix == ".sav":
         options: Any = {"missing_ranges": {"kids": [-9]}, "variable_measure": {"health": "ordinal"}}
-        pyreadstat.write_sav(frame, path, variable_value_labels=LABELS, **options)
+        pyreadstat.write_sav(frame, path, column_labels=WORDS, variable_value_labels=LABELS, **options)
     else:
-        pyreadstat.write_dta(frame, path, variable_value_labels=LABELS)
+        pyreadstat.write_dta(frame, path, column_labels=WORDS, variable_value_labels=LABELS)
 
 
 @pytest.mark.parametrize("suffix", [".sav", ".dta"])
@@ -62,6 +63,7 @@ def test_from_init_to_a_verified_release(
         monkeypatch.setenv(*line.split("=", 1))
     gate = project / "gates" / "defs" / "survey"
     columns = load_gate(gate).columns
+    assert load_gate(gate).labels == {"age": "age in years", "health": "state of health"}
     assert columns["sex"].aliases == {"1": "male", "2": "female"}
     of_spss = suffix == ".sav"
     assert columns["health"].type == ("ordered category" if of_spss else "category")
@@ -78,6 +80,7 @@ def test_from_init_to_a_verified_release(
     assert call("run", gate, "honest").startswith("honest: approved\nPublished in ")
     release = project / "home" / "survey" / "releases" / "survey" / "honest"
     call("verify", release, "--key", project / "home" / "keys" / "public-key.pem")
+    assert "state of health" in (release / "dossier.html").read_text()
     published = pd.read_parquet(release / "synthetic.parquet")
     expected = survey(2)
     assert sorted(published["sex"]) == sorted(expected["sex"].map(LABELS["sex"]))

@@ -1,5 +1,6 @@
 """Labels and missing codes of SPSS and Stata files, as a draft of the dictionary writes them."""
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.gates import run_command
 
 from disclosure_pipeline.tables.canonical import read_levels
 from disclosure_pipeline.tables.descriptions import MOST_LABELS, Code, Description
+from disclosure_pipeline.tables.dictionary import LONGEST_LABEL
 from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.inference import Draft, draft
 from disclosure_pipeline.tables.sources import read_descriptions, read_raw
@@ -100,11 +102,33 @@ def test_numbers_with_decimals(tmp_path: Path) -> None:
     assert entries["type"] == "number" and entries["special_values"] == [-8]
 
 
-def test_a_label_of_a_variable_is_its_description(tmp_path: Path) -> None:
-    result = drafted(
-        tmp_path / "t.sav", pd.DataFrame({"a": [1, 2] * 20}), column_labels={"a": "Sex of the respondent"}
-    )
-    assert result.columns["a"].description == "Sex of the respondent"
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+@pytest.mark.parametrize(
+    ("written", "label", "description"),
+    [
+        ("Sex of the respondent ", "Sex of the respondent", ""),
+        (long := "x" * (LONGEST_LABEL + 1), "", long),
+        ("x" * LONGEST_LABEL, "x" * LONGEST_LABEL, ""),
+        ("SEX", "", ""),  # the column's own name
+        (" ", "", ""),
+        (None, "", ""),
+        ("born", "", "born"),  # the name of another column
+        ("Day of birth", "", "Day of birth"),  # the label of another column
+    ],
+)
+def test_a_label_of_a_variable(
+    written: str | None, label: str, description: str, suffix: str, tmp_path: Path
+) -> None:
+    frame = pd.DataFrame({"sex": [1, 2] * 20, "born": [dt.date(2000, 1, 1), dt.date(2001, 2, 3)] * 20})
+    path = tmp_path / f"t{suffix}"
+    write: Any = {".sav": pyreadstat.write_sav, ".dta": pyreadstat.write_dta}[suffix]
+    write(frame, path, column_labels={"sex": written, "born": "day of birth"})
+    columns = draft(read_raw(path, "T"), descriptions=read_descriptions(path, "T")).columns
+    assert (columns["sex"].label, columns["sex"].description) == (label, description)
+    alone = written != "Day of birth"
+    assert columns["born"].type == "date"
+    assert (columns["born"].label or columns["born"].description) == "day of birth"
+    assert bool(columns["born"].label) == alone
 
 
 @pytest.mark.parametrize(
@@ -156,7 +180,7 @@ def test_other_files_have_no_descriptions(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert read_descriptions(tmp_path / "t.csv", "T") == {}
     pyreadstat.write_xport(frame, tmp_path / "t.xpt", column_labels={"A": "a label"})
-    assert read_descriptions(tmp_path / "t.xpt", "T")["A"].entries == {"description": "a label"}
+    assert read_descriptions(tmp_path / "t.xpt", "T")["A"].entries == {"label": "a label"}
 
 
 def test_the_command_writes_them(tmp_path: Path) -> None:
