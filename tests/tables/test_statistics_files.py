@@ -221,6 +221,86 @@ def test_any_numbers_in_batches_of_any_size(
     assert rows(raw) == [(None if number is None else number + 0.0,) for number in numbers]
 
 
+# The whole numbers of a column of Stata are the smallest type that holds them; the largest stand for letters.
+_BOUNDS = (100, 32_740, 2_147_483_620, 1e300)
+_TEXTS = st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=5)
+
+
+@given(
+    bounds=st.lists(st.sampled_from(_BOUNDS), min_size=1, max_size=4),
+    records=st.integers(0, 40),
+    version=st.sampled_from([114, 117, 118, 119]),
+    byteorder=st.sampled_from(["little", "big"]),
+    width=st.integers(1, 1000),
+    data=st.data(),
+)
+def test_stata_is_read_as_pyreadstat_reads_it(
+    bounds: list[float],
+    records: int,
+    version: Any,
+    byteorder: Any,
+    width: int,
+    data: st.DataObject,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Every type of number to its very bounds, missing values, texts, both orders of bytes, any batches."""
+    path = tmp_path_factory.mktemp("stata") / "t.dta"
+    columns: dict[str, Any] = {}
+    for number, bound in enumerate(bounds):
+        whole = st.integers(-int(bound), int(bound)) if bound < 1e300 else st.floats(-bound, bound)
+        values = data.draw(st.lists(whole | st.just(bound), min_size=records, max_size=records))
+        kind = {100: "int8", 32_740: "int16", 2_147_483_620: "int32"}.get(int(min(bound, 1e18)), "float64")
+        columns[f"n{number}"] = np.array(values, dtype=kind)
+    floats = st.none() | st.floats(-(2.0**100), 2.0**100, width=32)
+    few = data.draw(st.lists(floats, min_size=records, max_size=records))
+    columns["f"] = pd.array(few, dtype="Float32").to_numpy(np.float32, na_value=np.nan)
+    columns["text"] = data.draw(st.lists(_TEXTS, min_size=records, max_size=records))
+    columns["prose"] = data.draw(st.lists(_TEXTS, min_size=records, max_size=records))
+    frame = pd.DataFrame(columns).astype({"text": object, "prose": object})
+    # Texts of any length in the other order of bytes are refused by pyreadstat.
+    long = {"convert_strl": ["prose"]} if version > 114 and byteorder == "little" else {}
+    label = "<map>" if version > 114 else None
+    frame.to_stata(path, write_index=False, version=version, byteorder=byteorder, data_label=label, **long)
+    names = [name for name in frame if name != "prose" or data.draw(st.booleans())]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics_files, "_find_stata_records", lambda *_: None)
+        expected = read_raw(path, "T", names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics_files, "_RECORDS", width)
+        assert_frame_equal(read_raw(path, "T", names), expected)
+
+
+def old_stata(tmp_path: Path) -> Path:
+    """Return a file of Stata 8 with characteristics, made of one of Stata 10, which has longer formats."""
+    people().to_stata(tmp_path / "t.dta", write_index=False, version=114)
+    content, columns = (tmp_path / "t.dta").read_bytes(), people().shape[1]
+    formats = 109 + columns * (1 + 33) + 2 * (columns + 1)
+    labels = formats + 49 * columns
+    end = labels + columns * (33 + 81)
+    short = b"".join(content[start : start + 12] for start in range(formats, labels, 49))
+    note = b"\1" + (70).to_bytes(4, "little") + b"n" * 70
+    parts = b"\x71", content[1:formats], short, content[labels:end], note, content[end:]
+    (tmp_path / "t.dta").write_bytes(b"".join(parts))
+    return tmp_path / "t.dta"
+
+
+def test_a_file_of_stata_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = old_stata(tmp_path)
+    assert rows(read_raw(path, "T")) == rows(people())
+    monkeypatch.setattr(statistics_files, "_find_stata_records", lambda *_: None)
+    assert rows(read_raw(path, "T")) == rows(people())
+
+
+@pytest.mark.parametrize("version", [114, 118])
+def test_text_of_another_encoding_than_stata_says(version: Any, tmp_path: Path) -> None:
+    """It is refused, as long as its bytes are no text."""
+    path = tmp_path / "t.dta"
+    pd.DataFrame({"town": ["XX", "Rome"]}).to_stata(path, write_index=False, version=version)
+    path.write_bytes(path.read_bytes().replace(b"XX", b"\x81\x8d"))
+    message = str(refusal(lambda: read_raw(path, "T"), "Rome"))
+    assert "it is damaged or cut off, or its text has another encoding" in message
+
+
 def latin(tmp_path: Path) -> Path:
     """Return a file of Stata from before Unicode, whose text is in code page 1250."""
     frame = pd.DataFrame({"town": ["XXXX", "Rome"]})
