@@ -127,8 +127,8 @@ build/newest/ready: requirements-newest.lock pyproject.toml | python-newest
 
 # Same versions for every supported Python; only names, versions and hashes are written. The locks of the demo and
 # of the user interface are parts of the large one.
-EXTRAS := --extra duckdb --extra fast --extra ibis --extra prediction --extra s3 --extra slack --extra spark --extra sql \
-	--extra stats --extra ui
+EXTRAS := --extra duckdb --extra fast --extra ibis --extra openlineage --extra prediction --extra s3 --extra slack \
+	--extra spark --extra sql --extra stats --extra ui
 OF_CORE := --extra duckdb --extra ibis --extra prediction --extra sql --extra stats --group build --group core
 WITH_HASHES := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-strip-extras --no-header \
 	--no-annotate pyproject.toml

@@ -69,6 +69,7 @@ def build_ground_truth(graph: GateGraph) -> dg.AssetsDefinition:
         is_broken = bool(recorded.violations)
         power = "not measured" if is_broken else summarize_gate_power(graph.folders, recorded.sha256)
         metadata: dict[str, Any] = {
+            "dagster/column_schema": presentation.describe_dictionary(gate),
             "power": power,
             "dagster/row_count": recorded.records,
             "location": graph.folders.ground_truth.redacted_location,
@@ -112,6 +113,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
 
     def describe_arrival(arrival: Arrival) -> StepOutcome:
         metadata: dict[str, Any] = {
+            "dagster/column_schema": presentation.describe_dictionary(gate),
             "dagster/row_count": sum(arrival.records),
             "syntheses": len(arrival.records),
             "sha256": arrival.snapshot.sha256,

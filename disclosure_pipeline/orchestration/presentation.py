@@ -114,9 +114,13 @@ SUBJECT = "what"
 
 
 def describe_worst(worst: Judgement, content: Content) -> dict[str, Any]:
-    """Return the metadata of a check on its worst clause. Dagster sorts metadata: others have later names."""
+    """Return the metadata of a check on its worst clause. Dagster sorts metadata: others have later names.
+
+    The column is where dagster-openlineage looks for it.
+    """
     return {
         **show_numbers({"value": worst.value, "bound": worst.limit}),
+        **({} if worst.column is None else {"column": worst.column}),
         "outcome": worst.outcome,
         SUBJECT: capitalized(write_subject(worst, content)),
         WORST_CLAUSE: worst.clause.name,
