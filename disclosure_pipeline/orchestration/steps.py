@@ -5,6 +5,7 @@ name: they stand in the order of the page's questions, copied, found, learned, t
 """
 
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -15,8 +16,6 @@ from importlib.metadata import version
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import dagster as dg
-from dagster._core.errors import DagsterUserCodeProcessError
-from dagster_shared.error import SerializableErrorInfo
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, describe_unexpected
@@ -80,23 +79,34 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
-class FailureInWords(DagsterUserCodeProcessError, dg.Failure):  # noqa: N818
-    """A failure of which Dagster's pages show the verdict and the words.
+_limited_stacks: list[bool] = []  # not empty while this module's limit holds
 
-    Dagster shows its own frames below an error, but for one that another process has told: that one is
-    shown as it was told.
-    """
+
+class _FailureInWords(dg.Failure):
+    """A failure that Dagster records without a stack. Raise it at once, out of a step."""
 
     def __init__(self, failure: dg.Failure) -> None:
-        verdict = _read_verdict(failure)
-        words = (failure.description or "").replace(f" is {verdict}:", ":", 1)
-        shown = SerializableErrorInfo(f"{verdict}: {words}\n", stack=[], cls_name=verdict)
-        super().__init__(  # type: ignore[no-untyped-call]
-            failure.description,
-            failure.metadata,
-            failure.allow_retries,
-            user_code_process_error_infos=[shown],
-        )
+        super().__init__(failure.description, failure.metadata, failure.allow_retries)
+        if not hasattr(sys, "tracebacklimit"):  # keeps a limit that somebody else set
+            sys.tracebacklimit = 0
+            _limited_stacks.append(True)
+
+    def __str__(self) -> str:
+        _restore_stacks()
+        # Python prefixes the name of the class, which is the verdict.
+        return super().__str__().replace(f" is {type(self).__name__}:", ":", 1)
+
+
+def _name_by_verdict(failure: dg.Failure) -> _FailureInWords:
+    """Return the failure with the verdict as the name of its class, which Dagster's pages show first."""
+    failure_class = type(_read_verdict(failure), (_FailureInWords,), {"__module__": "builtins"})
+    return failure_class(failure)
+
+
+def _restore_stacks() -> None:
+    if _limited_stacks and hasattr(sys, "tracebacklimit"):
+        del sys.tracebacklimit
+    _limited_stacks.clear()
 
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
@@ -155,6 +165,7 @@ def gate_step(
 
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
         def start(*args: Any, **kwargs: Any) -> StepOutcome:
+            _restore_stacks()
             with ExitStack() as stack:
                 with suppress(Exception):  # there is no log without a run
                     log = dg.AssetExecutionContext.get().log
@@ -182,7 +193,7 @@ def gate_step(
                     context.log.info(outcome.last_words)
             if failure is not None:
                 with suppress(Exception):
-                    failure = FailureInWords(failure)
+                    failure = _name_by_verdict(failure)
                 raise failure
 
         signature = inspect.signature(body).replace(return_annotation=returns)
@@ -193,7 +204,7 @@ def gate_step(
     return decorate
 
 
-def _read_verdict(failure: dg.Failure) -> RunOutcome:
+def _read_verdict(failure: dg.Failure) -> Verdict:
     outcome = failure.metadata.get("outcome")
     return next(
         (word for word in get_args(RunOutcome) if outcome is not None and outcome.value == word), "crashed"

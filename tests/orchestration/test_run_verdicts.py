@@ -1,6 +1,7 @@
 """How a run tells its verdict: by its tag, by its last event without a stack, by the list of candidates."""
 
 import shlex
+import sys
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -60,15 +61,29 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
         assert failure.error.message.startswith(f"{outcome}: Candidate '{candidate}'")
         assert "disclosure_pipeline" not in failure.error.message and failure.error.cls_name == outcome
         assert failure.error.stack == [] and failure.error.cause is None and failure.error.context is None
+        assert not hasattr(sys, "tracebacklimit")
     logged = gates.everything_logged(home.instance)
     assert not [canary for canary in CANARIES if canary in logged]
 
 
-def test_a_crash_is_tagged_as_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_tagged_as_one_and_stacks_are_taken_again(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.prepare({HONEST: gates.honest()})
     monkeypatch.setattr(evaluation, "judge", gates.crash)
     run = home.run_gate(HONEST)
     assert verdict(home, run) == "crashed"
+    try:
+        raise ValueError("another")
+    except ValueError as error:
+        assert error.__traceback__ is not None
+        assert not hasattr(sys, "tracebacklimit")
+
+
+def test_a_limit_of_somebody_else_stays(finished_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "tracebacklimit", 7, raising=False)
+    assert not finished_home.run_gate(COPY).success
+    assert sys.tracebacklimit == 7
 
 
 def test_a_tag_is_no_evidence(finished_home: Home) -> None:
