@@ -105,7 +105,7 @@ def judge(folder: Path, known: Pair, candidate: Pair, *, events: bool) -> dict[s
     broken = [row["name"] for row in found.dossier["clauses"] if row["outcome"] != "kept"]
     return {
         "decision": found.decision,
-        **{name: guards[name] for name in ("people_copied_beyond", "partial_copies_beyond")},
+        "people_copied_beyond": guards["people_copied_beyond"],
         "broken": ", ".join(broken),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -9,7 +10,7 @@ import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from synthesizers.candidates import CONTROLS, SYNTHESIZERS
-from synthesizers.results import FAILED
+from synthesizers.results import BEYOND_BOUNDS, FAILED
 
 APPROVED = "approved"
 BY_GUARDS = "a guard"
@@ -17,16 +18,29 @@ BY_BOUNDS = "the policy's bounds alone"
 BY_CONTRACT = "contract or comparability"
 OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
-# The gates of the study have no earlier releases, and ask for no bands; its recorded table is older than
-# the figure of people found.
-_NOT_IN_THE_STUDY = {"bands", "found", "over_releases"}
-GUARDS = tuple(
-    name
-    for name in DEFAULTS
-    if not FIGURES[name].is_doubt and FIGURES[name].place.frame not in _NOT_IN_THE_STUDY
+# The gates of the study have no earlier releases, and ask for no bands.
+_NOT_IN_THE_STUDY = {"bands", "over_releases"}
+_FOUND = "found"
+EARLIER = {
+    "people_copied": 2.5,
+    "unique_copies": 2.5,
+    "partial_copies": 7.0,
+    "group_copied": 10.0,
+    "nearer": 70.0,
+    "much_nearer": 20.0,
+}
+"""The bounds that stood for those of the people found when the recorded tables were made."""
+
+GUARDS = (
+    *EARLIER,
+    *(
+        name
+        for name in DEFAULTS
+        if not FIGURES[name].is_doubt and FIGURES[name].place.frame not in _NOT_IN_THE_STUDY
+    ),
 )
 DOUBTS = (*(name for name in DEFAULTS if FIGURES[name].is_doubt), "equal_content")
-COPY_FIGURES = tuple(name for name in GUARDS if name != "guessed")
+COPY_FIGURES = tuple(EARLIER)
 FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed", "relabelled", "repeats", "missing")
 SHARES = (1, 3, 10, 30)
 # Figures that say whether tables can be compared at all.
@@ -35,20 +49,29 @@ _DISTANCE = "guards.TVD_pair_beyond"
 
 
 def read_bound(guard: str) -> float:
-    """Return the default of a guard as it is today."""
+    """Return the default of a guard as it is today, or was when the recorded tables were made."""
+    if guard in EARLIER or guard == _FOUND:
+        return EARLIER.get(guard, 0.0)
     default = FIGURES[guard].default
     assert default is not None, guard
     return default.bound
 
 
 def find_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
-    """Return the figure by which a guard judges: beyond what chance gives."""
+    """Return the figure by which a guard judges: beyond what chance gives; of people found, their bounds."""
+    if guard == _FOUND:
+        return table.get(BEYOND_BOUNDS, pd.Series(math.nan, index=table.index))
+    if guard in EARLIER:
+        return table.get(f"guards.{guard}_beyond_chance", pd.Series(math.nan, index=table.index))
     place = FIGURES[guard].place
     return table[f"{place.frame}.{place.beyond_chance or place.value}"]
 
 
 def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
     """Return the figure itself, with what chance gives."""
+    if guard in EARLIER:
+        is_nearness = guard.endswith("nearer")
+        return table[f"guards.{guard}" if is_nearness else f"guards.{guard}_beyond"]
     place = FIGURES[guard].place
     return table[f"{place.frame}.{place.beyond or place.value}"]
 
@@ -56,8 +79,8 @@ def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
 def find_figure_name(clause: str) -> str:
     """Return the figure of a clause by the clause's name.
 
-    >>> find_figure_name("DiSCO[work] beyond"), find_figure_name("people_copied beyond")
-    ('DiSCO', 'people_copied')
+    >>> find_figure_name("DiSCO[work] beyond"), find_figure_name("found[whole] beyond")
+    ('DiSCO', 'found')
     """
     return re.split(r"[\[ ]", clause)[0]
 
@@ -68,7 +91,9 @@ def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
     for guard in guards:
         figures = find_figure(table, guard)
         # A table that cannot be read has no figures: the contract refuses it.
-        is_unknown = figures.isna() & table["contract"].eq("")
+        is_unknown = figures.isna() & table["contract"].eq("") & (guard not in {*EARLIER, _FOUND})
+        if guard == _FOUND:  # nobody looked for copies in any way
+            is_unknown = figures.isna() & find_figure(table, "nearer").isna() & table["contract"].eq("")
         broken |= is_unknown | (figures > read_bound(guard))
     return broken & table["decision"].ne(FAILED)
 
@@ -78,7 +103,8 @@ def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
     outcome = pd.Series(APPROVED, index=table.index)
     clauses = table["broken"].str.split("; ")
     names = clauses.map(lambda broken: {find_figure_name(clause) for clause in broken if clause})
-    by_bounds = names.map(lambda figures: any(FIGURES[name].default is None for name in figures))
+    has_default = {name: entry.default is not None for name, entry in FIGURES.items()}
+    by_bounds = names.map(lambda figures: not all(has_default.get(name, True) for name in figures))
     in_doubt = names.map(lambda figures: bool(figures & _OF_COMPARABILITY))
     outcome[by_bounds] = BY_BOUNDS
     outcome[in_doubt | is_broken(table, DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
@@ -99,7 +125,7 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
             "tables": len(group),
             **(100 * shares),
             "people copied": group["guards.people_copied_beyond"].median(),
-            "nearer": group["guards.nearer"].median(),
+            "nearer": group["guards.nearer"].median() if "guards.nearer" in group else math.nan,
             "DiSCO": group["DiSCO beyond"].median(),
             "distance": group[_DISTANCE].median(),
         }

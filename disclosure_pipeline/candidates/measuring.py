@@ -41,7 +41,6 @@ from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
-from disclosure_pipeline.evaluation.people import measure_groups
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
     find_real_values_by_units,
@@ -97,12 +96,9 @@ def measure_tables(
     return _add_families(gate, opened, result)
 
 
-def measure_without_controls(gate: Gate, opened: OpenedTables, sample: int | None = None) -> Disclosure:
-    """Return the figures of one synthesis for all clauses except the controls.
-
-    At most `sample` people are compared for nearness: see `draw_comparisons`.
-    """
-    return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, sample, by_group=False)))
+def measure_without_controls(gate: Gate, opened: OpenedTables) -> Disclosure:
+    """Return the figures of one synthesis for all clauses except the controls."""
+    return _add_families(gate, opened, measure(opened, plan_gate(gate, opened, 0, by_group=False)))
 
 
 def measure_without_guards(gate: Gate, opened: OpenedTables) -> Disclosure:
@@ -110,16 +106,13 @@ def measure_without_guards(gate: Gate, opened: OpenedTables) -> Disclosure:
     return measure(opened, replace(plan_gate(gate, opened, 0, by_group=False), whole_records=None))
 
 
-def plan_gate(
-    gate: Gate, opened: OpenedTables, seed: int, sample: int | None = None, *, by_group: bool
-) -> MeasuringPlan:
+def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) -> MeasuringPlan:
     """Return the plan of a gate; with `by_group`, also the groups with the highest disclosure."""
     whole_records = WholeRecords(
         gate.policy.smallest_count,
         seed,
         gate.published_columns if by_group else (),
         {name: column.special_values for name, column in gate.columns.items()},
-        sample,
         keys=tuple(gate.keys),
     )
     return plan_measures(
@@ -166,10 +159,7 @@ def measure_confidential(
         records = count_sets_by_unit(records, units)
     plan_of_guards = WholeRecords(gate.policy.smallest_count, seed, keys=tuple(gate.keys))
     copies, _, found = measure_copies(tables, columns, records, units, plan_of_guards)
-    per_unit = units.records_per_unit if units else 1
-    groups = measure_groups(tables, columns, records, per_unit, gate.policy.smallest_count)
-    worst = groups.groupby(level="synthesis").max().reindex(copies.index, fill_value=0.0)
-    return copies.join(worst), found
+    return copies, found
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:

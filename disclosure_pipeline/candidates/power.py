@@ -29,7 +29,6 @@ from disclosure_pipeline.candidates.measuring import (
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError, StoreError, write_count
-from disclosure_pipeline.evaluation.nearest import EVERYBODY, SAMPLE
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -183,8 +182,6 @@ def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECON
             f"The ground truth has {write_count(len(records), 'record')}: at least {_FEWEST} are needed "
             "to draw halves."
         )
-    # Of a table this large a gate compares only a sample for nearness, although each half is smaller.
-    sample = SAMPLE if len(records) > EVERYBODY else None
     records = records.astype(object).infer_objects()
     gate = gate.model_copy(update={"confidential": {}, "holdout": None, **WITHOUT_POPULATION})
     smallest: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -202,18 +199,16 @@ def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECON
         size = len(ground_truth)
         with listen(ignore_progress):
             known, plant = _prepare_try(gate, kind, ground_truth, fresh, rng)
-            smallest[kind].append(_find_smallest_refused(gate, known, plant, sample))
+            smallest[kind].append(_find_smallest_refused(gate, known, plant))
         spent[kind] += time.monotonic() - began
 
 
-def _find_smallest_refused(
-    gate: Gate, ground_truth: pd.DataFrame, plant: _Plant, sample: int | None = None
-) -> float:
+def _find_smallest_refused(gate: Gate, ground_truth: pd.DataFrame, plant: _Plant) -> float:
     """Return the smallest refused share by bisection: a larger share plants the same records and more."""
     low, high = -1, len(SHARES)  # the largest approved, the smallest refused
     middle = 0
     while high - low > 1:
-        if _is_approved(gate, ground_truth, plant(SHARES[middle]), sample):
+        if _is_approved(gate, ground_truth, plant(SHARES[middle])):
             low = middle
         else:
             high = middle
@@ -221,7 +216,7 @@ def _find_smallest_refused(
     return float(SHARES[high]) if high < len(SHARES) else math.inf
 
 
-def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame, sample: int | None) -> bool:
+def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
     opened = FramesInMemory((ground_truth, synthetic), "memory")
     clauses = [
         clause
@@ -233,7 +228,7 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
     # A refusal without guards is final: guards cannot turn it into an approval.
     if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":
         return False
-    return decide(judge(clauses, measure_without_controls(gate, opened, sample))) == "approved"
+    return decide(judge(clauses, measure_without_controls(gate, opened))) == "approved"
 
 
 def _prepare_try(

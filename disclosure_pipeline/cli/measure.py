@@ -39,9 +39,12 @@ if TYPE_CHECKING:
 
 _FRAMES = (
     *("identity", "together_identity", "units", "attribute", "together"),
-    *("bands", "cap", "key_overlap", "target_overlap", "guards", "partial_copies"),
+    *("bands", "cap", "key_overlap", "target_overlap", "guards", "partial_copies", "found"),
 )
-_COLUMNS = ("frame", "synthesis", "target", "key", "columns", "measure", "name", "value", "unit", "meaning")
+_COLUMNS = (
+    *("frame", "synthesis", "target", "key", "columns", "way", "where"),
+    *("measure", "name", "value", "unit", "meaning"),
+)
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")
 
 
@@ -109,10 +112,10 @@ def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
 
     for frame_name in _FRAMES:
         frame = result.frame(frame_name)
-        labels = [str(name) for name in frame.index.names if name in _COLUMNS]
+        labels = [str(name) for name in (*frame.index.names, *frame.columns) if name in _COLUMNS]
         for row in frame.reset_index().to_dict("records"):
             place = {label: row[label] for label in labels}
-            for measure in map(str, frame.columns):
+            for measure in map(str, frame.columns.difference(labels, sort=False)):
                 words = find_words(measure, frame_name)
                 yield {
                     "frame": frame_name,

@@ -41,7 +41,6 @@ from disclosure_pipeline.tables.sources import (
 
 if TYPE_CHECKING:
     from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
-    from disclosure_pipeline.counting.memory.nearest_records import Draw
     from disclosure_pipeline.measures.exact import IntArray
     from disclosure_pipeline.runtime.progress import OnProgress
     from disclosure_pipeline.tables.additions import RealValues
@@ -91,12 +90,6 @@ class OpenedTables(Protocol):
         """Return columns coded here (not grouped) with codes of single records.
 
         At most `limit` records of each table, drawn by the seed.
-        """
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest records, for each comparison drawn by the seed.
-
-        `columns` were coded here and are not grouped: see `nearest_distances`.
         """
 
     def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:

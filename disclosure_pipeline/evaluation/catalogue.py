@@ -6,7 +6,6 @@ that every gate bounds, and what a broken bound means. Everything else of the fr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -79,8 +78,7 @@ class Place:
     value: a column, or several of which the smallest counts. beyond_chance: what a gate bounds, where chance
     is allowed for. others: other people's records; of several columns, the largest counts. own: GT's own
     risk. permuted: the figure if SD's targets are permuted. is_of_any: not all of several columns need
-    to be there. of_fresh_sample: the figure of a fresh sample, where that is always the same. about: what its
-    rows are about, where the frame does not say it.
+    to be there. about: what its rows are about, where the frame does not say it.
     """
 
     frame: str
@@ -94,7 +92,6 @@ class Place:
     own: str = ""
     permuted: str = ""
     is_of_any: bool = False
-    of_fresh_sample: float = math.nan
     about: str = ""
 
     @property
@@ -181,10 +178,6 @@ def _place_beyond(frame: str, name: str, basis: str = "", /, **columns: str | tu
     return Place(frame, **named | columns)
 
 
-def _place_copies(name: str, **columns: str | tuple[str, ...]) -> Place:
-    return _place_beyond("guards", name, se="", by_chance=f"{name}_by_chance", **columns)
-
-
 def _words(frame: str, column: str) -> Words:
     return COLUMNS[frame][column]
 
@@ -237,145 +230,25 @@ _ENTRIES = (
         is_per_confidential_table=True,
     ),
     Figure(
-        "people_copied",
-        _words("guards", "people_copied"),
-        _place_copies("people_copied", others="people_copied_expected"),
+        "shared_with_releases",
+        _words("over_releases", "shared_with_releases"),
+        _place_beyond(
+            "over_releases",
+            "shared_with_releases",
+            others="shared_with_releases_expected",
+            by_chance="shared_with_releases_by_chance",
+        ),
         "copied",
         statistics=("beyond",),
-        beyond=_words("guards", "people_copied_beyond"),
-        weighed=_place_beyond(
-            "population", "people_copied", WEIGHTED, others="people_copied_expected_weighted"
-        ),
+        beyond=_words("over_releases", "shared_with_releases_beyond"),
         default=Default(
             "beyond",
-            2.5,
-            "Percentage points of the GT records that are unique in GT and occur in SD, beyond those in a "
-            "fresh table of SD's size",
+            1,
+            "Percentage points of the candidate's records that a published table also holds, beyond those "
+            "that a fresh draw shares with it",
         ),
-        is_per_confidential_table=True,
-    ),
-    Figure(
-        "unique_copies",
-        _words("guards", "unique_copies"),
-        _place_copies("unique_copies", others=("unique_copies_others", "unique_copies_apart")),
-        "copied",
-        statistics=("beyond",),
-        beyond=_words("guards", "unique_copies_beyond"),
-        default=Default(
-            "beyond",
-            2.5,
-            "Percentage points of the SD records that equal a GT record unique in GT, beyond those in a "
-            "fresh sample: notices copies in a table much smaller than GT",
-        ),
-        is_per_confidential_table=True,
-        shown_with="people_copied",
-    ),
-    Figure(
-        "partial_copies",
-        frame_words.PARTIAL_COPIES,
-        _place_copies("partial_copies", value="", others=""),
-        "copied",
-        statistics=("beyond",),
-        beyond=frame_words.PARTIAL_COPIES,
-        default=Default(
-            "beyond",
-            7,
-            "The larger of people_copied and unique_copies beyond a fresh sample, with one copy per person "
-            "at most, in all columns but one, in the targets alone, in all but numbers, or in a text or date "
-            "that identifies people: the largest of these",
-        ),
-        is_per_confidential_table=True,
-    ),
-    Figure(
-        "group_copied",
-        frame_words.GROUP_COPIED,
-        _place_copies("group_copied", value="", others=""),
-        "copied",
-        statistics=("beyond",),
-        beyond=frame_words.GROUP_COPIED,
-        default=Default(
-            "beyond",
-            10,
-            "people_copied beyond a fresh sample within a level of a category that at least smallest_count "
-            "people have: the largest of all levels",
-        ),
-        is_per_confidential_table=True,
-        shown_with="people_copied",
-    ),
-    Figure(
-        "nearer",
-        _words("guards", "nearer"),
-        Place(
-            "guards",
-            value="nearer",
-            by_chance="nearer_by_chance",
-            beyond_chance="nearer_beyond_chance",
-            of_fresh_sample=50.0,
-        ),
-        "copied",
-        statistics=("at_most",),
-        default=Default(
-            "at_most",
-            70,
-            "Percent of the GT records that are nearer to an SD record than to any other GT record; 50 for a "
-            "fresh sample",
-            lowest=50,
-        ),
-        is_per_confidential_table=True,
-    ),
-    Figure(
-        "much_nearer",
-        _words("guards", "much_nearer"),
-        Place(
-            "guards",
-            value="much_nearer",
-            by_chance="much_nearer_by_chance",
-            beyond_chance="much_nearer_beyond_chance",
-            of_fresh_sample=0.0,
-        ),
-        "copied",
-        statistics=("at_most",),
-        default=Default(
-            "at_most",
-            20,
-            "Percentage points of the GT records whose nearest SD record is at most half as far as the "
-            "nearest other GT record, minus those the other way round; 0 for a fresh sample",
-        ),
-        is_per_confidential_table=True,
-        shown_with="nearer",
-    ),
-    *(
-        Figure(
-            name,
-            _words("over_releases", name),
-            _place_beyond("over_releases", name, others=f"{name}_expected", by_chance=f"{name}_by_chance"),
-            "copied",
-            statistics=("beyond",),
-            beyond=_words("over_releases", f"{name}_beyond"),
-            default=default,
-            is_of_release=True,
-            shown_with="people_copied",
-        )
-        for name, default in (
-            (
-                "people_in_releases",
-                Default(
-                    "beyond",
-                    2.5,
-                    "people_copied beyond a fresh sample of the candidate and all that the gate has "
-                    "published, as one table",
-                ),
-            ),
-            (
-                "shared_with_releases",
-                Default(
-                    "beyond",
-                    1,
-                    "Percentage points of the candidate's records that a published table also holds, beyond "
-                    "those that a fresh draw shares with it",
-                ),
-            ),
-        )
+        is_of_release=True,
+        shown_with="found",
     ),
     Figure(
         "advantage_records",
@@ -610,7 +483,7 @@ _ENTRIES = (
             "at_most",
             97.5,
             "Percent of the GT records that equal another person's in every column. Beyond this, even a copy "
-            "of GT would be within the bound of people_copied, so a candidate cannot be judged",
+            "of GT would be within the bound of found, whole, so a candidate cannot be judged",
             below=101,
         ),
     ),

@@ -137,12 +137,7 @@ def copies(
     }
     index = pd.MultiIndex.from_tuples(list(rows), names=["synthesis", "columns"])
     shown = [
-        {
-            name: value
-            for name, value in row.items()
-            if name not in PARTIAL_COPIES and not name.endswith("_once")
-        }
-        for row in rows.values()
+        {name: value for name, value in row.items() if not name.endswith("_once")} for row in rows.values()
     ]
     return FiguresFrame(shown, index=index)
 
@@ -166,9 +161,6 @@ OF_RECORDS = (
 )
 """The figures of records that copy one person."""
 
-PARTIAL_COPIES = ("partial_copies_beyond", "partial_copies_beyond_chance")
-"""The larger of the figures of unique copies, with one copy per person at most, and of people copied."""
-
 
 def measure_record_sets(
     opened: OpenedTables,
@@ -178,9 +170,8 @@ def measure_record_sets(
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Return the figures of copies by set of columns, `ALL_COLUMNS` or a label of `partial`, and synthesis.
 
-    Of the partial sets, for which the worst counts, also those of `PARTIAL_COPIES`, and, with at most one
-    copy per person, `OF_RECORDS` as `…_once`. `records` are counts of units if `units` says whose each
-    record is.
+    Of the partial sets, for which the worst counts, also `OF_RECORDS` with at most one copy per person, as
+    `…_once`. `records` are counts of units if `units` says whose each record is.
     """
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     per_unit = units.records_per_unit if units else 1.0
@@ -195,12 +186,7 @@ def measure_record_sets(
             found = measure_copies(counts, *options)
             # An honest model whose records repeat each other hits the same person many times.
             once = measure_copies(replace(counts, unique=counts.hit_once()), *options)
-            near = {
-                name: float(np.fmax(once[f"unique_copies{end}"], found[f"people_copied{end}"]))
-                for name in PARTIAL_COPIES
-                for end in [name.removeprefix("partial_copies")]
-            }
-            figures[label, synthesis] = found | near | {f"{name}_once": once[name] for name in OF_RECORDS}
+            figures[label, synthesis] = found | {f"{name}_once": once[name] for name in OF_RECORDS}
     return figures
 
 

@@ -1,14 +1,15 @@
-"""The people found copied in synthetic tables, in sentences: what the guards of copies say of a result."""
+"""The people found copied in synthetic tables, in sentences: what a gate's figures say of a result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
+from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.measures.found import ALL_BUT_ONE, BY_RECORDS, WAYS, WHOLE
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, table_names
 
 _STACKED = "all synthetic tables together"
@@ -19,20 +20,20 @@ _NOT_LOOKED_FOR = (
 _NOT_COMPUTED = "It could not be computed whether people were copied."
 _NOT_COMPARED = (
     "Copied people were looked for by equal values only: comparing near records takes long in tables of this "
-    "size. dp.nearest, a gate and `disclosure-pipeline measure --format html` compare them."
+    "size. dp.found, a gate and `disclosure-pipeline measure --format html` compare them."
 )
 
 
 @dataclass(frozen=True)
 class CopiesFinding:
-    """A guard of copies that is beyond the default bound of a gate.
+    """People found in one of the `WAYS`, beyond the default bound of a gate.
 
-    `table`: the name of the synthetic table. `value`: the guard's figure beyond chance. `headline` states the
-    finding in short; `sentence` adds what a fresh table would show.
+    `table`: the name of the synthetic table. `value`: the figure beyond chance. `headline` states the finding
+    in short; `sentence` adds what a fresh table would show.
     """
 
     table: str
-    guard: str
+    way: str
     value: float
     bound: float
     headline: str
@@ -62,11 +63,11 @@ class CopiesFound:
 
 @dataclass(frozen=True)
 class CopyFrames:
-    """The frames `guards`, `partial_copies` and `columns_apart` of a result."""
+    """The frames `guards`, `partial_copies` and `found` of a result."""
 
     guards: pd.DataFrame
     partial_copies: pd.DataFrame
-    columns_apart: pd.DataFrame
+    found: pd.DataFrame
 
     @property
     def frames(self) -> dict[str, Any]:
@@ -75,131 +76,55 @@ class CopyFrames:
 
 
 def find_copied_people(frames: CopyFrames, stacked: CopyFrames | None, N_d: int) -> CopiesFound:
-    """Return what the guards say of each synthesis, and of all of them stacked if a guard holds in each."""
-    if frames.guards.empty:
+    """Return what is found in each synthesis, and in all of them stacked if nothing is found in one."""
+    if frames.found.empty:
         return CopiesFound(not_examined=(_NOT_LOOKED_FOR,))
     names = table_names(len(frames.guards) + 1)[1:]
-    found = [
+    findings = [
         finding
         for synthesis, name in enumerate(names, start=1)
-        for finding in _find_in_table(frames, synthesis, name)
+        for finding in _find_in_table(frames.found, synthesis, name)
     ]
-    if stacked is not None and not stacked.guards.empty and not found:
-        found += _find_in_table(stacked, 1, _STACKED)
-    is_computed = frames.guards[[_bounded(guard) for guard in _OF_EQUAL_VALUES]].notna().all(axis=None)
-    is_compared = N_d == 1 or frames.guards["nearer"].notna().all()  # one person has no others
-    not_examined = ((_NOT_COMPUTED, is_computed), (_NOT_COMPARED, is_compared))
+    if stacked is not None and not stacked.found.empty and not findings:
+        findings += _find_in_table(stacked.found, 1, _STACKED)
+    measured = frames.found["found_beyond_chance"].notna()
+    by_equality = measured[measured.index.get_level_values("way").isin([WHOLE, ALL_BUT_ONE])]
+    not_examined = ((_NOT_COMPUTED, by_equality.all()), (_NOT_COMPARED, measured.all()))
     return CopiesFound(
-        tuple(sorted(found, key=lambda finding: (_GRAVEST.index(finding.guard), -finding.value))),
+        tuple(sorted(findings, key=lambda finding: (WAYS.index(finding.way), -finding.value))),
         tuple(sentence for sentence, is_examined in not_examined if not is_examined),
     )
 
 
-_PEOPLE, _RECORDS, _PARTIAL, _GROUP, _NEAR, _NEARER = _GRAVEST = (
-    "people_copied",
-    "unique_copies",
-    "partial_copies",
-    "group_copied",
-    "much_nearer",
-    "nearer",
-)
-_OF_EQUAL_VALUES = (_PEOPLE, _RECORDS, _PARTIAL, _GROUP)
-
-
-def _find_in_table(frames: CopyFrames, synthesis: int, table: str) -> Iterator[CopiesFinding]:
+def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[CopiesFinding]:
     """Yield the findings of a table, leaving out those that follow from another one."""
-    figures = frames.guards.to_dict("index")[synthesis]
-    beyond = {
-        guard: float(value)
-        for guard in _GRAVEST
-        if (value := figures[_bounded(guard)]) > DEFAULTS[guard]  # not for NaN: see `not_examined`
-    }
-    whole = [guard for guard in (_PEOPLE, _RECORDS) if guard in beyond][:1]
-    yield from (_describe_copies(guard, figures, beyond[guard], table) for guard in whole)
-    if _PARTIAL in beyond and beyond[_PARTIAL] > DEFAULTS[_PARTIAL] + sum(beyond[guard] for guard in whole):
-        label, row = _find_worst_set(frames.partial_copies, synthesis)
-        guard = _PEOPLE if row[_bounded(_PEOPLE)] > DEFAULTS[_PARTIAL] else _RECORDS
-        compared = "all but the column without a name" if label == "all but " else repr(label)
-        found = _describe_copies(guard, row, beyond[_PARTIAL], table, f" (compared: {compared})")
-        yield replace(found, guard=_PARTIAL, bound=DEFAULTS[_PARTIAL])
-    if whole or _PARTIAL in beyond:
-        return
-    if _GROUP in beyond:
-        groups = frames.columns_apart.xs(synthesis, level="synthesis")[_bounded(_GROUP)]
-        yield _describe_group(groups.idxmax(), figures, beyond[_GROUP], table)
-        return
-    yield from (
-        _describe_nearness(guard, figures, beyond[guard], table)
-        for guard in (_NEAR, _NEARER)
-        if guard in beyond
-    )
+    default = FIGURES["found"].default
+    assert default is not None
+    rows = found.reset_index().to_dict("records")
+    by_way = {row["way"]: row for row in rows if row["synthesis"] == synthesis}
+    explained = 0.0
+    for way in WAYS:
+        row = by_way[way]
+        value, bound = float(row["found_beyond_chance"]), default.find_bound(way)
+        is_of_equality = way in {WHOLE, ALL_BUT_ONE}
+        if explained and not is_of_equality:
+            return
+        if value > bound + explained:  # not for NaN: see `not_examined`
+            yield _describe(way, row, value, bound, table)
+            explained += value
 
 
-def _bounded(guard: str) -> str:
-    """Return the column that a gate bounds."""
-    return f"{guard}_beyond_chance"
-
-
-def _find_worst_set(partial_copies: pd.DataFrame, synthesis: int) -> tuple[Any, Mapping[Any, float]]:
-    """Return the set of columns in which most people are copied, or else most records, and its figures."""
-    rows = zip(partial_copies.index.tolist(), partial_copies.to_dict("records"), strict=True)
-    sets = {label: row for (label, table), row in rows if table == synthesis}
-    by_people = any(row[_bounded(_PEOPLE)] > DEFAULTS[_PARTIAL] for row in sets.values())
-    column = _bounded(_PEOPLE if by_people else _RECORDS)
-    return max(sets.items(), key=lambda item: item[1][column])
-
-
-def _describe_copies(
-    guard: str, figures: Mapping[Any, float], value: float, table: str, compared: str = ""
-) -> CopiesFinding:
-    unique = "values" if compared else "a record"
-    if guard == _PEOPLE:
-        people = f"{figures['people_copied']:.0f} % of the people are"
-        headline = f"{people} copied in {table}{compared}"
-        sentence = (
-            f"{people} in {table}{compared}, each with {unique} that nobody else has; a fresh table would "
-            f"hold {figures['people_copied_expected']:.1f} %: it copies them."
-        )
+def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: str) -> CopiesFinding:
+    shown, where = f"{row['shown']:.0f} %", ", ".join(filter(None, (table, row["where"])))
+    fresh = f"of a fresh table {row['expected']:.1f} % would"
+    if row["where"].startswith(BY_RECORDS):
+        of_records = row["where"].removeprefix(BY_RECORDS)
+        headline = f"{shown} of the records of {table} copy one person each{of_records}"
+        sentence = f"{headline}; {fresh}: it copies people."
     else:
-        copied = f"{figures['unique_copies']:.0f} % of the records of {table}"
-        expected = max(figures["unique_copies_others"], figures["unique_copies_apart"])
-        headline = f"{copied} copy one person each{compared}"
-        sentence = (
-            f"{copied} have {unique} that exactly one person has{compared}; of a fresh table "
-            f"{expected:.1f} % would: it copies people."
-        )
-    return CopiesFinding(table, guard, value, DEFAULTS[guard], headline, sentence)
-
-
-def _describe_group(column: Any, figures: Mapping[Any, float], value: float, table: str) -> CopiesFinding:
-    points = f"{figures['group_copied_beyond']:.0f}"
-    return CopiesFinding(
-        table,
-        _GROUP,
-        value,
-        DEFAULTS[_GROUP],
-        f"People with one value of {column!r} are copied in {table}",
-        f"{points} % more of the people with one value of {column!r} are in {table} than would be in a fresh "
-        "table: it copies them.",
-    )
-
-
-def _describe_nearness(guard: str, figures: Mapping[Any, float], value: float, table: str) -> CopiesFinding:
-    people = f"{figures[guard]:.0f} %"
-    if guard == _NEAR:
-        headline = f"{people} of the people have a near copy in {table}"
-        sentence = (
-            f"{people} more of the people are at most half as far from a record of {table} as from the "
-            "nearest other person than the other way round; with a fresh table, 0 % would be: it holds near "
-            "copies."
-        )
-    else:
-        headline = f"{people} of the people are nearer to {table} than to other people"
-        sentence = (
-            f"{people} of the people are nearer to a record of {table} than to any other person; with a "
-            "fresh table, 50 % would be: it imitates them."
-        )
-    return CopiesFinding(table, guard, value, DEFAULTS[guard], headline, sentence)
+        headline = f"{shown} of the people are copied in {where}"
+        sentence = f"{shown} of the people are in {where}; {fresh} be: it copies them."
+    return CopiesFinding(table, way, value, bound, headline, sentence)
 
 
 def describe_alike(guards: pd.DataFrame) -> list[str]:

@@ -53,19 +53,18 @@ FEWEST_OF_GROUP = 10
 
 @dataclass(frozen=True)
 class WholeRecords:
-    """The plan for figures over all shared columns: copies, nearness, relabelling, groups of people.
+    """The plan for figures over all shared columns: copies, relabelling, groups of people.
 
-    Groups of fewer than `smallest_count` people are not measured. `seed` draws the records compared for
-    nearness, at most `sample` of them (see `draw_comparisons`). `group_columns` are searched for the most
-    exposed groups of people (`special_values`: codes of the numeric ones that stay ungrouped); empty to leave
-    that out. `nearness`: whether to measure it. `keys`: the columns that an intruder knows.
+    Groups of fewer than `smallest_count` people are not measured. `seed` draws the people of whom near copies
+    are looked for. `group_columns` are searched for the most exposed groups of people (`special_values`:
+    codes of the numeric ones that stay ungrouped); empty to leave that out. `nearness`: whether to look for
+    near copies. `keys`: the columns that an intruder knows.
     """
 
     smallest_count: int = FEWEST_OF_GROUP
     seed: int = 0
     group_columns: tuple[Any, ...] = ()
     special_values: Mapping[Any, Sequence[float]] = field(default_factory=dict)
-    sample: int | None = None
     nearness: bool = True
     keys: tuple[Any, ...] = ()
 

@@ -35,7 +35,7 @@ from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_o
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.people import add_first_release, measure_groups
+from disclosure_pipeline.evaluation.people import add_first_release
 from disclosure_pipeline.evaluation.population import (
     count_sets_by_unit,
     find_real_values_by_units,
@@ -291,7 +291,8 @@ def look_for_copies(
         return result
     columns = _code_comparable(opened, shared, plan, on_progress)
     names = [column.name for column in columns]
-    whole = WholeRecords(nearness=result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED)
+    is_small = result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED
+    whole = WholeRecords(nearness=is_small, keys=plan.keys)
     widened = opened if plan.unit is None else opened.with_columns([plan.unit])
     found = _measure_copies(opened, widened, plan, whole, columns, on_progress)
     if result.stacked is not None:
@@ -321,13 +322,10 @@ def _measure_copies(
         names = [column.name for column in columns]
         units = read_records(widened, replace(plan, weights=None), on_progress, names)
         records = count_sets_by_unit(records, units)
-    guards, partial_copies, _ = measure_copies(opened, columns, records, units, whole)
-    per_unit = units.records_per_unit if units else 1
-    groups = measure_groups(opened, columns, records, per_unit, whole.smallest_count)
+    guards, partial_copies, found = measure_copies(opened, columns, records, units, whole)
     N_d = int(columns[0].counts[0].sum())
     alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
-    in_groups = groups.groupby(level="synthesis").max().reindex(guards.index).fillna(0.0)  # without groups
-    return CopyFrames(guards.join(in_groups).assign(alike=alike), partial_copies, groups)
+    return CopyFrames(guards.assign(alike=alike), partial_copies, found)
 
 
 def _code_comparable(

@@ -39,6 +39,7 @@ from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_
 from disclosure_pipeline.measures.exact import IntArray, percent, total
 from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
+    BY_RECORDS,
     IN_PIECES,
     NEARLY_IN_PIECES,
     TOLERANCES,
@@ -77,6 +78,7 @@ class FoundRow:
     names: Sequence[Any] = ()
     tolerance: float = 0.0
     groups: Sequence[Any] = ()
+    is_by_records: bool = False
 
     @property
     def where(self) -> str:
@@ -86,6 +88,7 @@ class FoundRow:
         if self.way in {IN_PIECES, NEARLY_IN_PIECES}:
             return f"with {columns} {within or 'alike'}"
         parts = (
+            BY_RECORDS if self.is_by_records else "",
             f"compared by {columns}" if columns != ALL_COLUMNS else "",
             f"with numbers {within}" if within else "",
             f"in one group of {_quote(self.groups)}" if self.groups else "",
@@ -239,7 +242,8 @@ def find_equal(
         )
         rows = in_each_way.setdefault(way, [])
         compared, named = forms.get(label, (label, ()))
-        rows += [FoundRow(way, figures, compared, named) for figures in (of_people, of_records)]
+        rows.append(FoundRow(way, of_people, compared, named))
+        rows.append(FoundRow(way, of_records, compared, named, is_by_records=True))
     return [_find_worst(of_way) for of_way in in_each_way.values()]
 
 

@@ -143,10 +143,6 @@ def _weighed_differences(words: Mapping[str, Words]) -> dict[str, Words]:
 _GUARDS_OF_COPIES: dict[str, Words] = {
     **_guard("people_copied_beyond", _PEOPLE["people_copied_beyond"], _PEOPLE["people_copied_by_chance"]),
     **_guard("unique_copies_beyond", _COPIES["unique_copies_beyond"]),
-    **_guard("partial_copies_beyond", frame_words.PARTIAL_COPIES),
-    **_guard("group_copied_beyond", frame_words.GROUP_COPIED),
-    **_guard("nearer", _NEARNESS["nearer"]),
-    **_guard("much_nearer", _NEARNESS["much_nearer"]),
 }
 _OF_PARTS = {
     name: words
@@ -273,8 +269,8 @@ _FRAMES: tuple[_Columns, ...] = (
     ),
     _Columns(
         "columns_apart",
-        _guard("group_copied_beyond", frame_words.GROUP_COPIED) | _MISSING,
-        unit=(*_guard("group_copied_beyond", frame_words.GROUP_COPIED), *_MISSING),
+        _MISSING,
+        unit=tuple(_MISSING),
     ),
     _Columns("guessed", _OF_CAP, unit=tuple(_OF_CAP)),
     _Columns("guessed", _GUESSED, unit=tuple(_GUESSED)),

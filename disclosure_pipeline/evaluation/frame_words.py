@@ -143,24 +143,6 @@ def reword_for_level(name: str, words: Words) -> Words:
     return replace(words, denominator=denominator, finding="", subject="")
 
 
-PARTIAL_COPIES = Words(
-    "near copies beyond a fresh sample",
-    "This many more synthetic records nearly copy one person, or more people are nearly found, than in a "
-    "fresh sample: by all columns but one, by the targets, or by all but numbers.",
-    POINTS,
-    finding="the share of near copies is {value} higher than in a fresh sample",
-    subject="near copies",
-)
-
-GROUP_COPIED = Words(
-    "people found in one group beyond a fresh sample",
-    "This many more people of one group (a level of a category) are found in the synthetic table than in as "
-    "many fresh records of that group.",
-    POINTS,
-    finding="in one group, the share of people repeated is {value} higher than in a fresh sample",
-    subject="people repeated in one group",
-)
-
 MISSING_BEYOND = Words(
     "missing values beyond those of the confidential table",
     "This many more of the synthetic than of the confidential records have no value in the column that "

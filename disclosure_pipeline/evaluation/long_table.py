@@ -261,7 +261,7 @@ def _read_value(place: Place, row: Mapping[Any, Any]) -> float:
 def _read_others(place: Place, row: Mapping[Any, Any]) -> float:
     names = (place.others,) if isinstance(place.others, str) else place.others
     values = [value for name in names if math.isfinite(value := _read(row, name))]
-    return max(values, default=place.of_fresh_sample)
+    return max(values, default=math.nan)
 
 
 # Frames whose differences are of as many records as GT has, but which do not show the figure of these.

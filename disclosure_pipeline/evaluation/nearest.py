@@ -18,7 +18,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
-from disclosure_pipeline.measures.nearest import DistancesToParts, Nearness, near_copies, nearness
+from disclosure_pipeline.measures.nearest import Nearness, nearness
 from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
@@ -88,9 +88,7 @@ def nearest(
     columns = tables.code(tables.keys)
     owners = None if unit is None else number_owners(tables.frames, unit)
     comparisons = draw_comparisons(columns, seed, sample, owners)
-    return FiguresFrame(
-        build_nearness_frame(nearest_distances(columns, comparison) for comparison in comparisons)
-    )
+    return FiguresFrame(_build_frame(nearest_distances(columns, comparison) for comparison in comparisons))
 
 
 def draw_comparisons(
@@ -119,7 +117,7 @@ def draw_comparisons(
         yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
 
 
-def build_nearness_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
+def _build_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
     """Return the frame of `nearest` from the distances of persons to SD and to others, by synthesis."""
     rows = {
         (synthesis, kind): to_row(nearness(to_SD[row], to_others[row]))
@@ -163,91 +161,3 @@ def _draw_others_of_units(
         rest = pool[unit[pool] != unit[persons[person]]][: most - (end - start)]
         left_out[:, person] = np.concatenate((by_unit[start:end], rest))
     return drawn, left_out
-
-
-MANY_TIMES = 2
-"""If SD has more than this many times GT's records, all of them are compared."""
-
-MOST_RECORDS = 400_000
-"""The most records of each table among which the nearest are searched."""
-
-_PERSONS = 1_000
-_PARTS = 3
-
-
-def is_diluted(columns: Sequence[CodedColumn], synthesis: int) -> bool:
-    """Return True if a synthesis has many times the number of GT records."""
-    return total(columns[0].counts[synthesis]) > MANY_TIMES * total(columns[0].counts[0])
-
-
-def find_near_copies(
-    columns: Sequence[CodedColumn], synthesis: int, seed: int, unit: IntArray | None = None
-) -> tuple[float, float]:
-    """Return the largest `near_copies` over the distances (percentage points), and the most by chance.
-
-    `columns` have a code for each record, and are not grouped. People are split at random into three parts,
-    each of which is compared with the other two. `unit`: whose each GT record is; a unit is in one part.
-    """
-    columns, owners = _sort_records([column.only((0, synthesis)) for column in columns], unit)
-    rng = np.random.default_rng([seed, 3])
-    N_d, N_s = (total(counts) for counts in columns[0].counts)
-    owner, number = np.unique(owners, return_inverse=True)
-    part_of_GT = rng.permutation(np.arange(len(owner)) % _PARTS)[number]
-    part_of_SD = rng.permutation(np.arange(N_s) % _PARTS)
-    swapped = [column.only((1, 0)) for column in columns]
-    all_of_SD = np.ones(N_s, dtype=bool)
-    from_people: list[list[IntArray]] = []
-    from_SD: list[list[IntArray]] = []
-    for part in range(_PARTS):
-        others = [part_of_GT == other for other in range(_PARTS) if other != part]
-        persons = _draw(np.flatnonzero(part_of_GT == part), rng)
-        records = _draw(np.flatnonzero(part_of_SD == part), rng)
-        nobody, nothing = np.full(len(persons), -1), np.full(len(records), -1)
-        from_people.append(
-            nearest_distances(
-                columns,
-                Comparison(
-                    persons,
-                    (ComparedTable(1, all_of_SD), *(ComparedTable(0, other) for other in others)),
-                    (nobody, nobody, nobody),
-                ),
-            )
-        )
-        from_SD.append(
-            nearest_distances(
-                swapped,
-                Comparison(
-                    records,
-                    (ComparedTable(0, all_of_SD), *(ComparedTable(1, other) for other in others)),
-                    (records, nothing, nothing),
-                    ground_truth=1,
-                ),
-            )
-        )
-    compared = sum(distances[0].shape[1] for distances in from_people)
-    units = 1 / (N_d / len(owner) / compared + 1 / len(owner))
-    figures = [
-        near_copies(_join(from_people, kind), _join(from_SD, kind), _PARTS * N_s / N_d, units, len(DISTANCES))
-        for kind in range(len(DISTANCES))
-    ]
-    return max(figures, key=lambda figure: (figure[0] > figure[1], figure[0]))
-
-
-def _sort_records(
-    columns: Sequence[CodedColumn], unit: IntArray | None
-) -> tuple[list[CodedColumn], IntArray]:
-    """Sort the records by value, as their order differs between engines; also return GT's owners."""
-    positions = [np.lexsort([column.codes[table] for column in columns]) for table in (0, 1)]
-    owners = np.arange(len(positions[0])) if unit is None else unit[positions[0]]
-    return [column.draw(positions) for column in columns], owners
-
-
-def _draw(positions: IntArray, rng: np.random.Generator) -> IntArray:
-    most = _PERSONS // _PARTS
-    return positions if len(positions) <= most else np.sort(rng.choice(positions, most, replace=False))
-
-
-def _join(of_parts: Sequence[Sequence[IntArray]], kind: int) -> DistancesToParts:
-    return DistancesToParts(
-        *(np.concatenate([distances[table][kind] for distances in of_parts]) for table in range(3))
-    )

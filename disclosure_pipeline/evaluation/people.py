@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +20,6 @@ from disclosure_pipeline.evaluation.counts import (
     NO_FLAGS,
     Counts,
     MeasuringPlan,
-    RecordSets,
     build_request,
     code_shared_columns,
 )
@@ -47,62 +44,11 @@ from disclosure_pipeline.tables.levels import CodedColumn
 APART_SAMPLE = 200_000
 """The number of GT records that suffice to estimate whom independently drawn columns find."""
 
-IN_GROUPS = ("group_copied_beyond", "group_copied_by_chance", "group_copied_beyond_chance")
-
-
-def measure_groups(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    records: RecordSets,
-    records_per_unit: float,
-    fewest: int,
-) -> pd.DataFrame:
-    """Measure the people found in each group (level of a column); return the worst group of each column.
-
-    Groups of fewer than `fewest` people are left out. If more people are found than in a fresh sample, they
-    are also compared with those whom columns drawn independently within the group would find.
-    """
-    comparisons = sum(int((column.counts[0] >= fewest).sum()) for column in records.groups)
-    sample = cache(partial(opened.code_records, columns, APART_SAMPLE, 0))
-    rows = {}
-    for synthesis, by_column in enumerate(records.levels, start=1):
-        for column, people_by_level in zip(records.groups, by_column, strict=True):
-            worst = dict.fromkeys(IN_GROUPS, 0.0)
-            for level in np.flatnonzero(column.counts[0] >= fewest).tolist():
-                sizes = Sizes(int(column.counts[0][level]), int(column.counts[synthesis][level]))
-                measure = partial(
-                    people_copied,
-                    people_by_level[level],
-                    sizes,
-                    comparisons=comparisons,
-                    records_per_unit=records_per_unit,
-                )
-                figures = measure()
-                if figures.people_copied_beyond > figures.people_copied_by_chance:
-                    place = next(k for k, other in enumerate(columns) if other is column)
-                    value = None if level == column.missing else column.levels[level]
-                    figures = measure(independent=_find_apart_in_group(sample(), place, value, sizes.N_s))
-                beyond, by_chance = figures.people_copied_beyond, figures.people_copied_by_chance
-                bounded = beyond_chance(beyond, by_chance)
-                if (bounded, beyond) > (worst["group_copied_beyond_chance"], worst["group_copied_beyond"]):
-                    worst = dict(zip(IN_GROUPS, (beyond, by_chance, bounded), strict=True))
-            rows[column.name, synthesis] = worst
-    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
-    return pd.DataFrame(list(rows.values()), index=index, columns=list(IN_GROUPS), dtype=float)
-
 
 def find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
     """Return the percent of GT records found by N_s records of independently drawn columns."""
     sample = opened.code_records(columns, APART_SAMPLE, 0)
     return _find_apart(sample, [column.codes[0] for column in sample], N_s)
-
-
-def _find_apart_in_group(sample: Sequence[CodedColumn], place: int, value: Any, N_s: int) -> float:
-    """Return the same within a group: the percent of its GT records, with columns drawn from the group."""
-    in_group = np.flatnonzero(sample[place].codes[0] == sample[place].find(value))
-    if not len(in_group):
-        return 0.0
-    return _find_apart(sample, [column.codes[0][in_group] for column in sample], N_s)
 
 
 def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: int) -> float:

@@ -87,7 +87,7 @@ class Disclosure:
     m > 1: the same result for all syntheses as one table.
 
     `copies`: the people found copied, in sentences. Its figures are in `guards`, `partial_copies` and
-    `columns_apart` (see `GuardFigures`), which are empty if copies were not looked for; the guards of other
+    `found` (see `GuardFigures`), which are empty if copies were not looked for; the guards of other
     things are a gate's. The frames of a gate are empty elsewhere: `guessed`, `exact_copies`, `groups`,
     `doubts` and `warning_counts`
     (`evaluation.disclosure`); `subgroups`; `over_releases` and `released_targets` (`measure_releases`);
@@ -156,7 +156,7 @@ class Disclosure:
 
     @property
     def _copy_frames(self) -> CopyFrames:
-        return CopyFrames(self.guards, self.partial_copies, self.columns_apart)
+        return CopyFrames(self.guards, self.partial_copies, self.found)
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a frame by name; an empty one if its family was not measured."""
@@ -271,7 +271,7 @@ class Disclosure:
 
     def _state_findings(self) -> tuple[str, str]:
         copies = self.copies
-        if copies.sentences or self.guards.empty:  # without guards, nobody looked for copies
+        if copies.sentences or self.found.empty:  # then nobody looked for copies
             found = (*copies.sentences, *copies.not_examined)[0]
         else:
             found = f"No copied people were found{' by equal values' if copies.not_examined else ''}."
@@ -349,7 +349,7 @@ class Disclosure:
 
     def _list_unexamined(self) -> tuple[str, ...]:
         """Return what was not examined for copies, unless the first sentence says it."""
-        return () if self.guards.empty else self.copies.not_examined
+        return () if self.found.empty else self.copies.not_examined
 
     def _list_few(self) -> list[str]:
         """Name the targets whose DiSCO has fewer than `SMALLEST_COUNT` people behind it."""

@@ -256,8 +256,9 @@ def to_markdown(content: Mapping[str, Any]) -> str:
     figures = content["figures"]
     confidential: list[str] = []
     if figures.get("confidential"):
-        confidential = ["Copies of further confidential tables and nearness to them:"]
+        confidential = ["Copies of further confidential tables:"]
         confidential.append(_to_table(figures["confidential"]))
+        confidential.append(_to_table(figures["confidential_found"]))
     parts = [
         f"# All figures of candidate {format_cell(content['candidate'])}",
         f"{count_kept(content['clauses'])}.",
@@ -285,9 +286,11 @@ def to_markdown(content: Mapping[str, Any]) -> str:
             if figures[name]
             for part in (f"## {heading}", _to_table(figures[name]))
         ),
-        "## Guards, over all columns (% of SD records; nearer: of GT records; TVD, relabelled: shares)",
+        "## Guards, over all columns (% of SD records; TVD, relabelled: shares)",
         _to_table(figures["guards"]),
         _to_table(figures["partial_copies"]),
+        "People found, in percent of the people:",
+        _to_table(figures["found"]),
         _to_table(figures["columns_apart"]),
         "Guessed from the keys (% of GT records), and by other people's records:",
         _to_table(figures["guessed"]),

@@ -266,37 +266,6 @@ def guesses_by_chance(
     return max(0.0, most_frequent - guessed_others) + 100 * z * error
 
 
-def nearness_by_chance(persons: int, sizes: Sizes, comparisons: int = 1) -> float:
-    """Return the percentage `nearer` that chance alone exceeds once in `ONCE_IN` tables.
-
-    The share varies around 50 % with the variance 1 / (4 n) of the 2 n records that people are compared with
-    (each is the nearest of several people), and 1 / (4 persons) of the people drawn. `comparisons`: number of
-    distances.
-
-    >>> round(nearness_by_chance(100, Sizes(100, 100)), 1)
-    76.4
-
-    Source: this project's own.
-    """
-    return min(100.0, 50 + much_nearer_by_chance(100.0, persons, sizes, comparisons) / 2)
-
-
-def much_nearer_by_chance(either_way: float, persons: int, sizes: Sizes, comparisons: int = 1) -> float:
-    """Return the `much_nearer`, in percentage points, that chance alone exceeds once in `ONCE_IN` tables.
-
-    As `nearness_by_chance`, for the `either_way` percent of the people for whom either side is much nearer,
-    plus one person.
-
-    >>> round(much_nearer_by_chance(20.0, 100, Sizes(100, 100)), 1)
-    24.2
-
-    Source: this project's own.
-    """
-    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    share = min(either_way / 100 + 1 / persons, 1.0)
-    return 100 * z * math.sqrt(share * (1 / max(sizes.n, 1) + 1 / persons))
-
-
 def distance_by_chance(sizes: Sizes, comparisons: int = 1) -> float:
     """Return the TVD minus the expected one (a share of 1) that chance exceeds once in `ONCE_IN` tables.
 

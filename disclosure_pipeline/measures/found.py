@@ -48,6 +48,9 @@ WAYS = (
 )
 """The ways in which people may be found."""
 
+BY_RECORDS = "counted by synthetic records"
+"""How people are found if the figures are percent of SD's records that copy one person."""
+
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 """The largest differences of two numbers that are near each other, as shares of the number."""
 

@@ -269,8 +269,8 @@ def _list_bounds(clauses: Sequence[Clause], labels: Mapping[str, str]) -> list[s
 def name_check(clause: Clause) -> str:
     """Return the name of a clause's check: its question, by which Dagster sorts, and its figure.
 
-    >>> name_check(Clause("repU", "at_most_share", 0.3)), name_check(Clause("much_nearer", "at_most", 20))
-    ('found_repU', 'copied_nearer')
+    >>> name_check(Clause("repU", "at_most_share", 0.3)), name_check(Clause("found", "beyond", 7, ("whole",)))
+    ('found_repU', 'copied_found')
     """
     assert clause.entry is not None, "a gate's clauses are on figures of this version"
     return f"{clause.entry.question}_{clause.entry.shown_with or clause.figure}"

@@ -158,7 +158,7 @@ class Measures(FrozenModel):
 def find_short_word(figure: Figure) -> Statistic:
     """Return what a plain number bounds: the first of the figure's words.
 
-    >>> find_short_word(FIGURES["repU"]), find_short_word(FIGURES["people_copied"])
+    >>> find_short_word(FIGURES["repU"]), find_short_word(FIGURES["unique_hits"])
     ('at_most', 'beyond')
     """
     return figure.statistics[0]
@@ -249,7 +249,19 @@ def _read_bound(figure: Figure, bound: float | Bound) -> Bound:
 
 # Words that a policy does not have any more, and what to write or do instead.
 _GONE = {
-    "guards": "write each figure itself, such as people_copied: {beyond: 2.5}",
+    "guards": "write each figure itself, such as found: {whole: 2.5}",
+    **{
+        name: f"write found: {{{way}: …}}"
+        for name, way in {
+            "people_copied": "whole",
+            "unique_copies": "whole",
+            "partial_copies": "all_but_one",
+            "group_copied": "in_a_group",
+            "nearer": "nearly",
+            "much_nearer": "nearly",
+        }.items()
+    },
+    "people_in_releases": "write found: {whole: …}, which also holds for all releases together",
     "one_way": "flags of the one-way check are shown in the dossier and bound nothing: remove it",
     "two_way": "flags of the two-way check are shown in the dossier and bound nothing: remove it",
 }
@@ -263,11 +275,11 @@ def explain_unknown(name: str) -> str:
     >>> explain_unknown("unique_hits_beyond")
     'a policy has no such figure: write unique_hits: {beyond: …}'
     """
-    if name in _GONE:
-        return f"no part of a policy: {_GONE[name]}"
     base, endings = name, list[str]()
     while (ending := next((ending for ending in _ENDINGS if base.endswith(ending)), "")) and base:
         base, endings = base.removesuffix(ending), [*endings, ending]
+    if base in _GONE:
+        return f"no part of a policy: {_GONE[base]}"
     base = {"DiSCO_in_releases": "DiSCO_any"}.get(base, base)
     if base in BOUNDABLE:
         figure = BOUNDABLE[base]

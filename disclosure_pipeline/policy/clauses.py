@@ -351,7 +351,7 @@ def find_unbounded(
 def find_required_bound(clause: Clause) -> RequiredBound | None:
     """Return the kind of disclosure that every policy bounds, if the clause does so.
 
-    >>> [find_required_bound(Clause(name, "at_most", 8)) for name in ("repU", "nearer")]
+    >>> [find_required_bound(Clause(name, "at_most", 8)) for name in ("repU", "alike")]
     ['identity', None]
     """
     if clause.figure in {"repU", "unique_hits"}:

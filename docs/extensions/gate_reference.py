@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
+from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, Default
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.gate_template import build_file_schema
 
 _LIMITS = {
@@ -31,11 +32,18 @@ def page() -> str:
 def bounds_page() -> str:
     """A row for each figure that every gate bounds and a policy can: its name, default and description."""
     rows = [
-        f"| `{name}` | `{default.statistic}: {default.bound:g}` | {_cell(default.text)} |"
+        f"| `{name}` | {_default_bounds(default)} | {_cell(default.text)} |"
         for name, figure in BOUNDABLE.items()
         if (default := figure.default) is not None
     ]
     return "\n".join(["| figure | default | |", "|---|---|---|", *rows]) + "\n"
+
+
+def _default_bounds(default: Default) -> str:
+    ways = {way.replace(" ", "_"): default.find_bound(way) for way in WAYS if default.by_way}
+    return ", ".join(
+        f"`{word}: {bound:g}`" for word, bound in (ways or {default.statistic: default.bound}).items()
+    )
 
 
 def _section(name: str, model: Mapping[str, Any]) -> str:

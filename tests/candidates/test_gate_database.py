@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from io import StringIO
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.relational.opened_database import DatabaseEngine
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.errors import StoreError
-from disclosure_pipeline.evaluation.long_table import ALL_FILES
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.record_hashes import values_sha256
@@ -46,32 +44,6 @@ def compared(actual: dict[str, Any]) -> dict[str, Any]:
         del actual["checks"][clause["name"]]
     dossier["clauses"] = [clause for clause in dossier["clauses"] if clause["figure"] != "controls"]
     return actual | {"dossier": dossier}
-
-
-def take_nearness(actual: dict[str, Any]) -> list[float]:
-    """Taken out of a dossier: who is compared is drawn, in a database from the records in another order."""
-    figures = actual["dossier"]["figures"]
-    rows = [*figures["guards"], *figures.get("stacked", {}).get("guards", ())]
-    guards = pd.read_csv(StringIO(actual["frames"]["guards"])).filter(regex="^(?!.*nearer)")
-    actual["frames"]["guards"] = guards.to_csv()
-    actual["checks"] = {name: text for name, text in actual["checks"].items() if "nearer" not in name}
-    of_parts = {row["synthesis"]: row for row in figures["guards"]}
-    if "stacked" in figures:
-        [of_parts[ALL_FILES]] = figures["stacked"]["guards"]
-    near = [row for row in figures["table"] if "nearer" in row["figure"]]
-    figures["table"] = [row for row in figures["table"] if row not in near]
-    assert len(near) == 2 * len(of_parts)
-    for row in near:
-        name, of_part = row["figure"], of_parts[row["part"]]
-        columns = {"value": name, "by_chance": f"{name}_by_chance", "beyond_chance": f"{name}_beyond_chance"}
-        assert {part: row[part] for part in columns} == {
-            part: of_part[column] for part, column in columns.items()
-        }
-    for clause in actual["dossier"]["clauses"]:
-        if "nearer" in clause["name"]:
-            judged = clause.pop("row")
-            assert judged in near and clause.pop("value") == judged["beyond_chance"]
-    return [row.pop(name) for row in rows for name in list(row) if "nearer" in name]
 
 
 def gate_of(root: Path, engine: str = "memory", **definition: Any) -> GateFolders:
@@ -109,9 +81,6 @@ def test_the_same_decision_as_in_memory(suffix: str, m: int, tmp_path: Path) -> 
             compared(steps(gate_of(tmp_path, engine), candidate, measured_anew=candidate == gates.HONEST))
             for engine in ("memory", DATABASE)
         )
-        nearness = take_nearness(actual)
-        assert len(nearness) == 6 * (m + (m > 1))
-        assert nearness == pytest.approx(take_nearness(expected), abs=5)
         assert actual == expected
         assert actual["dossier"]["decision"] == decision
 
@@ -155,7 +124,6 @@ def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     write(tmp_path / "gt.parquet", gates.ground_truth())
     deliver(tmp_path, "c", gates.honest())
     expected = compared(steps(gate_of(tmp_path), "c"))
-    nearness = take_nearness(expected)
     with REGISTERS[kind](tmp_path) as registers:
         registers.write({"people": gates.ground_truth()})
         definition = gates.definition(ground_truth=registers.source("people"), engine=registers.engine)
@@ -164,7 +132,6 @@ def test_a_table_of_a_database(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
         found = steps(gate, "c")
         assert services.PASSWORD not in str(found)
         actual = compared(found)
-        assert take_nearness(actual) == pytest.approx(nearness, abs=5)
         assert actual == expected
         assert registers.list_tables() == ["people"]
         registers.write({"people": gates.ground_truth().assign(age=lambda table: table["age"].clip(21))})

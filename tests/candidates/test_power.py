@@ -18,10 +18,8 @@ from support.sampling import on_some_days, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import power
-from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.candidates.power import measure_gate_power, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.plots.pictures import specify_power, title_power
@@ -153,32 +151,13 @@ def test_what_cannot_be_tried_is_refused(records: int, seconds: float, tmp_path:
         measure_power(gate_of(tmp_path, records), seconds)
 
 
-@pytest.mark.parametrize(("records", "expected"), [(20_000, None), (20_001, 2_000)])
-def test_halves_of_a_large_table_are_compared_by_samples_as_its_gate_does(
-    records: int, expected: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    samples = set()
-    monkeypatch.setattr(power, "_is_approved", lambda *arguments: samples.add(arguments[-1]))
-    measure_gate_power(gate_of(tmp_path, 60).gate, gates.ground_truth(records), 1e-9)
-    assert samples == {expected}
-
-
-def test_fewer_compared_people_leave_more_to_chance(tmp_path: Path) -> None:
-    opened = FramesInMemory((gates.ground_truth(60), gates.honest()), "memory")
-    by_chance = [
-        measure_without_controls(gate_of(tmp_path, 60).gate, opened, sample).guards["nearer_by_chance"].item()
-        for sample in (None, 60, 20)
-    ]
-    assert by_chance[0] == by_chance[1] < by_chance[2]
-
-
 def test_it_ends_in_the_time_given_and_time_goes_to_all_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a clock on which a judgement takes a second, among ten times as many records ten."""
     seconds = 0.0
 
-    def judge(_gate: Any, known: pd.DataFrame, synthetic: pd.DataFrame, _sample: int | None) -> bool:
+    def judge(_gate: Any, known: pd.DataFrame, synthetic: pd.DataFrame) -> bool:
         nonlocal seconds
         seconds += 10 if len(synthetic) > len(known) else 1
         return False

@@ -210,7 +210,7 @@ PLAIN = {"repU": 8, "DiSCO": 12}
 @pytest.mark.parametrize(
     "changes",
     [
-        {"policy": PLAIN | {"smallest_count": 5, "nearer": 60}},
+        {"policy": PLAIN | {"smallest_count": 5, "missing": 10}},
         {"policy": PLAIN | {"protection": {"at_least": 0.2}}, "measures": {"protection": True}},
         {"policy": PLAIN, "measures": {"chance": False}},
         {"policy": PLAIN, "measures": {"attribution": False}},

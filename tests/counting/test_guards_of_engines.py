@@ -1,7 +1,6 @@
 """Every engine finds the same guards, nearest records and drawn records, bit for bit: one body for all."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -9,16 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import ENGINES_AND_WAYS, Databases, in_the_order_of, opened_by
-from support.sampling import DATABASES, examples, some_of
+from support.sampling import DATABASES, examples
 
-from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.counting.relational import distances as database_distances
 from disclosure_pipeline.evaluation import copies, guards
 from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
-from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -104,9 +100,9 @@ def test_guards_of_more_combinations_than_a_number_holds(engine: str, databases:
 def test_guards_where_one_column_is_changed(engine: str, databases: Databases) -> None:
     truth = people(800, 1, levels=400).fillna({"pay": 0})
     changed = truth.assign(pay=truth["pay"] + 1000)
-    figures = assert_the_same_guards(engine, [truth, changed], databases).guards
-    assert (figures["unique_copies_beyond"] <= 0).all()
-    assert (figures["partial_copies_beyond_chance"] > 40).all()
+    measured = assert_the_same_guards(engine, [truth, changed], databases)
+    assert (measured.guards["unique_copies_beyond"] <= 0).all()
+    assert measured.found["found_beyond_chance"]["all but one", 1] > 40
 
 
 @pytest.mark.parametrize("engine", OTHERS)
@@ -118,49 +114,6 @@ def test_guards_of_records_that_are_drawn(
     truth = people(400, 7)
     frames = [truth, partly_copied(truth, 500, 8), people(120, 9)]
     assert_the_same_guards(engine, frames, databases)
-
-
-def assert_the_same_nearest(
-    engine: str, frames: Sequence[pd.DataFrame], databases: Databases
-) -> list[list[list[list[int]]]]:
-    with opened_by(engine, frames, databases) as opened:
-        distances, of_stacked = measure_nearest(opened), measure_nearest(opened.stack_syntheses())
-    in_memory = FramesInMemory(tuple(frames), "memory")
-    assert distances == measure_nearest(in_the_order_of(engine, frames))
-    assert of_stacked == measure_nearest(in_the_order_of(engine, in_memory.stack_syntheses().frames))
-    return distances
-
-
-def measure_nearest(opened: OpenedTables) -> list[list[list[list[int]]]]:
-    distances = opened.find_nearest(code_all(opened), partial(draw_comparisons, sample=200), 0)
-    return [[to_table.tolist() for to_table in of_synthesis] for of_synthesis in distances]
-
-
-@pytest.mark.parametrize("engine", OTHERS)
-@pytest.mark.parametrize(("levels", "most_candidates"), some_of([(3, 0), (40, 10), (40, 150)], part=3))
-def test_the_nearest_records_of_large_tables(
-    engine: str, levels: int, most_candidates: int, databases: Databases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In one block of columns or several; SD is smaller than GT, as large, and larger."""
-    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
-    monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
-    monkeypatch.setattr(database_distances, "_FETCHED", 6000)
-    truth = people(300, 11, levels)
-    frames = [truth, *(partly_copied(truth, n, 12) for n in (90, 299, 700))]
-    distances = assert_the_same_nearest(engine, frames, databases)
-    assert len({distance for to_SD, _ in distances for distance in to_SD[0]}) > 1
-
-
-@pytest.mark.parametrize("engine", OTHERS)
-def test_the_nearest_records_by_columns_in_several_words(
-    engine: str, databases: Databases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
-    random = np.random.default_rng(3)
-    truth = pd.DataFrame(random.integers(0, 900, (400, 9)), columns=[*"abcdefg", *TARGETS])
-    changed = truth.assign(c=random.integers(0, 900, 400), g=0)
-    [[to_SD, to_others]] = assert_the_same_nearest(engine, [truth, changed], databases)
-    assert sum(map(int.__lt__, to_SD[0], to_others[0])) >= 199
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -36,7 +36,6 @@ from disclosure_pipeline.counting.relational.opened_database import (
 from disclosure_pipeline.counting.relational.transfer import borrow_table, connect, fetch_integers, open_table
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import count_record_sets
-from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -406,7 +405,6 @@ def look_at_all_columns(opened: DatabaseTables) -> None:
         count_record_sets(tables, [], columns, ["b"])
         for most in (1000, 20, 30):
             tables.code_records(columns, most, 0)
-        tables.find_nearest(columns, draw_comparisons, 0)
 
 
 def test_they_are_coded_and_numbered_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,6 @@ from disclosure_pipeline.counting.opening import link_tables, read_shared_column
 from disclosure_pipeline.evaluation.counts import WholeRecords, count_record_sets, plan_measures
 from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.guards import measure_guards
-from disclosure_pipeline.evaluation.nearest import find_near_copies, is_diluted
-from disclosure_pipeline.measures.nearest import CLOSER, DistancesToParts, near_copies
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
@@ -79,7 +77,7 @@ def measure_as_gate(
     people: pd.DataFrame, tables: list[pd.DataFrame], unit: str | None, keys: list[str], targets: list[str]
 ) -> dp.Disclosure:
     opened = FramesInMemory((people, *tables), "memory")
-    options: Any = {"unit": unit, "together": True, "whole_records": WholeRecords(sample=5)}
+    options: Any = {"unit": unit, "together": True, "whole_records": WholeRecords()}
     return measure(opened, plan_measures(opened, keys, targets, grouping_of(), **options))
 
 
@@ -108,7 +106,7 @@ def test_the_gate_has_the_same_figures(
         grouping_of(),
         unit=unit,
         together=True,
-        whole_records=WholeRecords(sample=5),
+        whole_records=WholeRecords(),
     )
     result = measure(opened, plan)
     with warnings.catch_warnings():
@@ -145,8 +143,9 @@ def test_events_are_compared_as_the_gate_compares_them() -> None:
     events = [table.loc[table.index % 3 > 0, ["person"]].assign(code=table["age"] % 7) for table in (gt, sd)]
     told: Any = {"ground_truth": events[0], "synthetic": events[1]}
     copies = dp.copies(gt, sd, ["sex"], unit="person", events=told)
-    people, tables = link_tables(gt, sd, "person", told)
-    of_sets = measure_as_gate(people, tables, "person", ["age"], ["sex"]).partial_copies.swaplevel()
+    linked = link_tables(gt, sd, "person", told)
+    result = measure_as_gate(linked.ground_truth, linked.synthetic, "person", ["age"], ["sex"])
+    of_sets = result.partial_copies.swaplevel()
     assert "the events alone" in of_sets.index.get_level_values("columns")
     pd.testing.assert_frame_equal(
         partial(copies).sort_index(), of_sets[list(copies.columns)].sort_index(), check_exact=True
@@ -241,33 +240,6 @@ def test_one_column_has_no_near_copies() -> None:
 # Near copies among many more records than GT has: found at full size, by any order of the records
 
 
-Distances = list[int]
-
-
-def near_share(near: list[Distances], far: list[Distances], closer: int) -> float:
-    """The share of pairs of distances of which the first is so many times smaller: counted one by one."""
-    pairs = [pair for both in zip(near, far, strict=True) for pair in zip(*both, strict=True)]
-    return sum(a < b and closer * a <= b for a, b in pairs) / len(pairs)
-
-
-def test_the_figure_is_that_of_a_count_by_hand() -> None:
-    rng = np.random.default_rng(1)
-    people, records = (rng.integers(0, 200, (3, 40)) for _ in range(2))
-    people[0] //= 9
-    times = 3.0
-    beyond = []
-    for closer in CLOSER:
-        to_SD, part, other = people.tolist()
-        found = near_share([to_SD, to_SD], [part, other], closer)
-        of_parts = near_share([other, part], [part, other], closer)
-        of_SD = near_share([records[0].tolist()] * 2, [records[1].tolist(), records[2].tolist()], closer)
-        beyond.append(100 * (found - min(1 - (1 - of_parts) ** times, of_SD)))
-    figure, by_chance = near_copies(DistancesToParts(*people), DistancesToParts(*records), times, 1e9, 1)
-    assert figure == pytest.approx(max(beyond))
-    assert 0 <= by_chance < 0.1
-    assert near_copies(DistancesToParts(*people), DistancesToParts(*records), times, 40, 3)[1] > 10
-
-
 def near_table(name: str, times: int, share: float, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """People, and fresh ones many times as many, among whom a share is copied with every number moved."""
     people = POPULATIONS[name].draw(500, seed)
@@ -288,23 +260,5 @@ def test_near_copies_are_found_among_many_records(name: str, times: int) -> None
         opened = FramesInMemory(tables, "memory")
         columns = opened.code(list(tables[0]), grouping_of(), ignore_progress)
         _, records = count_record_sets(opened, [], columns, [])
-        guards = measure_guards(opened, columns, records).guards
-        found, by_chance = guards["much_nearer"].item(), guards["much_nearer_by_chance"].item()
-        assert (found > max(20, by_chance)) == (share > 0)
-
-
-def test_neither_order_nor_units_of_one_record_matter() -> None:
-    people, table = near_table("census", 4, 0.3, 2)
-    tables = read_shared_columns(people, table)
-    columns = tables.code(tables.keys)
-    assert is_diluted(columns, 1)
-    expected = find_near_copies(columns, 1, 5)
-    shuffled = read_shared_columns(*(frame.sample(frac=1, random_state=3) for frame in (people, table)))
-    assert find_near_copies(shuffled.code(shuffled.keys), 1, 5) == expected
-    assert find_near_copies(columns, 1, 6) != expected
-    assert find_near_copies(columns, 1, 5, np.arange(len(people)))[0] == pytest.approx(expected[0], abs=10)
-
-
-def test_equally_large_tables_are_compared_as_they_are() -> None:
-    tables = read_shared_columns(*near_table("census", 1, 0.9, 2))
-    assert not is_diluted(tables.code(tables.keys), 1)
+        found = measure_guards(opened, columns, records).found
+        assert (found["found_beyond_chance"]["nearly", 1] > 10) == (share > 0)

@@ -20,7 +20,6 @@ from disclosure_pipeline.cli.printing import EXIT_CODES, ExitCode
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.evaluation import disclosure as measuring
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.evaluation.copies_found import CopiesFound
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result
@@ -28,7 +27,6 @@ from disclosure_pipeline.policy.gate import Gate
 
 RECORDS = 900
 KEYS = ["sex", "age", "region"]
-GUARDS = [name for name in DEFAULTS if FIGURES[name].place.frame == "guards" and not FIGURES[name].is_doubt]
 PEOPLE, FRESH = population(RECORDS), population(RECORDS, 7)
 
 
@@ -60,25 +58,25 @@ def found(gt: Any, sd: Any, keys: Sequence[str] = KEYS, **options: Any) -> Copie
 
 def test_a_column_that_numbers_the_records_hides_no_copies() -> None:
     sd = numbered(shuffled(PEOPLE))
-    with pytest.warns(CopiesWarning, match=r"^\d+ % of the people are .*'all but Unnamed: 0'") as caught:
+    with pytest.warns(CopiesWarning, match=r"^\d+ % of the people are .* all but \"Unnamed: 0\"") as caught:
         result = dp.disclosure(numbered(PEOPLE), sd, KEYS)
     [finding] = result.copies.findings
     by_column = dp.copies(numbered(PEOPLE), sd).xs("all but Unnamed: 0", level="columns")
     expected = float(by_column["people_copied"].item())
     assert expected > 90 and finding.sentence.startswith(f"{expected:.0f} % of the people are in")
-    assert finding.guard == "partial_copies" and finding.value > 7
+    assert finding.way == "all but one" and finding.value > 7
     assert result.partial_copies.loc[("all but Unnamed: 0", 1), "people_copied"] == pytest.approx(expected)
     assert [Path(warning.filename).name for warning in caught] == [Path(__file__).name]
     without = dp.disclosure(PEOPLE, shuffled(PEOPLE), KEYS).copies.findings[0]
-    assert without.guard == "people_copied"
+    assert without.way == "whole"
     assert without.sentence.partition(" %")[0] == finding.sentence.partition(" %")[0]
 
 
 def test_near_copies_are_found() -> None:
-    with pytest.warns(CopiesWarning, match="3[123] % of the people .*'all but income'"):
+    with pytest.warns(CopiesWarning, match='3[123] % of the people .* all but "income"'):
         result = dp.disclosure(PEOPLE, nearly_copied(0.33), KEYS)
     assert result.comparability_doubts == (), "the tables are coded alike"
-    assert [finding.guard for finding in result.copies.findings] == ["partial_copies"]
+    assert [finding.way for finding in result.copies.findings] == ["all but one"]
 
 
 def test_a_fresh_table_is_no_copy_and_everything_was_examined() -> None:
@@ -86,7 +84,7 @@ def test_a_fresh_table_is_no_copy_and_everything_was_examined() -> None:
         warnings.simplefilter("error")
         result = dp.disclosure(PEOPLE, FRESH, KEYS)
     assert result.copies == CopiesFound() and not result.copies.headline
-    assert result.guards[[f"{name}_by_chance" for name in ("nearer", "much_nearer")]].notna().all(axis=None)
+    assert result.found["found_by_chance"].notna().all()
 
 
 def noisy(seed: int = 9) -> pd.DataFrame:
@@ -98,13 +96,11 @@ def noisy(seed: int = 9) -> pd.DataFrame:
 
 def test_noisy_copies_are_found_by_nearness() -> None:
     gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
-    with pytest.warns(CopiesWarning, match="holds near copies"):
+    with pytest.warns(CopiesWarning, match="with numbers within"):
         result = dp.disclosure(gt, noisy(), ["a", "b"])
-    assert [finding.guard for finding in result.copies.findings] == ["much_nearer", "nearer"]
-    assert (
-        result.copies.headline == f"{result.guards['much_nearer'].item():.0f} % of the people have a near "
-        "copy in the synthetic table"
-    )
+    assert [finding.way for finding in result.copies.findings] == ["nearly"]
+    shown = result.found["shown"]["nearly", 1]
+    assert result.copies.headline.startswith(f"{shown:.0f} % of the people are copied in the synthetic table")
 
 
 def patients(seed: int) -> pd.DataFrame:
@@ -125,8 +121,8 @@ def test_a_copied_group_is_found() -> None:
     gt, fresh = patients(1), patients(2)
     sd = pd.concat([fresh[fresh["ward"] != "ward 7"], gt[gt["ward"] == "ward 7"]], ignore_index=True)
     [finding] = found(gt, sd, ["age", "ward"]).findings
-    assert finding.guard == "group_copied" and finding.value > 90
-    assert finding.headline == "People with one value of 'ward' are copied in the synthetic table"
+    assert finding.way == "in a group" and finding.value > 90
+    assert finding.headline.endswith(' are copied in the synthetic table, in one group of "ward"')
     assert "ward 7" not in finding.sentence
     assert not found(gt, fresh, ["age", "ward"]).findings
 
@@ -134,8 +130,8 @@ def test_a_copied_group_is_found() -> None:
 def test_copies_in_a_small_table_are_found_by_its_records() -> None:
     """Too few people for a share of all, but every tenth record is one."""
     sd = pd.concat([PEOPLE.head(8), FRESH.head(40)], ignore_index=True)
-    [finding] = [finding for finding in found(PEOPLE, sd).findings if finding.guard == "unique_copies"]
-    assert finding.sentence.startswith("17 % of the records of the synthetic table have a record")
+    [finding] = found(PEOPLE, sd).findings
+    assert finding.sentence.startswith("17 % of the records of the synthetic table copy one person each")
 
 
 CANDIDATES: dict[str, Callable[[], list[pd.DataFrame]]] = {
@@ -156,19 +152,20 @@ def test_it_is_what_a_gate_with_default_bounds_refuses(name: str, tmp_path: Path
     gate = Gate.model_validate(gates.definition(policy=loose))
     measured = gates.measured(gate, gt, tables)
     broken = {
-        judgement.clause.figure
+        judgement.column
         for judgement in gates.judged(gate, measured).values()
-        if judgement.outcome == "exceeded" and judgement.clause.figure in GUARDS
+        if judgement.outcome == "exceeded" and judgement.clause.figure == "found"
     }
     paths = [tmp_path / f"{number}.parquet" for number in range(len(tables) + 1)]
     for path, table in zip(paths, [gt, *tables], strict=True):
         table.to_parquet(path, index=False)
     result = dp.disclosure(paths[0], paths[1:], gate.keys, gate.targets)
-    assert {finding.guard for finding in result.copies.findings} <= broken
+    assert {finding.way for finding in result.copies.findings} <= broken
     assert bool(result.copies.findings) == bool(broken)
     columns = list(result.guards)
     pd.testing.assert_frame_equal(result.guards, measured.guards[columns])
     pd.testing.assert_frame_equal(result.partial_copies, measured.partial_copies)
+    pd.testing.assert_frame_equal(result.found, measured.found)
     if len(tables) > 1:
         assert result.stacked is not None and measured.stacked is not None
         pd.testing.assert_frame_equal(result.stacked.guards, measured.stacked.guards[columns])
@@ -185,7 +182,7 @@ def test_people_with_several_records_are_copied_as_units() -> None:
     near = once.drop(columns="person").assign(changing=sd["changing"].to_numpy())
     for several in (near, [sd, near]):
         findings = found(gt, several, ["c0", "c1"], unit="person").findings
-        assert [finding.guard for finding in findings] == ["partial_copies"]
+        assert [finding.way for finding in findings] == ["all but one"]
     assert findings[0].table == "synthetic table 2"
     assert not found(gt, sd, ["c0", "c1"], unit="person").findings
 
@@ -260,7 +257,7 @@ def test_nearness_of_many_records_is_not_measured(monkeypatch: pytest.MonkeyPatc
     gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
     monkeypatch.setattr(measuring, "MOST_COMPARED", 300 * 300 * 5 - 1)
     result = dp.disclosure(gt, noisy(), ["a", "b"])
-    assert result.guards["nearer"].isna().all() and not result.copies.findings
+    assert np.isnan(result.found["shown"]["nearly", 1]) and not result.copies.findings
     [sentence] = result.copies.not_examined
     assert "by equal values only" in sentence and str(result).endswith(sentence)
     assert dp.disclosure(gt, gt, ["a", "b"]).copies.findings, "copies are"
@@ -268,9 +265,9 @@ def test_nearness_of_many_records_is_not_measured(monkeypatch: pytest.MonkeyPatc
 
 def test_a_figure_that_is_no_number_is_no_proof() -> None:
     result = dp.disclosure(PEOPLE, FRESH, KEYS)
-    without = result.guards.assign(people_copied_beyond_chance=np.nan)
-    [sentence] = dp.Disclosure(**{**vars(result), "guards": without}).copies.not_examined
-    assert sentence == "It could not be computed whether people were copied."
+    without = result.found.assign(found_beyond_chance=np.nan)
+    first, _ = dp.Disclosure(**{**vars(result), "found": without}).copies.not_examined
+    assert first == "It could not be computed whether people were copied."
 
 
 def test_one_person_has_no_others() -> None:
@@ -281,7 +278,7 @@ def test_columns_that_cannot_be_compared_are_named() -> None:
     gt = PEOPLE.assign(number=range(RECORDS))
     sd = PEOPLE.assign(number=pd.date_range("2020", periods=RECORDS))
     result = dp.disclosure(gt, sd, ["sex"], ["income", "health"])
-    assert result.copies.findings[0].guard == "people_copied"
+    assert result.copies.findings[0].way == "whole"
     assert any("without the columns 'number'" in warning for warning in result.warnings)
 
 
@@ -302,7 +299,7 @@ def test_tables_outside_memory_say_so(tmp_path: Path) -> None:
 def test_print_begins_with_copies() -> None:
     upper = copied(0.3).assign(region=lambda t: t["region"].astype(str).str.upper())
     result = dp.disclosure(PEOPLE, copied(0.3), KEYS)
-    assert str(result).startswith("30 % of the people are in the synthetic table, each with a record")
+    assert str(result).startswith("30 % of the people are in the synthetic table; of a fresh table")
     assert result._repr_html_().startswith("<p><strong>30 % of the people are in")
     assert not result.warnings and not result.comparability_doubts
     both = dp.disclosure(PEOPLE, nearly_copied(0.4).assign(region=upper["region"].to_numpy()), KEYS)
@@ -344,7 +341,7 @@ def test_the_command_line_says_it_first_with_an_exit_code_of_its_own(
     assert "--accept-doubts" not in ended.output
     assert "People were copied: 30 % of the people are copied in the synthetic table." in ended.stderr
     first = {
-        (): "30 % of the people are in the synthetic table, each",
+        (): "30 % of the people are in the synthetic table; of a fresh table",
         ("--format", "table"): "30 % of the people are copied in the synthetic table",
         ("--format", "json"): '{\n  "heading": "30 % of the people are copied in the synthetic table"',
         ("--format", "html"): "<!DOCTYPE html>",
@@ -364,7 +361,7 @@ def test_the_page_begins_with_copies(tmp_path: Path) -> None:
     headline = "30 % of the people are copied in the synthetic table"
     assert f"<title>{headline}</title>" in page and f"<h1>{headline}.</h1>" in page
     [first, *_] = re.findall(r"<p>(?!Two)(.*?)</p>", page.partition('<div class="first">')[2])
-    assert first.startswith("<strong>30 % of the people are in the synthetic table, each with a record")
+    assert first.startswith("<strong>30 % of the people are in the synthetic table; of a fresh table")
     honest = measure(tmp_path, FRESH, "--format", "html").stdout
     assert "<title>Measured: " in honest and "copies them" not in honest
 
@@ -388,10 +385,13 @@ def test_near_copies_and_numbered_ones_end_the_command_alike(tmp_path: Path) -> 
 def test_programs_get_the_finding_and_its_figures(tmp_path: Path) -> None:
     content = json.loads(measure(tmp_path, nearly_copied(0.33), "--format", "json").stdout)
     [sentence] = content["copies"]
-    assert "'all but income'" in sentence and content["not_examined"] == [] == content["warnings"]
-    rows = {(row["frame"], row["columns"], row["measure"]): row["value"] for row in content["figures"]}
+    assert 'compared by all but "income"' in sentence and content["not_examined"] == [] == content["warnings"]
+    rows = {
+        (row["frame"], row["columns"] or row["way"], row["measure"]): row["value"]
+        for row in content["figures"]
+    }
     assert rows["partial_copies", "all but income", "people_copied"] > 30
-    assert rows["guards", None, "partial_copies_beyond_chance"] > 7
+    assert rows["found", "all but one", "found_beyond_chance"] > 7
 
 
 def test_the_command_line_says_what_it_did_not_examine(
@@ -418,7 +418,7 @@ def test_help_and_documentation_list_every_exit_code() -> None:
 def test_a_column_without_a_name_is_called_so() -> None:
     tables = (table.rename(columns={"Unnamed: 0": ""}) for table in map(numbered, (PEOPLE, shuffled(PEOPLE))))
     [sentence] = found(*tables).sentences
-    assert "(compared: all but the column without a name)" in sentence
+    assert 'compared by all but "";' in sentence
 
 
 def test_the_headline_is_about_copies_and_about_what_is_told() -> None:
@@ -429,6 +429,6 @@ def test_the_headline_is_about_copies_and_about_what_is_told() -> None:
         copied = dp.disclosure(table, table, ["age"], "job")
     assert copied.headline.startswith(copied.copies.sentences[0])
     assert copied.headline.endswith(" rightly; other people's records alone would show it for 0.0 %.")
-    unexamined = replace(copied, guards=pd.DataFrame())
+    unexamined = replace(copied, found=pd.DataFrame())
     assert "were found" not in unexamined.headline
     assert unexamined.headline.startswith(unexamined.copies.not_examined[0])

@@ -122,7 +122,7 @@ def test_both_editions_show_the_row_that_was_judged(records: tuple[int, ...]) ->
         assert [row["part"] for row in rows] == [exact["row"]["part"]] * 2
         assert rows[0]["about"] == rows[1]["about"]
         for name in ("value", "others"):
-            if exact["figure"] in {"DiSCO", "repU", "people_copied", "guessed"} and rows[1][name] is not None:
+            if exact["figure"] in {"DiSCO", "repU", "guessed"} and rows[1][name] is not None:
                 assert 0 <= rows[1][name] - max(0.0, rows[0][name]) <= 2 * 100 * 10 / 300
                 shown += 1
     assert shown
@@ -162,10 +162,11 @@ def test_a_mean_is_shown_beside_means() -> None:
 
 def test_a_clause_on_a_further_table_shows_that_tables_row() -> None:
     rows = [
-        FigureRow("people_copied", about, 1, beyond=bound, beyond_chance=bound, others=others)
-        for about, bound, others in ((None, 1.0, 2.0), ("holdout", 7.0, 4.0))
+        FigureRow("found", about, part, beyond=bound, beyond_chance=bound, others=others)
+        for about, bound, others in (("whole", 1.0, 2.0), ("whole of holdout", 7.0, 4.0))
+        for part in (1, WITH_RELEASES)
     ]
-    clauses = [Clause("people_copied", "beyond", 2.5, about) for about in ((), ("holdout",))]
+    clauses = [Clause("found", "beyond", 2.5, (about,)) for about in ("whole", "whole of holdout")]
     of_table, of_holdout = judge_rows(clauses, rows, 1)
     assert write_baselines(of_table).others == "2.0 %"
     assert write_baselines(of_holdout).others == "4.0 %"
@@ -244,7 +245,7 @@ def test_the_same_clause_decides_in_both_editions(records: tuple[int, ...]) -> N
 def test_what_is_nothing_does_not_decide_although_it_is_rounded_up() -> None:
     """0 of at most 2.5 points is rounded up to the bound itself; 20 of at most 50 is nearer to its own."""
     content = dossier(PEOPLE)
-    figures = {"people_copied beyond": (20.0, 50.0), "unique_copies beyond": (0.0, 2.5)}
+    figures = {"found[whole] beyond": (20.0, 50.0), "found[nearly] beyond": (0.0, 2.5)}
     clauses = [
         {**clause, "outcome": "kept", "note": "", "value": value, "bound": limit, "limit": limit}
         for clause in content["clauses"]
@@ -255,11 +256,11 @@ def test_what_is_nothing_does_not_decide_although_it_is_rounded_up() -> None:
     content |= {"decision": "approved", "clauses": clauses}
     public = make_publishable(content)
     shares = {clause["name"]: clause["value"] / clause["limit"] for clause in public["clauses"]}
-    assert shares["unique_copies beyond"] == 1 > shares["people_copied beyond"]
+    assert shares["found[nearly] beyond"] == 1 > shares["found[whole] beyond"]
     for shown in (content, public):
         [answer] = answer_questions(shown)
         assert answer.bound == "at most 50.0 points"
-        assert "with a record that nobody else has" in answer.sentence
+        assert "of the people are in the synthetic table" in answer.sentence
 
 
 def test_a_share_that_is_rounded_up_from_nothing_is_at_most_ten_people() -> None:

@@ -104,7 +104,7 @@ def test_a_fault_of_one_is_told_by_the_other(at_fault: str, monkeypatch: pytest.
         harmless = [replace(row, value=0.0, beyond=0.0, beyond_chance=0.0) for row in rows]
         actual = validate(gate.clauses(), harmless, 1)
     disagreeing = find_disagreements(actual.kept, clauses_of(judgements))
-    assert {"repU", "people_copied beyond"} <= set(disagreeing)
+    assert {"repU", "found[whole] beyond"} <= set(disagreeing)
 
 
 FIGURES = (math.nan, math.inf, -math.inf, 0.0, 8.0, math.nextafter(8, 9), 55.5, 100.0)
@@ -165,6 +165,7 @@ def test_every_row_is_needed(three: tuple[Gate, dp.Disclosure]) -> None:
     rows = tabulate_figures(result)
     clauses = [clause for clause in generous(gate) if clause.over == "worst"]
     assert all(judged.outcome == "kept" for judged in judge_rows(clauses, rows, 3))
+    needed = []
     for place, row in enumerate(rows):
         nothing = replace(row, **dict.fromkeys(NUMBERS, math.nan))  # type: ignore[arg-type]
         for changed in ([], [row, row], [nothing]):
@@ -177,8 +178,9 @@ def test_every_row_is_needed(three: tuple[Gate, dp.Disclosure]) -> None:
                 if row.basis == "records"
             }
             assert lost == about, row
+        needed += [place] if about else []
     # The suite says the same of some of them, which takes longer.
-    for place in range(0, len(rows), 29):
+    for place in needed[::29]:
         assert not all(validate(clauses, [*rows[:place], *rows[place + 1 :]], 3).kept.values())
 
 

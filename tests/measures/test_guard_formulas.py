@@ -26,7 +26,6 @@ from disclosure_pipeline.measures.chance import (
     distance_by_chance,
     guesses_by_chance,
     hits_by_chance,
-    nearness_by_chance,
 )
 from disclosure_pipeline.measures.copies import (
     HitCounts,
@@ -200,14 +199,6 @@ def test_guesses() -> None:
     assert guesses_by_chance(30, 25, 45, Sizes(1000, 400)) == pytest.approx(20 + error)
     assert guesses_by_chance(30, 25, 20, Sizes(1000, 4000)) < error
     assert guesses_by_chance(30, 25, 20, Sizes(1000, 400), comparisons=5) > error
-
-
-def test_nearness() -> None:
-    assert nearness_by_chance(2000, Sizes(5000, 5000)) == pytest.approx(
-        50 + 50 * Z * math.sqrt(1 / 4999 + 1 / 2000)
-    )
-    assert nearness_by_chance(100, Sizes(100, 3)) == 100
-    assert nearness_by_chance(2000, Sizes(5000, 5000)) < 56
 
 
 @pytest.mark.parametrize(("N_d", "N_s"), [(100, 10), (300, 300)])

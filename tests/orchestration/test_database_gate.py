@@ -16,6 +16,8 @@ from support.gates import COPY, HONEST, Home
 from support.sampling import CI, on_some_days, only_in_ci, some_of
 from support.services import PASSWORD
 
+from disclosure_pipeline.measures.found import WAYS
+
 NAME = "last_year"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
@@ -91,9 +93,9 @@ def with_honest(recorded: Recorded, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_an_honest_candidate_is_released(with_honest: Home) -> None:
     clauses = with_honest.outcomes(HONEST)
-    for figure, word in (("unique_copies", " beyond"), ("partial_copies", " beyond"), ("nearer", "")):
-        for about in ("", f"[{NAME}]"):
-            assert clauses[f"{figure}{about}{word}"] == "kept"
+    for way in WAYS:
+        for about in (way, f"{way} of {NAME}"):
+            assert clauses[f"found[{about}] beyond"] == "kept"
     measured = with_honest.dossier(HONEST)["measured"]
     assert {"ground_truth", f"confidential[{NAME}]"} <= set(measured)
 
@@ -138,12 +140,12 @@ def noise_in_the_numbers() -> pd.DataFrame:
 
 LAST_YEAR = "last year's table, one column changed"
 DISGUISES = {
-    "one column changed everywhere": (one_column_changed, "nearer"),
-    "noise in the numbers": (noise_in_the_numbers, "nearer"),
-    "last year's table": (lambda: gates.last_year(280).drop(index=0), f"unique_copies[{NAME}] beyond"),
+    "one column changed everywhere": (one_column_changed, "found[all but one] beyond"),
+    "noise in the numbers": (noise_in_the_numbers, "found[nearly] beyond"),
+    "last year's table": (lambda: gates.last_year(280).drop(index=0), f"found[whole of {NAME}] beyond"),
     LAST_YEAR: (
         lambda: gates.last_year(280).drop(index=0).eval("income = income + 1"),
-        f"nearer[{NAME}]",
+        f"found[nearly of {NAME}] beyond",
     ),
 }
 
@@ -178,4 +180,4 @@ def test_a_changed_table_is_measured_anew(recorded: Recorded, home: Home) -> Non
         assert not home.run_gate(HONEST).success
     finally:
         recorded.registers.write({NAME: gates.last_year(280)})
-    assert home.outcomes(HONEST)[f"unique_copies[{NAME}] beyond"] == "exceeded"
+    assert home.outcomes(HONEST)[f"found[whole of {NAME}] beyond"] == "exceeded"

@@ -339,7 +339,7 @@ def test_a_refusal_is_one_for_what_its_events_say(
     # Every clause that is not kept, once: not for its check and for within_policy again. Copies come first.
     first, *others = outcome.reasons
     assert first.startswith("One table holds every record of the other, unchanged")
-    told = ["People in the synthetic table", "singled out in both tables", "their income"]
+    told = ["People found (whole)", "singled out in both tables", "their income"]
     places = [next(place for place, reason in enumerate(others) if text in reason) for text in told]
     assert places == sorted(places)
     assert len(outcome.reasons) == len(set(outcome.reasons)) > 10

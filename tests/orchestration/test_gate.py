@@ -230,10 +230,7 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
         "identity_risk:found_repU",
         "attribute_risk:learned_DiSCO",
         "identity_risk:copied_found",
-        "identity_risk:copied_people_copied",
-        "identity_risk:copied_partial_copies",
         "attribute_risk:learned_guessed",
-        "identity_risk:copied_nearer",
         "identity_risk:copied_equal_content",
         "dossier:within_policy",
     }

@@ -78,7 +78,7 @@ def test_the_page_shows_it_and_the_public_edition_rounds_it(home: Home) -> None:
     ]
     for target, row in exact.items():
         assert beside[target] == shown[f"DiSCO[{target}]"] == f"{row['holdout']:.1f} %"
-    assert shown["nearer"] == MISSING
+    assert shown["found[nearly] beyond"] == MISSING
     page = home.record(HONEST, "dossier.html").read_text(encoding="utf-8")
     assert "of the people who took no part in the synthesis" in page
     public = make_publishable(content)["figures"]["holdout"]

@@ -104,7 +104,7 @@ def test_the_page_of_a_candidate_shows_its_clauses(pages: Pages, candidate: str)
         f"/assets/survey/dossier?view=events&partition={candidate}",
         [candidate, "DiSCO[worked_abroad] beyond", "≤3"],
     )
-    assert pages.find_lines("people_copied beyond") == 1
+    assert pages.find_lines("found[whole] beyond") == 1
     assert "Stack Trace" not in shown
     pages.show(f"/assets/survey/attribute_risk?view=events&partition={candidate}", [candidate])
     assert pages.find_cut_names(names) == []

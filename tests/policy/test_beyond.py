@@ -164,7 +164,7 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
         ({"repU": 5, "DiSCO_beyond_strictly": 5, "DiSCO": 5}, "write DiSCO: .beyond: …, chance: 0"),
         ({"repU": 5, "DiSCO": {}}, "is empty"),
         ({"repU": 5, "DiSCO": {"beyond": 3, "over": "mean", "worst": 50}}, "over: mean"),
-        ({"DiSCO": {"beyond": 3}, "nearer": 60}, "set a bound on repU or unique_hits"),
+        ({"DiSCO": {"beyond": 3}, "missing": 10}, "set a bound on repU or unique_hits"),
         (
             {"unique_hits": 5, "DiSCO": {"targets": {"work": {"beyond": 3}}}},
             "set a bound on DiSCO of inc",

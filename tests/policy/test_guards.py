@@ -27,7 +27,7 @@ from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords, count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
-from disclosure_pipeline.measures.people import PeopleCounts, people_copied, repeats
+from disclosure_pipeline.measures.people import PeopleCounts, repeats
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import write_sentence
@@ -61,15 +61,11 @@ def test_every_gate_has_them() -> None:
 @pytest.mark.parametrize(
     "guards",
     [
-        {"people_copied": 100},
-        {"unique_copies": 100},
-        {"unique_copies": math.inf},
-        {"partial_copies": None},
+        {"found": {"whole": 100}},
+        {"found": {"nearly": math.inf}},
+        {"found": {"whole": False}},
         {"guessed": 100},
         {"guessed": {"beyond": 100}},
-        {"nearer": 100},
-        {"nearer": False},
-        {"nearer": 49},
         {"relabelled": 1},
         {"missing": 100},
         {"equal_content": 1},
@@ -88,18 +84,18 @@ def test_a_bound_of_one_target_leaves_the_default_of_the_others() -> None:
 
 
 def test_a_loosened_one_says_so() -> None:
-    loosened = gate(nearer=80, unique_copies=1)
+    loosened = gate(found={"nearly": 20, "whole": 1})
     honest = gates.honest()
     judgements = judged(loosened, honest)
-    assert "loosened from 70" in str(judgements["nearer"].clause)
-    assert "at most 80 % is allowed (loosened from 70)" in write_sentence(judgements["nearer"])
-    assert "loosened" not in write_sentence(judgements["unique_copies beyond"])
+    assert "loosened from 10" in str(judgements["found[nearly] beyond"].clause)
+    assert "(loosened from 10)" in write_sentence(judgements["found[nearly] beyond"])
+    assert "loosened" not in write_sentence(judgements["found[whole] beyond"])
     result = gates.measured(loosened, gates.ground_truth(), [honest])
     dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))
     rows = {row["name"]: row["loosened_from"] for row in dossier["clauses"]}
-    assert rows["nearer"] == 70
-    assert rows["unique_copies beyond"] is None
-    assert "Guard nearer is loosened: 80 instead of 70." in to_markdown(dossier)
+    assert rows["found[nearly] beyond"] == 10
+    assert rows["found[whole] beyond"] is None
+    assert "Guard found[nearly] beyond is loosened: 20 instead of 10." in to_markdown(dossier)
 
 
 @pytest.mark.parametrize("measures", [{}, {"attribution": False, "chance": False}])
@@ -120,14 +116,13 @@ def test_guesses_are_bounded_whatever_is_measured(measures: dict[str, Any]) -> N
     assert result.cap.empty == bool(measures)
 
 
-@pytest.mark.parametrize(("seed", "figure", "bound"), [(6, "unique_copies", 2.5), (15, "partial_copies", 4)])
-def test_a_figure_that_chance_explains_is_shown_and_not_refused(seed: int, figure: str, bound: float) -> None:
+@pytest.mark.parametrize(("seed", "way", "bound"), [(6, "whole", 2.5), (15, "all but one", 4)])
+def test_a_figure_that_chance_explains_is_shown_and_not_refused(seed: int, way: str, bound: float) -> None:
     """Independent columns, 300 records: the figure is beyond its bound, and within what chance adds."""
-    bounded = gate(**{figure: bound})
+    bounded = gate(found={way.replace(" ", "_"): bound})
     result = gates.measured(bounded, gates.ground_truth(), [gates.honest(seed)])
-    figures = result.frame("guards").loc[1]
-    assert figures[f"{figure}_beyond"] > bound
-    assert figures[f"{figure}_beyond_chance"] == 0
+    assert result.found["found"][way, 1] > bound
+    assert result.found["found_beyond_chance"][way, 1] == 0
     judgements = judge(bounded.clauses(), result)
     assert decide(judgements) == "approved"
 
@@ -141,8 +136,7 @@ def test_a_near_copy_that_is_repeated_is_one() -> None:
     candidate = pd.concat([honest.iloc[len(near) :], near], ignore_index=True)
     result = gates.measured(gate(), truth, [candidate])
     by_records = result.frame("partial_copies")["unique_copies_beyond"].max()
-    once = float(result.frame("guards")["partial_copies_beyond"].iloc[0])
-    assert by_records > DEFAULTS["partial_copies"] > once
+    assert by_records > 7 > result.found["found"]["all but one", 1]
 
 
 @pytest.mark.parametrize("copies", [4, 20])
@@ -151,9 +145,9 @@ def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
     truth = population(2_000)
     of = Gate.model_validate(disguises.definition("survey"))
     result = gates.measured(of, truth, [truth.tail(copies).reset_index(drop=True)])
-    assert {each.clause.figure for each in judge(of.clauses(), result) if each.outcome == "exceeded"} >= {
-        "unique_copies",
-        "partial_copies",
+    assert {each.clause.name for each in judge(of.clauses(), result) if each.outcome == "exceeded"} >= {
+        "found[whole] beyond",
+        "found[all but one] beyond",
     }
 
 
@@ -170,7 +164,7 @@ def test_many_small_files_are_judged_as_one_table() -> None:
     assert (by_file["unique_copies_beyond_chance"] <= 2.5).sum() >= 5
     assert result.stacked is not None
     assert result.stacked.frame("guards")["unique_copies_beyond_chance"][1] > 2.5
-    assert gates.judged(of, result)["unique_copies beyond"].outcome == "exceeded"
+    assert gates.judged(of, result)["found[whole] beyond"].outcome == "exceeded"
 
 
 def test_equal_content_is_the_first_reason() -> None:
@@ -237,7 +231,7 @@ def test_missing_values_leave_a_candidate_undetermined() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "name"), [("guards", "nearer_beyond_chance"), ("guessed", "guessed_beyond_chance")]
+    ("frame", "name"), [("found", "found_beyond_chance"), ("guessed", "guessed_beyond_chance")]
 )
 @pytest.mark.parametrize("damage", ["missing", "column", "infinite"])
 def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str) -> None:
@@ -268,39 +262,6 @@ def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: i
     return measure_guards(opened, columns, records, plan=WholeRecords(fewest))
 
 
-def counted_in_loops(gt: list[Any], sd: list[Any], column: int, level: Any) -> tuple[PeopleCounts, Sizes]:
-    d, s = (Counter(row for row in rows if row[column] == level) for rows in (gt, sd))
-    counts = PeopleCounts(
-        alone=sum(n == 1 for n in d.values()),
-        pairs=sum(n == 2 for n in d.values()),
-        found=sum(n == 1 and s[row] > 0 for row, n in d.items()),
-        alone_in_SD=sum(n == 1 for n in s.values()),
-    )
-    return counts, Sizes(d.total(), s.total())
-
-
-@on_some_days
-@examples(60)
-@given(ROWS, ROWS, st.booleans())
-def test_the_worst_group_is_that_of_a_count_in_loops(gt: list[Any], sd: list[Any], in_parts: bool) -> None:
-    fewest = 2
-    groups = [
-        (column, level)
-        for column in (0, 1)
-        for level, people in Counter(row[column] for row in gt).items()
-        if people >= fewest
-    ]
-    found_beyond_fresh = []
-    for column, level in groups:
-        counts, sizes = counted_in_loops(gt, sd, column, level)
-        found_beyond_fresh.append(people_copied(counts, sizes, 0.0, len(groups)).people_copied_beyond)
-    tables = [pd.DataFrame(rows, columns=COLUMNS).astype({"ward": object}) for rows in (gt, sd)]
-    figures = measure(tables, in_parts=in_parts, fewest=fewest)
-    # Of groups this small nothing is beyond chance, so nobody asks what columns drawn apart find in them.
-    assert (figures.guards["group_copied_beyond_chance"] == 0).all()
-    assert figures.guards["group_copied_beyond"].iloc[0] == pytest.approx(max([0, *found_beyond_fresh]))
-
-
 def towns(random: np.random.Generator, records: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -323,11 +284,11 @@ def a_ward_of_copies(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_a_ward_whose_people_are_all_there() -> None:
     """It is one percent of the table."""
     people, table = a_ward_of_copies(1)
-    figures = measure([people, table]).guards.to_dict("index")[1]
-    assert figures["people_copied_beyond"] < DEFAULTS["people_copied"]
-    assert figures["group_copied_beyond_chance"] > 90
-    fresh = measure([people, towns(np.random.default_rng(9), 5_000)]).guards.to_dict("index")[1]
-    assert fresh["group_copied_beyond_chance"] == 0
+    beyond = measure([people, table]).found["found_beyond_chance"].xs(1, level="synthesis")
+    assert beyond["whole"] < 2.5
+    assert beyond["in a group"] > 90
+    fresh = measure([people, towns(np.random.default_rng(9), 5_000)]).found["found_beyond_chance"]
+    assert fresh[("in a group", 1)] <= 0
 
 
 def test_engines_agree_on_groups() -> None:
@@ -335,6 +296,7 @@ def test_engines_agree_on_groups() -> None:
     in_memory, in_parts = (measure(tables, in_parts=in_parts) for in_parts in (False, True))
     pd.testing.assert_frame_equal(in_memory.columns_apart, in_parts.columns_apart, check_exact=True)
     pd.testing.assert_frame_equal(in_memory.guards, in_parts.guards, check_exact=True)
+    pd.testing.assert_frame_equal(in_memory.found, in_parts.found, check_exact=True)
 
 
 def test_columns_drawn_apart_within_a_group_pass() -> None:
@@ -347,7 +309,7 @@ def test_columns_drawn_apart_within_a_group_pass() -> None:
     apart = people.copy()
     for rows in (np.flatnonzero(in_b), np.flatnonzero(~in_b)):
         apart.loc[rows, "age"] = random.choice(people["age"].to_numpy()[rows], len(rows))
-    assert measure([people, apart]).guards["group_copied_beyond_chance"].iloc[0] <= 0
+    assert measure([people, apart]).found["found_beyond_chance"]["in a group", 1] <= 0
 
 
 def test_a_column_that_tells_who_somebody_is() -> None:
@@ -358,7 +320,7 @@ def test_a_column_that_tells_who_somebody_is() -> None:
     table = towns(random, 1_000).assign(remark=random.permutation(people["remark"]))
     figures = measure([people, table])
     assert figures.partial_copies["people_copied_beyond_chance"].loc[("remark alone", 1)] > 20
-    assert figures.guards["partial_copies_beyond_chance"].iloc[0] > DEFAULTS["partial_copies"]
+    assert figures.found["found_beyond_chance"]["all but one", 1] > 7
     drawn = table.assign(remark=random.choice(people["remark"], 1_000))
     figures = measure([people, drawn])
     assert figures.partial_copies["people_copied_beyond_chance"].loc[("remark alone", 1)] <= 0
@@ -406,7 +368,6 @@ def test_repeats_of_tables_where_nobody_is_alone() -> None:
 def test_levels_of_few_people_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     people, table = a_ward_of_copies(1)
     size = int((people["ward"] == "ward 7").sum())
-    assert measure([people, table], fewest=size).guards["group_copied_beyond"].iloc[0] > 90
-    job = measure([people, table], fewest=size + 100).columns_apart["group_copied_beyond"]
-    assert job.loc[("ward", 1)] == 0
+    assert measure([people, table], fewest=size).found["found"]["in a group", 1] > 90
+    assert measure([people, table], fewest=size + 100).found["found"]["in a group", 1] < 90
     assert FEWEST_OF_GROUP == 10

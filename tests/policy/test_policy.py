@@ -68,7 +68,7 @@ def refusal(**changes: Any) -> str:
         ({"DiSCO": 5}, "set a bound on repU"),
         ({"repU": 5}, "set a bound on DiSCO of work, DiSCO of income"),
         ({"repU": 5, "DiSCO": {"targets": {"work": 5}}}, "set a bound on DiSCO of income"),
-        ({"DCAP": 5, "nearer": 60}, "set a bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
+        ({"DCAP": 5, "missing": 10}, "set a bound on repU or unique_hits, DiSCO of work, DiSCO of income"),
     ],
 )
 def test_refuses_a_policy_without_the_required_bounds(policy: Mapping[str, Any], missing: str) -> None:
@@ -116,7 +116,7 @@ def test_refuses_a_bound_that_every_table_keeps_or_none(policy: Mapping[str, Any
         {"DiSCO": {"at_most": 5, "targets": {"work": {"at_most": 3, "over": "mean"}}}},
         {"DCAP": {"at_most_share": 0.5}},  # of what?
         {"repU": {"at_least": 5}},
-        {"people_copied": {"at_most": 5}},
+        {"missing": {"beyond": 5}},
         {"one_way": "warn"},
         {"guards": {}},
         {"key_overlap": -1},
@@ -137,7 +137,7 @@ def test_refuses_an_unknown_measure() -> None:
     for name in ("repu", "disco", "DCAP_", "anything", "one_way_flags"):
         message = refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
         assert f"policy.{name}\n" in message and "a policy has no such figure" in message
-        assert "people_copied, unique_copies" not in message
+        assert "found, shared_with_releases" not in message
     assert "Did you mean 'repU'" in refusal(policy={"repU": 5, "DiSCO": 5, "repu": 5})
 
 
@@ -151,7 +151,13 @@ EARLIER = {
     "DiSCO_within_beyond": "write DiSCO_within: {beyond: …}",
     "DCAP_beyond": "write DCAP: {beyond: …}",
     "guessed_beyond": "write guessed: {beyond: …}",
-    "people_copied_beyond": "write people_copied: {beyond: …}",
+    "people_copied_beyond": "write found: {whole: …}",
+    "unique_copies": "write found: {whole: …}",
+    "partial_copies": "write found: {all_but_one: …}",
+    "group_copied": "write found: {in_a_group: …}",
+    "nearer": "write found: {nearly: …}",
+    "much_nearer": "write found: {nearly: …}",
+    "people_in_releases": "write found: {whole: …}, which also holds for all releases",
     "missing_beyond": "write missing: {at_most: …}",
     "unique_hits_beyond_strictly": "write unique_hits: {beyond: …, chance: 0}",
     "advantage_records_strictly": "write advantage_records: {at_most: …, chance: 0}",
@@ -182,7 +188,7 @@ def test_a_policy_of_six_lines_has_about_as_many_clauses_as_figures() -> None:
         "attributes"
     ]
     clauses = Gate.model_validate(attributes).clauses()
-    assert len(clauses) == 27 + 7  # a clause for each way in which people are found
+    assert len(clauses) == 20 + 7  # a clause for each way in which people are found
     assert {clause.figure for clause in clauses} <= set(FIGURES)
 
 
@@ -193,7 +199,7 @@ def test_a_gate_has_a_clause_for_every_bound() -> None:
             "DiSCO": {"at_most": 12, "targets": {"income": {"at_most_share": 0.4}}},
             "DCAP": {"targets": {"work": 60}},
             "guessed": {"beyond": 5, "chance": 0},
-            "people_copied": 4,
+            "unique_hits": 4,
             "key_overlap": 70,
         }
     ).clauses()
@@ -206,7 +212,7 @@ def test_a_gate_has_a_clause_for_every_bound() -> None:
         Clause("DCAP", "at_most", 60, ("work",)),
         Clause("guessed", "beyond", 5, ("work",), chance=False),
         Clause("guessed", "beyond", 5, ("income",), chance=False),
-        Clause("people_copied", "beyond", 4),
+        Clause("unique_hits", "beyond", 4),
         Clause("key_overlap", "at_least", 70, ("sex", "age")),
     }
     assert wanted <= set(actual)
@@ -567,7 +573,7 @@ def test_the_digest_ignores_fields_that_affect_no_decision(changes: Mapping[str,
                 {"key_overlap": 40},
                 {"smallest_count": 11},
                 {"DCAP": 100},
-                {"nearer": 80},
+                {"missing": 10},
             )
         ),
         {"measures": {"protection": True}},

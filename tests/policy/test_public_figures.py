@@ -144,7 +144,7 @@ def test_one_figure_is_rounded_once_for_all_its_limits() -> None:
 
 @pytest.mark.parametrize(
     ("figure", "statistic"),
-    [("relabelled", "at_most"), ("warnings", "at_most"), ("controls", "at_most"), ("nearer", "at_most")],
+    [("relabelled", "at_most"), ("warnings", "at_most"), ("controls", "at_most"), ("repeats", "at_most")],
 )
 def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(
     figure: str, statistic: Statistic

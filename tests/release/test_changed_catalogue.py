@@ -190,10 +190,10 @@ def test_a_statement_says_the_rules_that_it_is_judged_by() -> None:
     predicate = releases.predicate(waived=True)
     rules = {clause.name: clause.rules for clause in (*predicate.clauses, *predicate.controls)}
     assert all(rules.values())
-    nearer, of_DiSCO, identity = rules["nearer"], rules["DiSCO[income]"], rules["repU"]
-    assert nearer is not None and of_DiSCO is not None and identity is not None
-    assert nearer.model_dump() == {
-        "default": 70.0, "is_published": False, "can_be_waived": False, "required": None,
+    missing, of_DiSCO, identity = rules["missing"], rules["DiSCO[income]"], rules["repU"]
+    assert missing is not None and of_DiSCO is not None and identity is not None
+    assert missing.model_dump() == {
+        "default": 20.0, "is_published": False, "can_be_waived": False, "required": None,
     }  # fmt: skip
     assert (of_DiSCO.required, identity.required) == ("attribute", "identity")
     assert of_DiSCO.can_be_waived and of_DiSCO.is_published and of_DiSCO.default is None

@@ -436,7 +436,7 @@ DISCO = "DiSCO[work]"
 CONTROL = "controls"
 AGAINST, UNKNOWN = "forbids an approval", "could not be determined"
 NO_SHARE, OTHER_LIMIT = "has a value that must be withheld", "has a limit that is not its bound"
-LOOSENED = "clause nearer names a wrong default that it is loosened from"
+LOOSENED = "clause missing names a wrong default that it is loosened from"
 CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     "a value beyond its limit": (
         with_clause("repU", value=8.0000001), "but its value and limit say exceeded"
@@ -458,10 +458,10 @@ CONTRADICTIONS: dict[str, tuple[Change, str]] = {
     ),
     "no value, undetermined": (with_clause("repU", value=None, limit=None, outcome="undetermined"), UNKNOWN),
     "no limit": (with_clause(DISCO, limit=None), OTHER_LIMIT),
-    "a guard that is loosened in silence": (with_clause("nearer", bound=80.0, limit=80.0), LOOSENED),
-    "a guard that is said to be loosened and is not": (with_clause("nearer", loosened_from=70.0), LOOSENED),
+    "a guard that is loosened in silence": (with_clause("missing", bound=80.0, limit=80.0), LOOSENED),
+    "a guard that is said to be loosened and is not": (with_clause("missing", loosened_from=20.0), LOOSENED),
     "a guard with another bound than in the policy": (
-        with_clause("nearer", bound=80.0, limit=80.0, loosened_from=70.0), "another bound than its policy"
+        with_clause("missing", bound=80.0, limit=80.0, loosened_from=20.0), "another bound than its policy"
     ),
     "a limit that is not the bound": (with_clause(DISCO, limit=99.0), OTHER_LIMIT),
     "an overlap that is too low": (with_clause("key_overlap", outcome="exceeded"), AGAINST),

@@ -20,14 +20,13 @@ from disclosure_pipeline.counting.counts import (
     sample_positions,
 )
 from disclosure_pipeline.counting.memory import cell_tables, sorting
-from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.memory.packing import pack, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray
+from disclosure_pipeline.measures.exact import Floats, Grouped
 from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -200,10 +199,6 @@ class FramesInMemory:
             return columns
         positions = sample_positions(self.records, limit, seed)
         return [column.draw(positions) for column in columns]
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest records, for each comparison drawn."""
-        return [nearest_distances(columns, comparison) for comparison in draw(columns, seed)]
 
     def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
         """Draw at most `limit` records of each table, in their order."""

@@ -14,9 +14,8 @@ as all records do that differ in fewer columns than there are blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -81,10 +80,8 @@ class ColumnDistances:
         )
 
 
-def measure_columns(
-    columns: Sequence[CodedColumn], tables: Sequence[int], ground_truth: int = 0
-) -> list[ColumnDistances]:
-    """Return the distances in each column among the records of these tables; GT is number `ground_truth`."""
+def measure_columns(columns: Sequence[CodedColumn], tables: Sequence[int]) -> list[ColumnDistances]:
+    """Return the distances in each column among the records of these tables; GT is number 0."""
     pooled = [np.sum([column.counts[table] for table in tables], axis=0) for column in columns]
     unit = 2 * int(pooled[0].sum())
     # No difference of ranks exceeds three units: four bytes are enough for most tables.
@@ -94,7 +91,7 @@ def measure_columns(
         ColumnDistances(
             column,
             np.append(twice_mid_ranks(counts[:-1]), -2 * unit).astype(number),
-            _place_values(column.levels, counts[:-1], column.counts[ground_truth][:-1]),
+            _place_values(column.levels, counts[:-1], column.counts[0][:-1]),
             unit,
         )
         if column.kind in ORDERED_KINDS
@@ -195,14 +192,12 @@ class Comparison:
     """GT records, `persons`, to be compared with the records of some tables.
 
     `left_out[i]`: for each person the record of `tables[i]` that is skipped (the person's own), or -1; with
-    several records a person, a row for each of them. `ground_truth`: the number of GT among the columns'
-    tables, if the persons' table is another one.
+    several records a person, a row for each of them.
     """
 
     persons: IntArray
     tables: tuple[ComparedTable, ...]
     left_out: tuple[IntArray, ...]
-    ground_truth: int = 0
 
     @property
     def numbers(self) -> list[int]:
@@ -215,30 +210,26 @@ class Comparison:
         return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
 
 
-Draw = Callable[[Sequence[CodedColumn], int], Iterator[Comparison]]
-"""Draws a comparison for each synthesis, by a seed, from columns whose counts are those of the tables."""
-
-
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
     """Return the distance of each person to the nearest record of each table.
 
     The shape of each table's array is (`DISTANCES`, persons).
     """
     persons, tables = comparison.persons, comparison.tables
-    column_distances = measure_columns(columns, comparison.numbers, comparison.ground_truth)
+    column_distances = measure_columns(columns, comparison.numbers)
     if comparison.compares_all_pairs:
         return [
-            nearest_of_all(column_distances, persons, table, own)
+            _nearest_of_all(column_distances, persons, table, own)
             for table, own in zip(tables, comparison.left_out, strict=True)
         ]
-    blocks = form_blocks(columns, tables, partial(_expected_candidates, tables))
+    blocks = _form_blocks(columns, tables)
     return [
-        nearest_of_candidates(column_distances, blocks, persons, table, own)
+        _nearest_of_candidates(column_distances, blocks, persons, table, own)
         for table, own in zip(tables, comparison.left_out, strict=True)
     ]
 
 
-def nearest_of_all(
+def _nearest_of_all(
     columns: Sequence[ColumnDistances], persons: IntArray, table: ComparedTable, left_out: IntArray
 ) -> IntArray:
     """Compare every person with every record."""
@@ -267,7 +258,7 @@ def nearest_of_all(
     return nearest
 
 
-def nearest_of_candidates(
+def _nearest_of_candidates(
     columns: Sequence[ColumnDistances],
     blocks: Sequence[Sequence[CodedColumn]],
     persons: IntArray,
@@ -300,15 +291,10 @@ def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records
     return np.isin(person * records + record, pairs)
 
 
-def form_blocks(
-    columns: Sequence[CodedColumn],
-    tables: Sequence[ComparedTable],
-    expect_candidates: Callable[[Sequence[CodedColumn]], float],
-) -> list[list[CodedColumn]]:
+def _form_blocks(columns: Sequence[CodedColumn], tables: Sequence[ComparedTable]) -> list[list[CodedColumn]]:
     """Deal the columns into as many blocks as possible with few candidates each; else into a single block.
 
     The columns of the largest entropy are dealt out first, each to the block with the least so far.
-    `expect_candidates` estimates the number of records, of all tables, that agree with a record in a block.
     """
     ranks = sorted(columns, key=lambda column: -_entropy(column, tables))
     for number in range(min(_MOST_BLOCKS, len(columns)), 1, -1):
@@ -318,7 +304,7 @@ def form_blocks(
             least_informative = entropy.index(min(entropy))
             blocks[least_informative].append(column)
             entropy[least_informative] += _entropy(column, tables)
-        if all(expect_candidates(block) <= _MOST_CANDIDATES for block in blocks):
+        if all(_expected_candidates(tables, block) <= _MOST_CANDIDATES for block in blocks):
             return blocks
     return [list(columns)]
 

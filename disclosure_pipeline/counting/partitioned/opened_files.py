@@ -17,7 +17,6 @@ from disclosure_pipeline.counting.counts import (
     sample_positions,
 )
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, code_sample, read_without_codes
-from disclosure_pipeline.counting.memory.nearest_records import Draw, nearest_distances
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.counting.partitioned.engine import count_in_parts
 from disclosure_pipeline.counting.partitioned.streams import (
@@ -44,8 +43,6 @@ from disclosure_pipeline.tables.missing import MissingCodes, blank_distinct
 from disclosure_pipeline.tables.sources import Location, is_location, read_column_names
 
 _ORDERED_AT_ONCE = 1 << 23  # records whose value numbers are in memory at once
-MOST_COMPARED = 1_000_000
-"""The most records of a table to find the nearest among; larger tables are sampled."""
 
 
 @dataclass
@@ -289,11 +286,6 @@ class StreamedTables:
     def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
         """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
         return code_sample(self.sample(limit, seed), columns)
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest of at most MOST_COMPARED records of a table."""
-        coded = self.code_records(columns, MOST_COMPARED, seed)
-        return [nearest_distances(coded, comparison) for comparison in draw(coded, seed)]
 
     def sample(self, limit: int, seed: int) -> list[pd.DataFrame]:
         """Draw at most `limit` records of each table, in their order."""

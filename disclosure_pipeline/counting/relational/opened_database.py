@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, count_without_each
-from disclosure_pipeline.counting.memory.nearest_records import Draw
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.database import count_in_database
-from disclosure_pipeline.counting.relational.distances import fetch_nearest
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables, fetch_codes
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
@@ -218,10 +216,6 @@ class DatabaseTables:
     def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
         """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
         return fetch_codes(self._read, columns, limit, seed)
-
-    def find_nearest(self, columns: Sequence[CodedColumn], draw: Draw, seed: int) -> list[list[IntArray]]:
-        """Return the distances of GT records to the nearest records, for each comparison drawn."""
-        return fetch_nearest(self._read, columns, draw(columns, seed))
 
     def with_columns(self, names: Sequence[Any]) -> DatabaseTables:
         """Return the tables with these GT columns added, empty in SD."""

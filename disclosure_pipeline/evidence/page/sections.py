@@ -24,6 +24,7 @@ from disclosure_pipeline.evidence.page.charts import (
     write_figures,
 )
 from disclosure_pipeline.measures.chance import errors_of_largest
+from disclosure_pipeline.measures.found import NEARLY
 from disclosure_pipeline.measures.words import BY_INDEPENDENT_COLUMNS, BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
 from disclosure_pipeline.policy.sentences import (
     MISSING,
@@ -76,7 +77,7 @@ def show_copies(content: Content) -> Chart | None:
 
 
 def describe_copies(content: Content) -> list[str]:
-    """Describe exact copies and nearness of each synthetic table."""
+    """Describe exact and near copies in each synthetic table."""
     sentences = []
     for row in content["exact_copies"]:
         [copies] = write_figures(content, row, "exact_copies", "percent")
@@ -84,13 +85,13 @@ def describe_copies(content: Content) -> list[str]:
             f"{capitalized(copies)} of the records of synthetic table {row['synthesis']} equal a "
             f"confidential record in all {row['columns']} shared columns."
         )
-    for row in content["figures"]["guards"]:
-        if row.get("nearer") is not None:
-            [nearer] = write_figures(content, row, "guards", "nearer")
+    for row in content["figures"]["found"]:
+        if row["way"] == NEARLY and row.get("shown") is not None:
+            shown, expected = write_figures(content, row, "found", "shown", "expected")
+            where = f", {row['where']}" if row.get("where") else ""
             sentences.append(
-                f"{capitalized(nearer)} of the people are nearer to some record of synthetic table "
-                f"{row['synthesis']} than to any other person; a fresh sample would be nearer to about half "
-                "of them."
+                f"{capitalized(shown)} of the people are in synthetic table {row['synthesis']}{where}; of as "
+                f"many other people it would be {expected}."
             )
     return sentences
 
