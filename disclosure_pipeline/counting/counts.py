@@ -31,7 +31,7 @@ from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, 
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import CellGuesses
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
-from disclosure_pipeline.measures.people import LevelCounts, PeopleCounts
+from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts
@@ -97,15 +97,14 @@ class Target:
 class CountRequest:
     """The columns whose combinations are counted, and the targets whose levels are counted within each.
 
-    `together`: also count what all syntheses disclose as one release. `by_level`: positions of keys by whose
-    levels people are counted as well; only without targets. `without_each`: also look for copies by all keys
-    but one, for each key. `apart`: also count the hits of keys drawn apart; not with these two.
+    `together`: also count what all syntheses disclose as one release. `without_each`: also look for copies by
+    all keys but one, for each key; only without targets. `apart`: also count the hits of keys drawn apart,
+    unless `without_each`.
     """
 
     keys: Sequence[CodedColumn]
     targets: Sequence[Target] = ()
     together: bool = False
-    by_level: tuple[int, ...] = ()
     without_each: bool = False
     apart: bool = False
 
@@ -255,15 +254,13 @@ class DisclosureCounts:
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + target level; `pairs_of_key[i]` is empty if no DiSCO cell is listed.
-    `together` is None unless requested. `levels[j][i]` belongs to the i-th column of the request's `by_level`
-    in synthesis j + 1, `without[i][j]` to all keys but the i-th.
+    `together` is None unless requested. `without[i][j]` belongs to all keys but the i-th in synthesis j + 1.
     """
 
     keys: tuple[KeyCounts, ...]
     targets: tuple[tuple[TargetCounts, ...], ...]
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
     together: TogetherCounts | None = None
-    levels: tuple[tuple[LevelCounts, ...], ...] = ()
     without: tuple[tuple[CopyCounts, ...], ...] = ()
 
 

@@ -37,7 +37,7 @@ from disclosure_pipeline.tables.alignment import check_names, require_unit, requ
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
 from disclosure_pipeline.tables.messages import names_in_all, table_names
 
 TARGETS_ALONE = "targets alone"
@@ -226,16 +226,13 @@ class RecordSets:
     """Counts of whole records, and of records reduced to a set of columns.
 
     `whole`: by all columns, for each synthesis. `columns`: label -> a set of columns; `partial`: label -> the
-    copies in each synthesis by that set. `groups`: the columns whose levels are groups of people; `levels`:
-    the counts of people by synthesis, column and level. `by_record`: as `whole`, but always counting
-    records, also where people have several.
+    copies in each synthesis by that set. `by_record`: as `whole`, but always counting records, also where
+    people have several.
     """
 
     whole: Sequence[WholeRecordCounts]
     columns: Mapping[str, Sequence[CodedColumn]]
     partial: Mapping[str, Sequence[CopyCounts]]
-    groups: Sequence[CodedColumn]
-    levels: Sequence[Sequence[Sequence[PeopleCounts]]]
     by_record: Sequence[PeopleCounts]
 
 
@@ -255,23 +252,14 @@ def count_record_sets(
 ) -> tuple[list[DisclosureCounts], RecordSets]:
     """Return the counts of the requests and of the record sets, in one pass; `columns` are not grouped."""
     sets = _list_sets(columns, targets)
-    by_level = tuple(k for k, column in enumerate(columns) if column.kind not in ORDERED_KINDS)
     left_out = len(columns) if len(columns) > 1 else 0  # `without_each` counts the sets that lack a column
     set_requests = map(CountRequest, list(sets.values())[left_out:])
-    whole_request = CountRequest(columns, by_level=by_level, without_each=True)
+    whole_request = CountRequest(columns, without_each=True)
     counted = opened.count([*requests, whole_request, *set_requests], on_progress)
     whole, *others = counted[len(requests) :]
     copies = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
-    groups = [columns[k] for k in by_level]
-    levels = [
-        [
-            counts.people(column.counts[0], column.counts[synthesis])
-            for column, counts in zip(groups, counts_by_column, strict=True)
-        ]
-        for synthesis, counts_by_column in enumerate(whole.levels, start=1)
-    ]
     people = [keys.people for keys in whole.keys]
-    records = RecordSets(whole.keys, sets, dict(zip(sets, copies, strict=True)), groups, levels, people)
+    records = RecordSets(whole.keys, sets, dict(zip(sets, copies, strict=True)), people)
     return counted[: len(requests)], _add_single_columns(records, columns)
 
 

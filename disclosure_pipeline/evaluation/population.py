@@ -320,36 +320,12 @@ def count_sets_by_unit(sets: RecordSets, records: PeopleRecords) -> RecordSets:
         label: _find_copies(*_combine(records, [column.name for column in column_set]))
         for label, column_set in sets.columns.items()
     }
-    places = {name: place for place, name in enumerate(records.columns)}
-    by_group = [
-        _count_in_levels(column, q.level_of(places[column.name]), q, combinations) for column in sets.groups
-    ]
-    levels = [
-        [[by_synthesis[synthesis] for by_synthesis in by_level] for by_level in by_group]
-        for synthesis in range(len(sets.whole))
-    ]
-    return replace(sets, whole=whole, partial=partial, levels=levels)
+    return replace(sets, whole=whole, partial=partial)
 
 
 def find_people(records: PeopleRecords) -> list[PeopleCounts]:
     """Count the people found in each synthesis by all columns."""
     return [counts.people for counts in _find_copies(*_combine(records, list(records.columns)))]
-
-
-def _count_in_levels(
-    group: CodedColumn, levels: IntArray, q: Keys, combinations: UnitCombinations
-) -> list[list[PeopleCounts]]:
-    """Count the people found among those with each level of a column (shape: levels, syntheses)."""
-    used = np.sum(group.counts, axis=0) > 0
-    used[group.missing] = True  # always there, as the last code
-    code = np.cumsum(used) - 1
-    assert code[-1] >= levels.max(initial=0), "units are of the same tables"
-    by_synthesis = [combinations.count_people_in(s, levels, int(code[-1]) + 1) for s in q.counts[1:]]
-    nobody = PeopleCounts(0, 0, 0, 0)
-    return [
-        [by_level[code[level]] if used[level] else nobody for by_level in by_synthesis]
-        for level in range(group.size)
-    ]
 
 
 def find_real_values_by_units(records: PeopleRecords) -> dict[Any, list[RealValues]]:

@@ -351,21 +351,14 @@ class UnitCombinations:
 
     def count_people(self, s: IntArray) -> PeopleCounts:
         """Count the GT records whose combination only one unit has, and those of them that are in SD."""
-        return self.count_people_in(s, np.zeros(len(s), dtype=np.int64), 1)[0]
-
-    def count_people_in(self, s: IntArray, groups: IntArray, number: int) -> list[PeopleCounts]:
-        """Count as `count_people` for each group of combinations (0 to `number` - 1)."""
         alone = self.units == 1
-        counted = (
-            (alone, self.d),
-            (self.units == _PAIR, (self.d * self.d - self.squares) // 2),
-            (alone & (s > 0), self.d),
-            (s == 1, s),
+        pairs = (self.d * self.d - self.squares) // 2
+        return PeopleCounts(
+            int(self.d[alone].sum()),
+            int(pairs[self.units == _PAIR].sum()),
+            int(self.d[alone & (s > 0)].sum()),
+            int(np.count_nonzero(s == 1)),
         )
-        sums = np.zeros((number, len(counted)), dtype=np.int64)
-        for column, (chosen, records) in enumerate(counted):
-            np.add.at(sums[:, column], groups[chosen], records[chosen])
-        return [PeopleCounts(*of_group) for of_group in sums.tolist()]
 
 
 def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.exact import Grouped, IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
@@ -73,38 +73,6 @@ class PeopleCounts:
             int(np.count_nonzero(alone & (s > 0))),
             int(np.count_nonzero(s == 1)) + single[1],
         )
-
-
-@dataclass(frozen=True)
-class LevelCounts:
-    """Integers over the combinations of some columns, by the level of one of them.
-
-    repeated: GT records whose combination another GT record has. pairs: combinations of exactly two GT
-    records. found: GT records that are alone with their combination, which SD has. repeated_in_SD: SD records
-    whose combination another SD record has.
-    """
-
-    repeated: Grouped
-    pairs: Grouped
-    found: Grouped
-    repeated_in_SD: Grouped
-
-    @classmethod
-    def from_combinations(cls, levels: IntArray, d: IntArray, s: IntArray) -> LevelCounts:
-        """Count from each combination's level; combinations of a single record in all may be left out."""
-        return cls(
-            Grouped.sum_by_group(levels, d * (d > 1)),
-            Grouped.sum_by_group(levels, (d == 2).astype(np.int64)),  # noqa: PLR2004 (a pair)
-            Grouped.sum_by_group(levels, ((d == 1) & (s > 0)).astype(np.int64)),
-            Grouped.sum_by_group(levels, s * (s > 1)),
-        )
-
-    def people(self, GT: IntArray, SD: IntArray) -> list[PeopleCounts]:
-        """Return the counts of each level; `GT`, `SD`: all records of the tables by level."""
-        alone = GT - self.repeated.by_position(len(GT))
-        alone_in_SD = SD - self.repeated_in_SD.by_position(len(SD))
-        pairs, found = self.pairs.by_position(len(GT)), self.found.by_position(len(GT))
-        return [PeopleCounts(*map(int, row)) for row in zip(alone, pairs, found, alone_in_SD, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_copies_without_a_column_take_as_few_parts_as_orders(
     ]
     frames[1].iloc[:300] = frames[0].iloc[:300]
     columns = [code_column(name, [frame[name] for frame in frames], TABLES) for name in frames[0]]
-    request = CountRequest(columns, by_level=(1, 3), without_each=True)
+    request = CountRequest(columns, without_each=True)
     opened = []
 
     def open_and_note(*arguments: Any) -> Any:
@@ -124,7 +124,7 @@ def test_copies_without_a_column_take_as_few_parts_as_orders(
     limits = Limits(table=5, spill_part=500)
     [counts] = engine.count_in_parts([request], batches_in_memory(columns, records=700), limits=limits)
     assert len(opened) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
-    assert_same_counts(counts, partial_records.count_records(columns, (1, 3)).to_disclosure_counts())
+    assert_same_counts(counts, partial_records.count_records(columns).to_disclosure_counts())
     [by_requests] = count_without_each(
         [request], partial(engine.count_in_parts, batches=batches_in_memory(columns))
     )

@@ -52,7 +52,7 @@ class Chosen:
         requests = [CountRequest(keys, targets, together=True, apart=True)]
         if self.with_others:
             requests += [
-                CountRequest(list(raw.values()), by_level=(0,)),
+                CountRequest(list(raw.values())),
                 CountRequest(keys[:1]),
                 CountRequest(keys, apart=True),
                 CountRequest([grouped[self.targets[0]]], targets[1 : len(self.targets)]),

@@ -144,9 +144,9 @@ class FramesInMemory:
         counted = []
         for request in requests:
             if request.without_each and len(request.keys) > 1:
-                counts = count_records(request.keys, request.by_level).to_disclosure_counts()
+                counts = count_records(request.keys).to_disclosure_counts()
             elif _compares_whole_records(request):
-                counts = count_whole_records(request.keys, request.by_level)
+                counts = count_whole_records(request.keys)
             else:
                 counts = count_in_memory(
                     request.keys,
@@ -233,7 +233,7 @@ def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) 
 def _compares_whole_records(request: CountRequest) -> bool:
     """Return whether records are sorted as a whole: no target, and too many combinations for a table."""
     is_small = prod(column.size for column in request.keys) <= Limits().table
-    return not (request.targets or request.apart) and (bool(request.by_level) or not is_small)
+    return not (request.targets or request.apart or is_small)
 
 
 def count_in_memory(

@@ -21,7 +21,6 @@ from disclosure_pipeline.counting.memory.whole_records import (
     PackedCounts,
     PackedDistinctRecords,
     count_distinct,
-    count_levels,
     find_distinct,
     pack,
     sort_codes,
@@ -30,7 +29,6 @@ from disclosure_pipeline.counting.memory.whole_records import (
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.frequency import first_of_run
-from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -49,11 +47,10 @@ class PartialRecordCounts:
 
     whole: tuple[KeyCounts, ...]
     without: tuple[tuple[CopyCounts, ...], ...]
-    levels: tuple[tuple[LevelCounts, ...], ...]
 
     def to_disclosure_counts(self) -> DisclosureCounts:
         """Return the counts for a request `without_each`."""
-        return DisclosureCounts(self.whole, (), (), levels=self.levels, without=self.without)
+        return DisclosureCounts(self.whole, (), (), without=self.without)
 
 
 @dataclass(frozen=True)
@@ -90,23 +87,18 @@ class _SynthesisCounts:
 
     whole: KeyCounts
     without: dict[int, CopyCounts]
-    levels: tuple[LevelCounts, ...]
 
 
-def count_records(
-    columns: Sequence[CodedColumn], by_level: Sequence[int] = (), order: int | None = None
-) -> PartialRecordCounts:
+def count_records(columns: Sequence[CodedColumn], order: int | None = None) -> PartialRecordCounts:
     """Count by all of two or more columns, and by all but one, for each column; missing is a level.
 
-    `by_level` are positions of columns by whose levels people are counted. `order`: leave out only columns of
-    this part of `deal_columns`.
+    `order`: leave out only columns of this part of `deal_columns`.
     """
     records = [len(table.stored) for table in columns[0].tables]
     orders = _list_orders(columns, records)
     if order is not None:
         orders = replace(orders, orders=[orders.orders[order]])
-    grouped = [columns[place] for place in by_level]
-    counts = [_count_synthesis(orders, synthesis, grouped) for synthesis in range(1, len(records))]
+    counts = [_count_synthesis(orders, synthesis) for synthesis in range(1, len(records))]
     return PartialRecordCounts(
         tuple(synthesis.whole for synthesis in counts),
         tuple(
@@ -114,7 +106,6 @@ def count_records(
             for column in columns
             if id(column) in counts[0].without
         ),
-        tuple(synthesis.levels for synthesis in counts),
     )
 
 
@@ -151,12 +142,10 @@ def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedColumn]) -> _SynthesisCounts:
+def _count_synthesis(orders: _Orders, synthesis: int) -> _SynthesisCounts:
     first, *others = orders.orders
     records, without = _count_in_order(first, sort_codes(first.code, synthesis))
     whole = count_distinct(records)
-    place = {id(column): place for place, column in enumerate(first.columns)}
-    levels = count_levels(records, first.code, [place[id(column)] for column in by_level])
     packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
     del records  # frees as much memory as the tables take
     for order in others:
@@ -164,7 +153,7 @@ def _count_synthesis(orders: _Orders, synthesis: int, by_level: Sequence[CodedCo
             without |= _count_in_order(order, sort_codes(order.code, synthesis))[1]
         else:
             without |= _count_packed(order, packed)
-    return _SynthesisCounts(whole, without, levels)
+    return _SynthesisCounts(whole, without)
 
 
 def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:

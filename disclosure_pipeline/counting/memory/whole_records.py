@@ -16,7 +16,6 @@ from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix,
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
 from disclosure_pipeline.measures.frequency import first_of_run
-from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _BITS = 64  # of the largest number
@@ -239,36 +238,14 @@ def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     ]
 
 
-def count_whole_records(columns: Sequence[CodedColumn], by_level: Sequence[int] = ()) -> DisclosureCounts:
-    """Count the keys of each synthesis, which are all of these columns.
-
-    `by_level` are positions of keys by whose levels people are counted as well.
-    """
+def count_whole_records(columns: Sequence[CodedColumn]) -> DisclosureCounts:
+    """Count the keys of each synthesis, which are all of these columns."""
     records = [len(table.stored) for table in columns[0].tables]
     codes = build_radix(columns, records, LARGEST)
-    keys, levels = [], []
-    for synthesis in range(1, len(records)):
-        parts = _find_distinct(codes, synthesis)
-        keys.append(count_distinct(parts))
-        levels.append(count_levels(parts, codes, by_level))
-    return DisclosureCounts(tuple(keys), (), (), levels=tuple(levels) if by_level else ())
-
-
-def count_levels(
-    parts: Sequence[DistinctRecords], codes: Radix, places: Sequence[int]
-) -> tuple[LevelCounts, ...]:
-    """Count people by the levels of the columns of `codes` at these places, from all distinct records."""
-    if not places:
-        return ()
-    counts = []
-    for part in parts:
-        d, s = part.d.astype(np.int64), part.s.astype(np.int64)
-        several = np.flatnonzero(d + s > 1)
-        levels = codes.levels_of(part.codes[several])
-        counts.append(
-            tuple(LevelCounts.from_combinations(levels[place], d[several], s[several]) for place in places)
-        )
-    return add_up(counts)
+    syntheses = range(1, len(records))
+    return DisclosureCounts(
+        tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in syntheses), (), ()
+    )
 
 
 def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:

@@ -33,7 +33,6 @@ from disclosure_pipeline.counting.partitioned.record_parts import (
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
 from disclosure_pipeline.measures.copies import CopyCounts
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -83,17 +82,6 @@ class CellCounter:
             tuple(measured.counts),
             tuple(measured.pairs),
             TogetherCounts(unique_in_any, tuple(measured.together)) if together else None,
-            self._count_levels(),
-        )
-
-    def _count_levels(self) -> tuple[tuple[LevelCounts, ...], ...]:
-        if not self.request.by_level:
-            return ()
-        levels = self.keys.levels_of(np.arange(self.keys.size))
-        d, *by_synthesis = self.by_key
-        return tuple(
-            tuple(LevelCounts.from_combinations(levels[place], d, s) for place in self.request.by_level)
-            for s in by_synthesis
         )
 
 

@@ -22,7 +22,6 @@ from disclosure_pipeline.counting.memory.cell_tables import count_pairs
 from disclosure_pipeline.counting.memory.engine import count_in_memory
 from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
-from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
@@ -122,11 +121,7 @@ class PartCounter:
 
         keys = [in_part(key) for key in request.keys]
         if self.order is not None:
-            return count_records(
-                keys, () if self.order else request.by_level, self.order
-            ).to_disclosure_counts()
-        if request.by_level:
-            return count_whole_records(keys, request.by_level)
+            return count_records(keys, self.order).to_disclosure_counts()
         targets = [replace(target, column=in_part(target.column)) for target in request.targets]
         # A part without GT records discloses nothing; its syntheses are counted one by one.
         together = request.together and len(records[0]) > 0
@@ -183,9 +178,8 @@ class PartSums:
         for syntheses, counts in counted:
             for i, synthesis in enumerate(syntheses):
                 targets = tuple(target_counts[i] for target_counts in counts.targets)
-                levels = counts.levels[i] if counts.levels else ()
                 without = tuple(copies[i] for copies in counts.without)
-                self.by_synthesis[synthesis].add((counts.keys[i], targets, levels, without))
+                self.by_synthesis[synthesis].add((counts.keys[i], targets, without))
             if counts.together:
                 self.together.add(counts.together)
 
@@ -204,7 +198,6 @@ class PartSums:
             by_target,
             tuple(pairs_of_target.get(t, ()) for t in range(len(request.targets))),
             self.together.result() if request.together else None,
-            tuple(levels for _, _, levels, _ in results) if request.by_level else (),
             tuple(zip(*(without for *_, without in results), strict=True)),
         )
 

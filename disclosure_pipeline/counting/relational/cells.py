@@ -99,21 +99,6 @@ def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits]
     return rows.aggregate(**{name: number.coalesce(int64(0)) for name, number in sums.items()})
 
 
-def count_people_by_level(keys: Any, digits: Digits, tables: int) -> Any:
-    """Count as `LevelCounts` does: rows (level, repeated, pairs, repeated1, …, found1, …)."""
-    counted = keys.mutate(level=keys[f"q{digits.word}"] & int64(digits.mask))
-
-    def records(table: int) -> Any:
-        column = counted[f"k{table}"]
-        return as_int64((column > 1).ifelse(column, int64(0)).sum())
-
-    alone = counted["k0"] == 1
-    by_table = {f"repeated{i}": records(i) for i in range(1, tables)}
-    by_table |= {f"found{i}": count_rows(counted, alone & (counted[f"k{i}"] > 0)) for i in range(1, tables)}
-    pairs = count_rows(counted, counted["k0"] == 2)  # noqa: PLR2004 (a pair)
-    return counted.group_by("level").aggregate(repeated=records(0), pairs=pairs, **by_table)
-
-
 def count_lone_keys(keys: Any, tables: int) -> Any:
     """Count the key combinations of a single record in all tables, by its table: one row (n0, n1, …)."""
     lone = keys.filter(_all_records(keys, tables) == 1)

@@ -48,7 +48,6 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.people import LevelCounts
 from disclosure_pipeline.measures.together import (
     TogetherCounts,
     TogetherTargetCounts,
@@ -130,7 +129,6 @@ def _count_keys_only(
     columns = gather_columns(requests)
     N = [total(counts) for counts in columns[0].counts]
     counts: list[DisclosureCounts] = []
-    place_of = {id(column): place for place, column in enumerate(columns)}
     with (
         stage_all(read, columns) as staged,
         store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys,
@@ -142,9 +140,7 @@ def _count_keys_only(
             counted_keys = keys if len(kept) == len(columns) else cells.merge_keys(keys, kept, len(N))
             needs_no_table = counted_keys is keys or len(N) == _TWO
             with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
-                by_level = [staged.digits[place_of[id(request.keys[k])]] for k in request.by_level]
-                levels = fetch_levels(merged, by_level, len(N)) if by_level else ()
-                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), (), levels=levels))
+                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
             on_progress(_STEP, step, len(requests))
     return counts
 
@@ -251,22 +247,6 @@ def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...]
             "keys."
         )
     return tuple(key_counts), tuple(largest)
-
-
-def fetch_levels(keys: Any, digits: Sequence[Digits], tables: int) -> tuple[tuple[LevelCounts, ...], ...]:
-    """Count people by the levels of keys with these digits, for each synthesis; see `fetch_key_counts`."""
-    fetched = [fetch_integers(cells.count_people_by_level(keys, place, tables)) for place in digits]
-
-    def sums(k: int, name: str) -> Grouped:
-        return Grouped.sum_by_group(fetched[k]["level"] >> digits[k].shift, fetched[k][name])
-
-    return tuple(
-        tuple(
-            LevelCounts(sums(k, "repeated"), sums(k, "pairs"), sums(k, f"found{i}"), sums(k, f"repeated{i}"))
-            for k in range(len(digits))
-        )
-        for i in range(1, tables)
-    )
 
 
 def count_target_levels(
