@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Figure, Statistic
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.tables.dictionary import FrozenModel, at_entry, refuse_entry
+from disclosure_pipeline.tables.dictionary import FrozenModel, refuse_entry
 from disclosure_pipeline.tables.messages import find_similar, listed
 
 Over = Literal["worst", "mean"]
@@ -232,12 +232,17 @@ class Policy(BaseModel):
         bound = self.bounds.get(name)
         return default.bound if bound is None else bound.limits.get(default.statistic, default.bound)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _figures_are_known(cls, content: Any) -> Any:
+        # Before their bounds are read: of an unknown figure, no bound has a right kind.
+        for name in content if isinstance(content, Mapping) else ():
+            if name not in cls.model_fields and name not in BOUNDABLE:
+                raise refuse_entry((name,), explain_unknown(name))
+        return content
+
     @model_validator(mode="after")
     def _bounds_are_possible(self) -> Policy:
-        for name in self.__pydantic_extra__:
-            with at_entry(name):
-                if name not in BOUNDABLE:
-                    raise ValueError(explain_unknown(name))
         for name, bound in self.bounds.items():
             _check_bound(BOUNDABLE[name], bound)
         return self

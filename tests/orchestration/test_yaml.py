@@ -221,6 +221,7 @@ def test_check_refuses_with_the_place(old: str, new: str, message: str, tmp_path
             "'edducation' is not described under columns. Did you mean 'education'?",
         ),
         ("    repU:", "    repu:", "policy.repu: a policy has no such figure. Did you mean 'repU'?"),
+        ("    repU:", "    warns: [repU]\n    repU:", "policy.warns: a policy has no such figure."),
         ("  policy:", "  edges: {incme: [0, 1]}\n  policy:", "nor a target. Did you mean 'income'?"),
     ],
 )
