@@ -1,4 +1,4 @@
-"""Tables of SDV, scikit-learn and synthpop: each page leads from a frame to a verdict, where it installs."""
+"""From a frame to a verdict with SDV, MOSTLY AI, scikit-learn and synthpop, where they are installed."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from disclosure_pipeline.orchestration.gate_file import HOME
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 HOW_TO = DOCS / "how_to"
-TITLE = "# How to judge tables of SDV and scikit-learn"
+TITLE = "# How to judge tables of SDV, MOSTLY AI and scikit-learn"
 
 
 def code(page: str, heading: str) -> str:
@@ -37,6 +37,11 @@ def find_sdv() -> str:
     return place.python("sdv")
 
 
+def find_mostly_ai() -> str:
+    pytest.importorskip("mostlyai.sdk", reason="needs mostlyai[local], which takes 3 GB")
+    return sys.executable
+
+
 def find_r() -> str:
     rscript = shutil.which("Rscript")
     has_synthpop = ["-e", "quit(status = !requireNamespace('synthpop', quietly = TRUE))"]
@@ -47,6 +52,7 @@ def find_r() -> str:
 
 PROGRAMS: dict[str, Callable[[], str]] = {
     "sdv": find_sdv,
+    "mostly": find_mostly_ai,
     "candidate": find_r,
     "trees": lambda: sys.executable,
 }
@@ -56,6 +62,7 @@ PROGRAMS: dict[str, Callable[[], str]] = {
     ("page", "heading", "candidate"),
     [
         ("common_synthesizers.md", "## SDV", "sdv"),
+        ("common_synthesizers.md", "## MOSTLY AI", "mostly"),
         ("common_synthesizers.md", "## A model of scikit-learn", "trees"),
         ("from_r.md", "# How to judge a synthesis from R", "candidate"),
     ],
