@@ -241,10 +241,14 @@ def test_a_misspelt_name_is_placed_in_its_line_with_one_that_resembles_it(
 @pytest.mark.parametrize(
     ("figure", "wrong", "problem"),
     [
-        ("nearer:\n  at_most: 60\n", "  beyond: 3", "nearer is bounded by at_most, not by beyond"),
-        ("nearer:\n", "  at_most: 500", "the bound of nearer is 500: it must be at least 50"),
-        ("nearer:\n  at_most: 60\n", "  targets: {work: 60}", "nearer is not measured by target"),
-        ("people_copied:\n  beyond: 1\n", "  worst: 2", "people_copied has worst without over: mean"),
+        ("repeats:\n  at_most: 10\n", "  beyond: 3", "repeats is bounded by at_most, not by beyond"),
+        ("repeats:\n", "  at_most: 500", "the bound of repeats is 500: it must be at least 0"),
+        ("repeats:\n  at_most: 10\n", "  targets: {work: 10}", "repeats is not measured by target"),
+        (
+            "shared_with_releases:\n  beyond: 1\n",
+            "  worst: 2",
+            "shared_with_releases has worst without over: mean",
+        ),
         ("DCAP:\n  at_most: 5\n", "  over: mean", "only the mean of DCAP is bounded"),
         ("DCAP:\n  at_most: 5\n", "  chance: 0", "chance of DCAP applies to"),
         ("DCAP:\n  at_most: 5\n  targets:\n    work:\n", "      at_least: 5", "not by at_least"),
