@@ -74,6 +74,8 @@ class Description:
         texts = {normalize_text(level_label(code)): label for code, label in labels.items()}
         if collision := _describe_collision(texts, {normalize_text(code) for code in missing}):
             levels = [{"level": code, "label": label} for code, label in texts.items()]
+            unlabelled = dict.fromkeys(normalize_text(level_label(value)) for value in present)
+            levels += [{"level": value} for value in unlabelled if value not in texts]
             return {"type": kind, "levels": levels}, [f"{collision}: {_STAY}"]
         named = [
             label if label == code else {"level": label, "aliases": [code]} for code, label in texts.items()

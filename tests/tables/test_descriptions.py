@@ -200,6 +200,7 @@ texts = st.sampled_from(["yes", "no", "1", "2", " no ", "", "é", "e\u0301"])
 @given(st.dictionaries(codes, texts, max_size=8), st.lists(codes, min_size=1, max_size=12), st.lists(codes))
 @example({2: "1"}, [0, 2], [0, 1])
 @example({2: "1"}, [0], [0, 1])
+@example({0: "yes", 2: "yes", 3: "1"}, [1], [])
 def test_no_two_values_become_one(labels: dict[Code, str], values: list[int], missing: list[int]) -> None:
     """However the labels are, each value is read, and by itself, unless it is missing."""
     described = Description({"missing_codes": tuple(dict.fromkeys(missing))}, labels)
