@@ -251,8 +251,8 @@ def measure(
     Tables are files (CSV, Parquet, Arrow, SPSS, Stata, SAS, Excel) or folders of Parquet files.
 
     json and csv have every figure with all digits, its unit and its meaning; html is a page with charts and
-    explanations, including nearness and the groups of people with the highest risk in tables of any size. The
-    exit code is 5 if people were copied, and otherwise 3 if the tables may be coded differently or
+    explanations, including near copies and the groups of people with the highest risk in tables of any size.
+    The exit code is 5 if people were copied, and otherwise 3 if the tables may be coded differently or
     distinguish nobody, so that risks are underestimated; the first lines say why. Copies are looked for in
     tables in memory that are not too large; if they were not, the output says so.
     """
