@@ -37,6 +37,7 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
 )
 from disclosure_pipeline.evaluation.disclosure import measure
+from disclosure_pipeline.evaluation.found import MOST_RECORDS, measure_detection_limits
 from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
@@ -51,6 +52,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.families.prediction import measure_prediction
 from disclosure_pipeline.families.protection import measure_protection
+from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.runtime.progress import report_progress
@@ -114,6 +116,7 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
         gate.published_columns if by_group else (),
         {name: column.special_values for name, column in gate.columns.items()},
         keys=tuple(gate.keys),
+        bounds=_find_bounds(gate),
     )
     return plan_measures(
         opened,
@@ -134,6 +137,10 @@ def plan_gate(gate: Gate, opened: OpenedTables, seed: int, *, by_group: bool) ->
         sensitive=gate.sensitive,
         whole_records=whole_records,
     )
+
+
+def _find_bounds(gate: Gate) -> dict[str, float]:
+    return {way: gate.policy.find_bound("found", way) for way in USUAL_BOUNDS}
 
 
 def measure_confidential(
@@ -157,7 +164,9 @@ def measure_confidential(
             with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
         )
         records = count_sets_by_unit(records, units)
-    plan_of_guards = WholeRecords(gate.policy.smallest_count, seed, keys=tuple(gate.keys))
+    plan_of_guards = WholeRecords(
+        gate.policy.smallest_count, seed, keys=tuple(gate.keys), bounds=_find_bounds(gate)
+    )
     copies, _, found = measure_copies(tables, columns, records, units, plan_of_guards)
     return copies, found
 
@@ -206,10 +215,14 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class GroundTruthBaselines:
-    """The figures of GT as its own synthesis, and of random halves of GT as each other's synthesis."""
+    """The figures of GT as its own synthesis, and of random halves of GT as each other's synthesis.
+
+    limits: the detection limits, in percent of the people.
+    """
 
     own: Disclosure
     halves: tuple[Disclosure, ...]
+    limits: Mapping[str, float]
 
 
 def measure_baselines(folders: GateFolders, synthetic_records: int | None = None) -> GroundTruthBaselines:
@@ -225,8 +238,10 @@ def measure_baselines(folders: GateFolders, synthetic_records: int | None = None
     with _open_with_itself(folders) as (opened, engine, _):
         own = measure_without_guards(without_population, opened)
         records = _draw_sample(gate, opened, _LARGEST)
+        of_GT = 1.0 if synthetic_records is None else synthetic_records / own.N_d
+        limits = measure_limits(gate, opened, of_GT)
     pairs = [split_records(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
-    share = 1.0 if synthetic_records is None else min(1.0, synthetic_records / own.N_d)
+    share = min(1.0, of_GT)
     if share < 1:
         pairs = [
             (known, fresh.sample(max(1, round(share * len(fresh))), random_state=seed))
@@ -235,7 +250,20 @@ def measure_baselines(folders: GateFolders, synthetic_records: int | None = None
     halves = tuple(
         measure_without_guards(without_population, FramesInMemory(pair, "memory")) for pair in pairs
     )
-    return GroundTruthBaselines(replace(own, engine=engine.description), halves)
+    return GroundTruthBaselines(replace(own, engine=engine.description), halves, limits)
+
+
+def measure_limits(gate: Gate, opened: OpenedTables, share: float = 1.0) -> dict[str, float]:
+    """Return the detection limits of a gate, in percent of the people, from GT opened as its own synthesis.
+
+    Of candidates with this share of GT's records; at most 400,000 records of each are looked at.
+    """
+    known = _draw_sample(gate, opened, MOST_RECORDS)
+    number = max(1, round(share * len(known)))
+    drawn = known if share == 1 else known.sample(number, replace=share > 1, random_state=0)
+    tables = FramesInMemory((known, drawn[list(gate.published_columns)]), "memory")
+    plan = plan_gate(gate.model_copy(update=WITHOUT_POPULATION), tables, 0, by_group=False)
+    return measure_detection_limits(tables, plan)
 
 
 def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, str]:

@@ -17,7 +17,9 @@ from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
     IN_PART_OF_A_NUMBER,
     IN_PIECES,
+    NEARLY,
     NEARLY_IN_PIECES,
+    USUAL_BOUNDS,
     WHOLE,
 )
 from disclosure_pipeline.measures.words import WEIGHTED, Words
@@ -112,7 +114,8 @@ class Figure:
     weighed: its place by weight, each record counting as the people it represents.
     statistics: what a policy may bound. default: what every gate bounds.
     family: the section of `measures` that it needs. own: the name of GT's own risk.
-    is_doubt: beyond its bound, nothing can be judged.
+    is_doubt: beyond its bound, nothing can be judged. may_be_waived: a waiver may lift its bound although
+        every gate has it.
     is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
         files as one table.
     meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
@@ -133,6 +136,7 @@ class Figure:
     largest: float | None = 100
     own: str = ""
     is_doubt: bool = False
+    may_be_waived: bool = False
     is_of_release: bool = False
     is_per_confidential_table: bool = False
     is_stacked: bool = True
@@ -148,8 +152,8 @@ class Figure:
 
     @property
     def can_be_waived(self) -> bool:
-        """True if a waiver may lift its bound: not of a figure that every gate bounds."""
-        return self.default is None and not self.is_doubt
+        """True if a waiver may lift its bound: seldom of a figure that every gate bounds."""
+        return self.may_be_waived or (self.default is None and not self.is_doubt)
 
     def find_published(self, statistic: Statistic) -> Rounding | None:
         """Return how what is bounded is rounded for the public; None withholds it."""
@@ -216,11 +220,11 @@ _ENTRIES = (
         ),
         default=Default(
             "beyond",
-            10,
+            USUAL_BOUNDS[NEARLY],
             "Percentage points of the people whom nobody else stands near and whom SD shows, beyond those in "
             "a fresh table of SD's size",
             by_way={
-                WHOLE: 2.5,
+                WHOLE: USUAL_BOUNDS[WHOLE],
                 ALL_BUT_ONE: 7,
                 IN_PIECES: 30,
                 NEARLY_IN_PIECES: 15,
@@ -436,6 +440,38 @@ _ENTRIES = (
             "levels by frequency brings it near; or a number or date, beside other columns, if reversing, "
             "shifting or scaling does. Beyond this, a candidate cannot be judged",
             below=1,
+        ),
+    ),
+    Figure(
+        "detection_limit",
+        frame_words.LIMITS["detection_limit"],
+        Place("guards", value="detection_limit"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        may_be_waived=True,
+        meaning=(
+            "More published columns, fewer groups or more people would make copies stand out; lower bounds "
+            "of found help where the table is large"
+        ),
+        default=Default(
+            "at_most",
+            10,
+            "Percent of the people whose records a table could hold, unchanged, and be approved in more than "
+            "1 of 20 cases. Beyond this, an approval says little, so a candidate cannot be judged",
+        ),
+    ),
+    Figure(
+        "detection_limit_nearly",
+        frame_words.LIMITS["detection_limit_nearly"],
+        Place("guards", value="detection_limit_nearly"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        may_be_waived=True,
+        meaning=(
+            "More published columns, fewer groups or more people would make near copies stand out; so would "
+            "a lower bound of found: {nearly: …}"
         ),
     ),
     Figure(

@@ -29,6 +29,7 @@ from disclosure_pipeline.measures.checks import exclude, find_excluded
 from disclosure_pipeline.measures.contributions import Rows
 from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.totals import disclosure_tables
@@ -58,7 +59,8 @@ class WholeRecords:
     Groups of fewer than `smallest_count` people are not measured. `seed` draws the people of whom near copies
     are looked for. `group_columns` are searched for the most exposed groups of people (`special_values`:
     codes of the numeric ones that stay ungrouped); empty to leave that out. `nearness`: whether to look for
-    near copies. `keys`: the columns that an intruder knows.
+    near copies. `keys`: the columns that an intruder knows. `bounds`: the largest shares of people found that
+    are allowed, for the detection limits.
     """
 
     smallest_count: int = FEWEST_OF_GROUP
@@ -67,6 +69,7 @@ class WholeRecords:
     special_values: Mapping[Any, Sequence[float]] = field(default_factory=dict)
     nearness: bool = True
     keys: tuple[Any, ...] = ()
+    bounds: Mapping[str, float] = field(default_factory=lambda: USUAL_BOUNDS)
 
 
 @dataclass(frozen=True)

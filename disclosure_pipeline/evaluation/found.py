@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,14 +41,18 @@ from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
     BY_RECORDS,
     IN_PIECES,
+    NEARLY,
     NEARLY_IN_PIECES,
     TOLERANCES,
     WAYS,
     WHOLE,
     Found,
     OwnCoverage,
+    detection_limit,
+    detection_limit_of_copies,
 )
 from disclosure_pipeline.measures.found import found as compare
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import number_owners, require_unit
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -115,8 +119,10 @@ def measure_found(
     records: RecordSets,
     units: PeopleRecords | None,
     plan: WholeRecords,
-) -> pd.DataFrame:
-    """Return the people found in each of the `WAYS` in each synthesis: index (way, synthesis).
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the people found in each of the `WAYS` in each synthesis, and the detection limits.
+
+    Index (way, synthesis), and synthesis.
 
     `columns` are all shared columns, not grouped; `measured`: `measure_record_sets` of their `records`.
     Nobody is found in a way that does not apply to the tables. Without `plan.nearness`, only equal values
@@ -127,20 +133,24 @@ def measure_found(
     else:
         coded, unit = list(opened.code_records(columns, MOST_RECORDS, plan.seed)), None
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
-    rows = {}
+    rows, limits = {}, {}
     for synthesis in range(1, len(N_s) + 1):
-        near: list[FoundRow] = []
+        near = _NOT_LOOKED_FOR
         if plan.nearness:
             near = find_near(
                 coded, [synthesis], plan.keys, unit=unit, seed=plan.seed, fewest=plan.smallest_count
             )
         otherwise = _NOBODY if plan.nearness else _UNKNOWN
         by_way = dict.fromkeys(WAYS, FoundRow("", otherwise))
-        by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis, N_d), *near)}
+        by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis, N_d), *near.rows)}
+        equal = read_equal(measured[ALL_COLUMNS, synthesis], records.whole[synthesis - 1].people.alone, N_d)
+        per_unit = units.records_per_unit if units else 1.0
+        limits[synthesis] = _find_limits(equal, near, Sizes(N_d, N_s[synthesis - 1]), plan.bounds, per_unit)
         for way, row in by_way.items():
             bounded = {"found_beyond_chance": row.figures.bounded}
             rows[way, synthesis] = {"where": row.where, **to_row(row.figures), **bounded}
-    return build_frame(rows, ["way", "synthesis"], ["where", *list_figures(Found), "found_beyond_chance"])
+    found = build_frame(rows, ["way", "synthesis"], ["where", *list_figures(Found), "found_beyond_chance"])
+    return found, pd.DataFrame.from_dict(limits, orient="index").rename_axis(index="synthesis")
 
 
 _NOBODY = Found(0.0, 0.0, 0.0, 0.0, 0.0, 0)
@@ -149,6 +159,30 @@ _UNKNOWN = Found(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
 
 def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
     """Return the people found in one table of all releases: index (way, releases)."""
+    columns, records, units = _count_sets(opened, plan)
+    measured = measure_record_sets(opened, columns, records, units)
+    whole = plan.whole_records or WholeRecords()
+    found_in, _ = measure_found(opened, columns, measured, records, units, whole)
+    return found_in.rename_axis(index=["way", "releases"])
+
+
+def measure_detection_limits(opened: OpenedTables, plan: MeasuringPlan) -> dict[str, float]:
+    """Return the detection limits of a candidate like the one synthesis, in percent of the people."""
+    columns, records, units = _count_sets(opened, plan)
+    [whole], bounds = records.whole, (plan.whole_records or WholeRecords()).bounds
+    measured = measure_record_sets(opened, columns, replace(records, partial={}), units)
+    coded = list(units.columns.values()) if units else list(opened.code_records(columns, MOST_RECORDS, 0))
+    tables = prepare_tables(coded, [1], units.unit if units else None)
+    rng = np.random.default_rng([0, 5])
+    near = find_nearly(tables, tables.draw_people(PEOPLE, rng), [column.name for column in columns], rng)
+    sizes = Sizes(*(total(counts) for counts in columns[0].counts))
+    equal = read_equal(measured[ALL_COLUMNS, 1], whole.people.alone, sizes.N_d)
+    return _find_limits(equal, near, sizes, bounds, units.records_per_unit if units else 1.0)
+
+
+def _count_sets(
+    opened: OpenedTables, plan: MeasuringPlan
+) -> tuple[Sequence[CodedColumn], RecordSets, PeopleRecords | None]:
     columns = code_shared_columns(opened, plan.grouping, ignore_progress)
     _, records = count_record_sets(opened, [], columns, plan.targets)
     units = None
@@ -157,10 +191,39 @@ def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.Data
         of_unit = replace(plan, weights=None)
         units = read_records(opened.with_columns([plan.unit]), of_unit, ignore_progress, names)
         records = count_sets_by_unit(records, units)
-    measured = measure_record_sets(opened, columns, records, units)
-    whole = plan.whole_records or WholeRecords()
-    found_in = measure_found(opened, columns, measured, records, units, whole)
-    return found_in.rename_axis(index=["way", "releases"])
+    return columns, records, units
+
+
+@dataclass(frozen=True)
+class NearPeople:
+    """The people found in the `WAYS` that are not of equality.
+
+    others: by person looked at, the number of other people with equal values in all columns. nearly: the
+    figures of all columns within the smallest tolerance, and the number of other people there; None without
+    numbers.
+    """
+
+    rows: list[FoundRow]
+    others: IntArray
+    nearly: tuple[Found, IntArray] | None
+
+
+_NOT_LOOKED_FOR = NearPeople([], np.empty(0, dtype=np.int64), None)
+
+
+def _find_limits(
+    equal: tuple[Found, Found],
+    near: NearPeople,
+    sizes: Sizes,
+    bounds: Mapping[str, float],
+    records_per_unit: float,
+) -> dict[str, float]:
+    """Return the detection limits of people who are shown unchanged, or within the smallest tolerance."""
+    limit = detection_limit_of_copies(*equal, near.others, sizes, bounds[WHOLE], records_per_unit)
+    nearly = limit
+    if near.nearly is not None:
+        nearly = detection_limit(*near.nearly, sizes, bounds[NEARLY], records_per_unit)
+    return {"detection_limit": limit, "detection_limit_nearly": nearly}
 
 
 def find_near(
@@ -171,8 +234,8 @@ def find_near(
     unit: IntArray | None = None,
     seed: int = 0,
     fewest: int = FEWEST_OF_GROUP,
-) -> list[FoundRow]:
-    """Return the people found in the records of some tables, stacked, in the `WAYS` that are not of equality.
+) -> NearPeople:
+    """Find people in the records of some tables, stacked, in the `WAYS` that are not of equality.
 
     `columns` have codes for single records, and are not grouped; of the columns, those of `keys` are known to
     an intruder. The order of the records makes no difference.
@@ -181,7 +244,8 @@ def find_near(
     names = [column.name for column in columns]
     rng = np.random.default_rng([seed, 5])
     people = boxed_tables.draw_people(PEOPLE, rng)
-    rows = list(_find_nearly(boxed_tables, people, names, rng))
+    near = find_nearly(boxed_tables, people, names, rng)
+    rows = list(near.rows)
     known = tuple(k for k, name in enumerate(names) if name in keys)
     first = [known, tuple(k for k in range(len(names)) if k not in known)]
     for way, places in (("in pieces", (0,)), ("nearly in pieces", (1, 2, 3))):
@@ -195,7 +259,7 @@ def find_near(
         if group is not None:
             within = list(dict.fromkeys(names[one.column] for one in group.groups))
             rows.append(FoundRow(way, group.figures, tolerance=TOLERANCES[group.place], groups=within))
-    return rows
+    return replace(near, rows=rows)
 
 
 def prepare_tables(
@@ -224,22 +288,7 @@ def find_equal(
     for label, number in alone.items():
         of_set = measured[label, synthesis]
         way, end = (WHOLE, "") if label == ALL_COLUMNS else (ALL_BUT_ONE, "_once")
-        of_people = Found(
-            percent(number, N_d),
-            of_set["people_copied"],
-            of_set["people_copied_expected"],
-            of_set["people_copied_beyond"],
-            of_set["people_copied_by_chance"],
-            N_d,
-        )
-        of_records = Found(
-            percent(number, N_d),
-            of_set[f"unique_copies{end}"],
-            max(of_set[f"unique_copies_others{end}"], of_set[f"unique_copies_apart{end}"]),
-            of_set[f"unique_copies_beyond{end}"],
-            of_set[f"unique_copies_by_chance{end}"],
-            N_d,
-        )
+        of_people, of_records = read_equal(of_set, number, N_d, end)
         rows = in_each_way.setdefault(way, [])
         compared, named = forms.get(label, (label, ()))
         rows.append(FoundRow(way, of_people, compared, named))
@@ -247,18 +296,40 @@ def find_equal(
     return [_find_worst(of_way) for of_way in in_each_way.values()]
 
 
+def read_equal(of_set: Mapping[str, float], alone: int, N_d: int, end: str = "") -> tuple[Found, Found]:
+    """Return the figures of people, and of records that show one person, by a set of columns."""
+    of_people = Found(
+        percent(alone, N_d),
+        of_set["people_copied"],
+        of_set["people_copied_expected"],
+        of_set["people_copied_beyond"],
+        of_set["people_copied_by_chance"],
+        N_d,
+    )
+    of_records = Found(
+        percent(alone, N_d),
+        of_set[f"unique_copies{end}"],
+        max(of_set[f"unique_copies_others{end}"], of_set[f"unique_copies_apart{end}"]),
+        of_set[f"unique_copies_beyond{end}"],
+        of_set[f"unique_copies_by_chance{end}"],
+        N_d,
+    )
+    return of_people, of_records
+
+
 def _find_worst(rows: Iterable[FoundRow]) -> FoundRow:
     return max(rows, key=lambda row: row.figures.rank())
 
 
-def _find_nearly(
+def find_nearly(
     tables: BoxedTables, people: IntArray, names: Sequence[Any], rng: np.random.Generator
-) -> Iterator[FoundRow]:
-    """Yield the people found by all columns, or all but one, within a tolerance: the worst."""
-    if not any(column.is_number for column in tables.columns):
-        return
+) -> NearPeople:
+    """Find people by all columns, or all but one, within a tolerance: the row is that of the worst."""
     boxed = BoxedPeople(tables, people)
     counters = [MatchCounter(boxed.find_matches(table, 1), len(people)) for table in (GT, SD)]
+    others, within = (counters[GT].count(place)[0] for place in (0, 1))
+    if not any(column.is_number for column in tables.columns):
+        return NearPeople([], others, None)
     coverage = _find_coverage(tables, len(people), rng)
     sizes, per_unit = tables.sizes, tables.records_per_unit
     rows = []
@@ -267,11 +338,11 @@ def _find_nearly(
         for left_out, counts in counted.items():
             covered = coverage.get((place, left_out))
             figures = compare(counts, sizes, covered, len(counted), per_unit)
-            row = FoundRow("nearly", figures, tolerance=TOLERANCES[place])
+            row = FoundRow(NEARLY, figures, tolerance=TOLERANCES[place])
             if left_out is not None:
                 row = replace(row, compared="all but {}", names=(names[left_out],))
             rows.append(row)
-    yield _find_worst(rows)
+    return NearPeople([_find_worst(rows)], others, (rows[0].figures, within))
 
 
 def _find_coverage(
@@ -368,7 +439,7 @@ def found(
         for of_equal, (table, stacked) in zip(equal, stacks.items(), strict=True)
         for row in (
             *of_equal,
-            *find_near(columns, stacked, keys, unit=owners, seed=seed, fewest=smallest_count),
+            *find_near(columns, stacked, keys, unit=owners, seed=seed, fewest=smallest_count).rows,
         )
     }
     described = ["columns", "tolerance", "group", *list_figures(Found), "found_beyond_chance"]

@@ -253,6 +253,10 @@ _FRAMES: tuple[_Columns, ...] = (
         | _weighed_differences(_SENSITIVE),
     ),
     *(_Columns(frame, _COPIED_WORDS, unit=_COPIED) for frame in ("guards", "confidential", "partial_copies")),
+    *(
+        _Columns(frame, frame_words.LIMITS, share=tuple(frame_words.LIMITS))
+        for frame in ("guards", "confidential")
+    ),
     _Columns("guards", _select(_REPEATS, *_REPEATED), unit=_REPEATED),
     *(
         _Columns(frame, _GUARDS_OF_COPIES, unit=tuple(_GUARDS_OF_COPIES))

@@ -121,8 +121,8 @@ def measure_copies(
     labels = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
     partial_copies = pd.DataFrame(list(rows.values()), index=labels)
     shown = [name for name in partial_copies if not name.endswith("_once")]
-    found = measure_found(opened, columns, measured, records, units, plan)
-    return whole, partial_copies[shown], found
+    found, limits = measure_found(opened, columns, measured, records, units, plan)
+    return whole.join(limits), partial_copies[shown], found
 
 
 def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:

@@ -126,6 +126,11 @@ class GatePower:
         return self.detection_limit() > LARGEST_UNNOTICED
 
     @property
+    def is_measured(self) -> bool:
+        """True if there were enough tries to say something of a kind of copies."""
+        return len(self.unknown) < len(self.noticed)
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """The kinds of copies that were tried too few times to say something of them."""
         return tuple(kind for kind in self.noticed if math.isnan(self.detection_limit(kind)))

@@ -11,6 +11,7 @@ largest of the three is expected.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -53,6 +54,9 @@ BY_RECORDS = "counted by synthetic records"
 
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 """The largest differences of two numbers that are near each other, as shares of the number."""
+
+USUAL_BOUNDS: Mapping[str, float] = {WHOLE: 2.5, NEARLY: 10}
+"""The largest `found` allowed by default in the ways that a detection limit is given of."""
 
 _TERMS = 12
 _EULER = [sum(math.comb(_TERMS, i) for i in range(k, _TERMS + 1)) / 2**_TERMS for k in range(1, _TERMS + 1)]
@@ -331,13 +335,13 @@ ONE_OF_TWENTY = NormalDist().inv_cdf(0.95)
 
 
 def detection_limit(
-    figures: Found, counts: BoxCounts, sizes: Sizes, bound: float, records_per_unit: float = 1
+    figures: Found, others: IntArray, sizes: Sizes, bound: float, records_per_unit: float = 1
 ) -> float:
     """Return the percent of people whom a table may show, beyond a fresh one, and pass once in 20 tables.
 
     Args:
-        figures: The figures that are held against the bound, of a table without copies.
-        counts: The boxes of GT records by the same columns and tolerance.
+        figures: The figures that are held against the bound.
+        others: For some people, the number of other people in the box by the same columns and tolerance.
         sizes: All GT and SD records.
         bound: The largest `found` that is allowed.
         records_per_unit: Records per person, which reduces the number of independent people.
@@ -348,29 +352,80 @@ def detection_limit(
 
         L = b + max(bound, found_by_chance) + 1.645 s(L).
 
-    Only lone people can be shown: L is at most the share of them that a fresh table leaves.
+    Only lone people can be shown: L is at most the share of them that a fresh table leaves, and 0 if there
+    are none.
+
+    It holds over GTs of the same population: 19 of 20 tables that show L are refused. For the tables of one
+    GT alone it is off by the error of G, which s allows for: by up to a third of L, in either direction,
+    where G rests on few people.
 
     Source: this project's own.
     """
-    people, looked_at = len(counts.others), min(figures.people / max(sizes.N_d, 1), 1.0)
-    if not people or not sizes.N_s:
+    if not len(others) or not sizes.N_s or not math.isfinite(figures.expected):
         return math.nan
-    fresh = _Fresh.count(counts.others, sizes)
-    if not fresh.alone:
-        return 0.0
-    G = fresh.expect(fresh.pairs)
-    scale = min(sizes.N_d, sizes.N_s) / sizes.N_d
-    hidden = max(figures.expected / 100 - G, 0.0)
-    threshold = hidden + scale * max(bound, figures.found_by_chance) / 100
-    most = fresh.alone / people - G
+    fresh = _Fresh.count(others, sizes)
+    share = min(sizes.N_s / sizes.N_d, 1.0)
+    threshold = share * max(bound, figures.found_by_chance) / 100
+    return 100 * _find_limit(threshold, figures, fresh, sizes, records_per_unit)
+
+
+def detection_limit_of_copies(
+    people: Found,
+    records: Found,
+    others: IntArray,
+    sizes: Sizes,
+    bound: float,
+    records_per_unit: float = 1,
+) -> float:
+    """Return the percent of people whom a table may show unchanged and pass once in 20 tables.
+
+    A table passes if neither the people shown (`people`, in percent of them) nor the records that show one
+    person (`records`, in percent of SD's) are more than allowed: the smaller of both limits counts. Of a
+    fresh table's records the share h_1 shows one person, of copies the share f1 (lone people): so copies are
+    noticed from the share c of SD's records on,
+
+        c (f1 - h_1) = b + max(bound, found_by_chance) + 1.645 s,
+
+    and show c N_s/N_d (f1 - G) of the people. Other arguments: see `detection_limit`.
+    """
+    if not len(others) or not sizes.N_s or not math.isfinite(people.expected + records.expected):
+        return math.nan
+    fresh = _Fresh.count(others, sizes)
+    threshold = max(bound, people.found_by_chance) / 100
+    of_people = _find_limit(threshold, people, fresh, sizes, records_per_unit)
+    hit = fresh.pairs / fresh.people
+    if people.alone / 100 <= hit:
+        return 100 * of_people
+    # As of people copied: Good's estimate 2 f2/N of the hits has the variance (4 f2 + 6 f3)/N².
+    of_three = int(np.count_nonzero(others == 2)) / len(others)  # noqa: PLR2004 (two others)
+    variance = hit * (1 - hit) / sizes.N_s + 2 * (max(hit, 2 / sizes.N_d) + of_three) / sizes.N_d
+    noticed = max(records.expected / 100 - hit, 0.0) + max(bound, records.found_by_chance) / 100
+    noticed += ONE_OF_TWENTY * math.sqrt(variance * records_per_unit)
+    copies = noticed / (people.alone / 100 - hit) * sizes.N_s / sizes.N_d
+    return 100 * min(of_people, copies * (people.alone / 100 - _expect_shown(people, fresh)))
+
+
+def _expect_shown(figures: Found, fresh: _Fresh) -> float:
+    """Return the share of people whom a fresh table shows: of lone people as many as of those counted."""
+    return figures.alone / 100 * fresh.expect(fresh.pairs) * fresh.people / max(fresh.alone, 1)
+
+
+def _find_limit(
+    allowed: float, figures: Found, fresh: _Fresh, sizes: Sizes, records_per_unit: float
+) -> float:
+    """Return the share of people who are shown where a table exceeds what is allowed in 19 of 20 cases."""
+    G = _expect_shown(figures, fresh)
+    most = max(figures.alone / 100 - G, 0.0)
+    threshold = max(figures.expected / 100 - G, 0.0) + allowed
+    drawn = 1 - min(figures.people / sizes.N_d, 1.0)
     independent = figures.people / records_per_unit
     of_expected = _variance_of_expected(fresh) * records_per_unit
     limit = threshold
     for _ in range(_ITERATIONS):
         # Whoever is copied is no matter of chance where everybody is looked at.
-        of_shown = (G * (1 - G) + (1 - looked_at) * limit * (1 - min(limit, 1.0))) / independent
-        limit = min(threshold + ONE_OF_TWENTY * math.sqrt(max(of_shown, 0.0) + of_expected), most)
-    return 100 * max(limit, 0.0)
+        of_shown = (G * (1 - G) + drawn * limit * (1 - min(limit, 1.0))) / independent
+        limit = min(threshold + ONE_OF_TWENTY * math.sqrt(of_shown + of_expected), most)
+    return limit
 
 
 _ITERATIONS = 20

@@ -225,12 +225,18 @@ class Policy(BaseModel):
         found = self.found and self.found.to_bound()
         return bounds | {"found": found} if found else bounds
 
-    def find_bound(self, name: str) -> float:
-        """Return the bound of a figure that every gate bounds, whether the policy names it or not."""
-        default = FIGURES[name].default
+    def find_bound(self, name: str, about: str | None = None) -> float:
+        """Return the bound of a figure that every gate bounds, whether the policy names it or not.
+
+        `about`: the target or the way that the figure is about.
+        """
+        default, bound = FIGURES[name].default, self.bounds.get(name)
         assert default is not None, f"{name} has no default"
-        bound = self.bounds.get(name)
-        return default.bound if bound is None else bound.limits.get(default.statistic, default.bound)
+        limits: TargetBound | None = bound
+        if bound is not None and about is not None:
+            limits = bound.for_target(about, default.statistic)
+        usual = default.find_bound(about)
+        return usual if limits is None else limits.limits.get(default.statistic, usual)
 
     @model_validator(mode="before")
     @classmethod

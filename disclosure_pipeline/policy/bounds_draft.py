@@ -225,10 +225,9 @@ def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[st
     return text
 
 
-def write_power(sentences: Sequence[str]) -> str:
-    """Return what a drafted policy would detect, as comments to follow it."""
-    comments = [f"# {_join_lines(sentence)}" for sentence in sentences]
-    return "\n".join(["", "# What this policy would detect:", *comments, ""])
+def write_limits(sentences: Sequence[str]) -> str:
+    """Return which copies a drafted policy would notice, as comments to follow it."""
+    return "\n".join(["", *(f"# {sentence}" for sentence in sentences), ""])
 
 
 def apply_draft(gate: Gate, text: str) -> Gate:

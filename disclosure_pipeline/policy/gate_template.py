@@ -230,6 +230,8 @@ attributes:
       beyond: 3 # synthetic records that match a person who is unique on the keys
     DiSCO:
       beyond: 3 # people whose target anybody who knows their keys can infer correctly
+    detection_limit:
+      at_most: 10 # people whose copies an approval may miss: a small or coarse table hides more
 """
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import Figure, name_level
+from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, name_level
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
@@ -24,7 +24,7 @@ from disclosure_pipeline.measures.words import (
     Words,
 )
 from disclosure_pipeline.policy.clauses import Clause
-from disclosure_pipeline.policy.verdict import OVERLAPS, Judgement
+from disclosure_pipeline.policy.verdict import ADVISED, Judgement
 from disclosure_pipeline.tables.messages import capitalized, quote_name, replace_quoted
 
 MISSING = "\N{EN DASH}"
@@ -145,7 +145,7 @@ def write_sentence(judgement: Judgement, content: Content = _NOTHING) -> str:
     """
     clause, waiver = judgement.clause, judgement.waiver
     sentence = state(judgement, content)
-    if judgement.note and clause.figure in OVERLAPS:
+    if judgement.note and clause.figure in ADVISED:
         sentence = f"{sentence}. {name_quoted(judgement.note, content)}"
     if waiver is not None:
         sentence += f"; waived until {waiver.expires.isoformat()} by {waiver.approver}: {waiver.reason}"
@@ -207,6 +207,16 @@ def write_others(entry: Figure, value: float, column: str | None, content: Conte
     return f"by as many records of other people {write_rounded(value, entry.words, content)}"
 
 
+def describe_limits(limits: Mapping[str, float]) -> list[str]:
+    """Describe the detection limits that would hold for a candidate, without full stops.
+
+    >>> describe_limits({"detection_limit": 2.94})
+    ['It would have noticed if 2.9 % of the people were in the table']
+    """
+    words = {name: FIGURES[name].words for name in limits}
+    return [capitalized(write_finding(words[name], value, None, {})) for name, value in limits.items()]
+
+
 def write_finding(words: Words, value: Any, column: str | None, content: Content) -> str:
     """State a figure in the sentence of its words; `column`: the target that it is about."""
     return _fill(words, value, column, content, None)
@@ -258,7 +268,7 @@ def _is_smallest(value: Any, words: Words, content: Content) -> bool:
 
 def _is_explained(judgement: Judgement) -> bool:
     """Return True if a note says what a broken bound means, instead of the figure."""
-    return bool(judgement.note) and judgement.clause.figure not in OVERLAPS
+    return bool(judgement.note) and judgement.clause.figure not in ADVISED
 
 
 def _lacks_limit(judgement: Judgement) -> bool:

@@ -38,7 +38,10 @@ Outcome = Literal["kept", "exceeded", "undetermined", "waived"]
 Decision = Literal["approved", "refused", "undetermined"]
 
 OVERLAPS = (*KEY_OVERLAPS, "target_overlap")
-"""The figures on shared values, whose broken bound needs an advice."""
+"""The figures on shared values."""
+
+ADVISED = (*OVERLAPS, "detection_limit", "detection_limit_nearly")
+"""The figures whose broken bound needs an advice beside the figure."""
 
 
 @dataclass(frozen=True)
@@ -363,7 +366,7 @@ class RefusedWaiver:
 
 
 def can_be_waived(clause: Clause) -> bool:
-    """Return whether a waiver can let a clause pass: not a guard, nor a doubt about tables or engine."""
+    """Return whether a waiver can let a clause pass: few guards, and no doubt about tables or engine."""
     return not clause.control and clause.entry is not None and clause.entry.can_be_waived
 
 
@@ -402,7 +405,7 @@ def _why_not_waived(judgement: Judgement, waiver: Waiver) -> str | None:
     value, clause = judgement.value, judgement.clause
     if judgement.outcome == "kept":
         return f"{clause.name} is kept without it"
-    if judgement.outcome != "exceeded" or value is None:
+    if judgement.outcome not in {"exceeded", "undetermined"} or value is None:
         return f"{clause.name} could not be determined"
     within = value >= waiver.ceiling if clause.at_least else value <= waiver.ceiling
     return None if within else f"the value is beyond its ceiling, {waiver.ceiling:.4g}"

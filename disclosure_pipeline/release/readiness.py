@@ -5,21 +5,28 @@ from __future__ import annotations
 import hmac
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-from disclosure_pipeline.candidates.measuring import find_like_identifiers, measure_repeats
+from disclosure_pipeline.candidates.measuring import (
+    find_like_identifiers,
+    measure_limits,
+    measure_repeats,
+)
 from disclosure_pipeline.candidates.power import SECONDS, measure_power, read_power, record_power
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError, choose_form, write_count
+from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.measures.copies import MANY_REPEATS
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
+from disclosure_pipeline.policy.sentences import describe_limits
 from disclosure_pipeline.release.keys import (
     KeysError,
     hash_with_salt,
@@ -125,6 +132,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             opened = stack.enter_context(engine.open_read([with_unit, published]))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
             identifiers = find_like_identifiers(gate, opened)
+            limits = {} if gate.counts_in_database else measure_limits(gate, opened)
     except DisclosurePipelineError as error:
         yield Finding("ground_truth", str(error), is_problem=True)
         return
@@ -148,6 +156,8 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     if gate.keeping_real_values:
         kept = ", ".join(sorted(gate.keeping_real_values))
         yield Finding("columns", f"real values of {kept} may be published, whoever they identify")
+    if limits:
+        yield _describe_limits(folders.gate, limits)
     yield _describe_power(folders, digest)
     if people is not None:
         yield Finding("unit", f"the records belong to {write_count(people, 'unit')}")
@@ -168,6 +178,15 @@ def _describe_identifiers(names: Sequence[str]) -> str:
         "has. A candidate with more of these values than by chance is not approved. Do not publish such a "
         "column (type: text identifier), or declare real_values: keep if real values may be published"
     )
+
+
+def _describe_limits(gate: Gate, limits: Mapping[str, float]) -> Finding:
+    """Describe which copies the gate would notice; beyond the bound, every candidate stays undetermined."""
+    sentence = "; ".join(describe_limits(limits))
+    if limits["detection_limit"] <= gate.policy.find_bound("detection_limit"):
+        return Finding("policy", sentence)
+    sentence = f"{sentence}. That is more than allowed, so every candidate stays undetermined"
+    return Finding("policy", f"{sentence}. {FIGURES['detection_limit'].meaning}", is_doubt=True)
 
 
 def _describe_power(folders: GateFolders, digest: str) -> Finding:

@@ -197,7 +197,7 @@ def _check_waivers(predicate: Predicate) -> Iterator[str]:
 def _can_be_waived(stated: AnyStatedClause) -> bool:
     if stated.rules is None:
         return stated.loosened_from is None and stated.figure not in _NEVER_WAIVED_BEFORE
-    return stated.rules.can_be_waived and stated.rules.default is None
+    return stated.rules.can_be_waived
 
 
 def _check_times(predicate: Predicate) -> Iterator[str]:

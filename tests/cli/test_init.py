@@ -80,6 +80,11 @@ def test_the_range_of_a_column_is_noted_as_people_write_it() -> None:
     assert "set its range, here [0.1, 0.7]," in notes["share"]
 
 
+def accept_few_people(file: Path) -> None:
+    """Loosen the bound of the detection limit: among 300 people nearly 11 % could hide."""
+    file.write_text(file.read_text().replace("      at_most: 10 #", "      at_most: 20 #"))
+
+
 def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For `check`; it approves an honest table and refuses GT itself."""
     project = tables / "project"
@@ -87,8 +92,11 @@ def test_a_new_gate_is_ready_at_once(tables: Path, monkeypatch: pytest.MonkeyPat
     assert made.exit_code == 0, made.output
     gate = project / "gates" / "defs" / "people"
     enter(project, monkeypatch)
+    small = run_command("check", gate)
+    assert small.exit_code == 0 and "every candidate stays undetermined" in small.output, small.output
+    accept_few_people(gate / "defs.yaml")
     checked = run_command("check", gate)
-    assert checked.exit_code == 0, checked.output
+    assert checked.exit_code == 0 and "undetermined" not in checked.output, checked.output
     loaded = load_gate(gate)
     assert (loaded.keys, loaded.targets) == (("sex", "age"), ("work", "income"))
     assert loaded.columns["income"].groups == 20 and loaded.columns["income"].special_values == (-8,)
@@ -145,6 +153,7 @@ def test_folders_that_others_can_enter_are_warned_of(
     (store / "people").mkdir(mode=0o755)
     home.chmod(0o711 if opened in {"home", "both"} else 0o700)  # enough to read a file of a known name
     store.chmod(0o700 if opened == "home" else 0o755)
+    accept_few_people(file)
     checked = run_command("check", file.parent)
     assert checked.exit_code == 0
     warned = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]

@@ -69,6 +69,8 @@ def test_from_init_to_a_verified_release(
     assert columns["health"].type == ("ordered category" if of_spss else "category")
     assert set(columns["kids"].special_values) == ({-8} if of_spss else {-8, -9})
     assert columns["kids"].missing_codes == ((-9,) if of_spss else ())
+    file = gate / "defs.yaml"  # four coarse columns can hide many people, which is accepted here
+    file.write_text(file.read_text().replace("      at_most: 10 #", "      at_most: 60 #"))
     call("check", gate)
     incoming = project / "home" / "survey" / "incoming"
     for candidate, table in (("honest", synthetic), ("copy", gt)):

@@ -54,8 +54,9 @@ def test_every_gate_has_them() -> None:
     """That of an amount with a band where there is one."""
     bounds = {clause.figure: clause.default_bound for clause in gate().clauses() if clause.figure in DEFAULTS}
     assert bounds.keys() | {"guessed_within"} == DEFAULTS.keys()
-    assert all(clause.bound == clause.default_bound for clause in gate().clauses() if clause.default_bound)
-    assert all(clause.loosened_from is None for clause in gate().clauses())
+    clauses = [clause for clause in gate().clauses() if clause.figure != "detection_limit"]
+    assert all(clause.bound == clause.default_bound for clause in clauses if clause.default_bound)
+    assert all(clause.loosened_from is None for clause in clauses)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +198,51 @@ def test_a_table_that_tells_no_one_apart_cannot_be_judged(table: str) -> None:
             assert write_sentence(judgements["alike"]) == (
                 "The table tells no one apart, so nothing can be measured of it."
             )
+
+
+COARSE = ["sex", "region", "household", "education", "work", "health"]
+
+
+def judge_demo(records: int, columns: Sequence[str], **guards: Any) -> dict[str, Judgement]:
+    """Judge an honest synthesis of some of the demo's people by the defaults of every gate."""
+    people = population(records, 1)[list(columns)]
+    dictionary = {
+        name: {"type": "integer" if pd.api.types.is_numeric_dtype(people[name]) else "category"}
+        for name in columns
+    }
+    of = Gate.model_validate(
+        definition(
+            columns=dictionary,
+            keys=list(columns[:1]),
+            targets=list(columns[-1:]),
+            policy={**LOOSE, "detection_limit": {"at_most": 10}, **guards},
+        )
+    )
+    return gates.judged(
+        of, gates.measured(of, people, [synthesise(population(records, 1), 2)[list(columns)]])
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "columns", "guards", "kept"),
+    [
+        (94, population(1, 1).columns, {}, False),  # as few people as could all be copied by chance
+        (94, population(1, 1).columns, {"detection_limit": 60}, True),
+        (600, COARSE, {}, False),
+        (2000, population(1, 1).columns, {}, True),
+        (600, population(1, 1).columns, {"found": {"whole": 25}}, False),  # so much is allowed
+        (600, COARSE[:2], {"alike": 100}, True),  # nobody can be told apart
+    ],
+)
+def test_an_approval_that_would_miss_many_copies_is_none(
+    records: int, columns: Sequence[str], guards: dict[str, Any], kept: bool
+) -> None:
+    judgement = judge_demo(records, columns, **guards)["detection_limit"]
+    assert judgement.outcome == ("kept" if kept else "undetermined")
+    assert judgement.value is not None and (judgement.value <= 10 or guards or not kept)
+    sentence = write_sentence(judgement)
+    assert sentence.startswith(f"It would have noticed if {judgement.value:.1f} % of the people were in the")
+    assert ("More published columns, fewer groups or more people" in sentence) is not kept
 
 
 def test_renamed_values_leave_a_candidate_undetermined() -> None:

@@ -63,19 +63,50 @@ def boxes(
     return result
 
 
+EULER = [sum(math.comb(12, i) for i in range(k, 13)) / 2**12 for k in range(13)]
+
+
+def fresh_share(others: Sequence[int], t: float, more_pairs: float = 0.0) -> float:
+    """Return the share of people whom t times as many other people show, were there so many more pairs."""
+    N = len(others)
+    alone, with_k = others.count(0), [others.count(k) for k in range(13)]
+    if not alone:
+        return 0.0
+    terms = [0.0] + [(-1) ** (k + 1) * min(t, 1) ** k * EULER[k] for k in range(1, 13)]
+    spread = math.sqrt(sum(terms[k] ** 2 * with_k[k] for k in range(1, 13)))
+    per_pair = spread / math.sqrt(with_k[1]) if with_k[1] else max(terms[1], spread)
+    fresh = max(sum(terms[k] * with_k[k] for k in range(1, 13)) + per_pair * more_pairs, 0.0) / N
+    if t > 1:
+        fresh = alone / N * (1 - max(1 - fresh / (alone / N), 0) ** t)
+    return min(fresh, alone / N * (1 - math.exp(-t * (with_k[1] + more_pairs) / alone)))
+
+
+def detection_limit(
+    others: Sequence[int], expected: float, allowed: float, N_d: int, N_s: int, people: int
+) -> float:
+    """Return the share of people (1: all) whom a table may show and pass in 1 of 20 cases.
+
+    `expected`, `allowed`: the share that the clause expects, and that it allows beyond; `people`: looked at.
+    """
+    t, drawn = N_s / N_d, min(len(others) / N_d, 1)
+    G, most = fresh_share(others, t), others.count(0) / len(others)
+    error = fresh_share(others, t, math.sqrt(max(others.count(1), 1) * (1 + drawn))) - G
+    start = max(expected - G, 0) + allowed
+    limit = start
+    for _ in range(100):
+        copied = (1 - min(people / N_d, 1)) * limit * (1 - min(limit, 1))
+        deviation = math.sqrt((G * (1 - G) + copied) / people + error**2)
+        limit = min(start + 1.6448536269514722 * deviation, max(most - G, 0))
+    return limit
+
+
 def found(people: Sequence[tuple[int, bool, float, float]], N_s: int) -> tuple[float, float, float]:
     """Return the percent of people shown and expected, and the difference in percent of the fewer records."""
-    N, t = len(people), N_s / len(people)
-    alone = sum(others == 0 for others, *_ in people) / N
-    share = [sum(others == k for others, *_ in people) / N for k in range(13)]
-    euler = [sum(math.comb(12, i) for i in range(k, 13)) / 2**12 for k in range(13)]
-    fresh = sum((-1) ** (k + 1) * min(t, 1) ** k * share[k] * euler[k] for k in range(1, 13))
-    fresh = max(fresh, 0.0)
-    if t > 1 and alone:
-        fresh = alone * (1 - max(1 - fresh / alone, 0) ** t)
-    jensen = alone * (1 - math.exp(-t * share[1] / alone)) if alone else 0.0
+    N = len(people)
     expected = max(
-        min(fresh, jensen), sum(person[2] for person in people) / N, sum(person[3] for person in people) / N
+        fresh_share([others for others, *_ in people], N_s / N),
+        sum(person[2] for person in people) / N,
+        sum(person[3] for person in people) / N,
     )
     shown = sum(others == 0 and is_shown for others, is_shown, *_ in people) / N
     return 100 * shown, 100 * expected, 100 * (shown - expected) * N / min(N, N_s)

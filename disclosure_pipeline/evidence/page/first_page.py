@@ -11,7 +11,7 @@ from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.plots.pictures import title_power
-from disclosure_pipeline.evaluation.power import COPIES, UNKNOWN, GatePower
+from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import FRAMES, describe_broken_clauses
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
@@ -153,6 +153,7 @@ def write_first_page(
     """
     content = label_columns(content)
     figures = content["figures"]
+    power = power if power is not None and power.is_measured else None
     rows = [
         f"| {' | '.join(map(escape_markdown, (of.question, of.answer, f'{of.sentence} {of.kept}.')))} |"
         for of in answer_questions(content, power)
@@ -169,6 +170,7 @@ def write_first_page(
         f"{records}. {escape_markdown(content['columns'])}. An intruder is assumed to know a person's "
         f"{escape_markdown(join_names(figures['keys']))}, and to want to learn "
         f"{escape_markdown(join_names(figures['targets']))}.",
+        escape_markdown(describe_detection(content)),
         "" if power is None else escape_markdown(power.summarize()),
         "\n".join(["| Question | Answer | Finding |", "|---|---|---|", *rows]) if rows else "",
         "Compare with what equally many records of other real people would show.",
@@ -310,8 +312,6 @@ def _answer(
         if power is not None and power.unnoticed is not None:
             kind, answer = "waived", "≈ Only in part"
             sentence = f"The figures are right, but this gate does not notice {power.unnoticed} reliably."
-        elif power is not None and COPIES in power.unknown:
-            sentence = f"{sentence} Which copies the gate would notice is {UNKNOWN}."
     baselines = write_baselines(judgement)
     kept = sum(judged.outcome == "kept" for judged in judgements)
     return Answer(
@@ -370,6 +370,12 @@ def describe_intruder(content: Content) -> list[str]:
         if not content.get("is_rounded") and told > 2 * right:
             sentences.append(f"Of those whom it seems to tell, {100 * right / told:.0f} % are right.")
     return [*sentences, *_describe_frames(content)]
+
+
+def describe_detection(content: Content) -> str:
+    """Describe how many copies an approval would have missed; nothing without a gate's clause on it."""
+    of_clause = [judged for judged in read_judgements(content) if judged.clause.figure == "detection_limit"]
+    return "".join(f"{capitalized(compare(judged, content))}." for judged in of_clause)
 
 
 def describe_found(content: Content) -> str:

@@ -40,6 +40,7 @@ from disclosure_pipeline.evidence.page.clauses_section import (
 from disclosure_pipeline.evidence.page.first_page import (
     PLACES_OF_CLAUSES,
     answer_questions,
+    describe_detection,
     describe_found,
     describe_intruder,
     find_reason,
@@ -284,6 +285,7 @@ def render_page(
     shown = label_columns(make_publishable(content) if is_public else content)
     others = [] if is_public else list(others)
     records = [shown["figures"]["N_d"], *shown["figures"]["N_s"]]
+    power = power if power is not None and power.is_measured else None
     power_records = 0 if power is None else power.records
     if is_public and power is not None:
         power_records = round_records(power_records, shown["smallest_count"])
@@ -305,6 +307,7 @@ def render_page(
             targets=join_names(shown["figures"]["targets"]),
             answers=answer_questions(shown, power),
             bounds=show_bounds(shown),
+            detection=describe_detection(shown),
             power=power,
             power_figure=None if power is None else show_power(power),
             power_records=power_records,
