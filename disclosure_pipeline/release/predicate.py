@@ -173,11 +173,8 @@ class StatedClause(_StatementModel):
         return self.statistic == "at_most_share"
 
     def to_clause(self, *, control: bool) -> Clause:
-        """Return the clause that it states. Raise ValueError if it is a control where none is expected."""
-        clause = Clause.from_row(vars(self))
-        if clause.control != control:
-            raise ValueError(f"clause {self.name} is {'no' if control else 'a'} control")
-        return clause
+        """Return the clause that it states, a control or not."""
+        return Clause.from_row(vars(self))
 
 
 class EarlierStatedClause(_StatementModel):

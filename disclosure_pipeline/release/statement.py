@@ -95,13 +95,12 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
             yield f"it has no bound on attribute disclosure of {target}"
     for stated in all_clauses:
         is_control = stated in predicate.controls
-        try:
-            name = stated.to_clause(control=is_control).name
-        except ValueError as error:
-            yield str(error)
+        clause = stated.to_clause(control=is_control)
+        if clause.control != is_control:
+            yield f"clause {stated.name} is {'no' if is_control else 'a'} control"
             continue
-        if stated.name != name:
-            yield f"clause {stated.name} must be named {name} for its figure"
+        if stated.name != clause.name:
+            yield f"clause {stated.name} must be named {clause.name} for its figure"
         if not _is_loosened_as_stated(stated):
             yield f"clause {stated.name} names a wrong default that it is loosened from"
         written = _list_written_bounds(stated, predicate)
