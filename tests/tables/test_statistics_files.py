@@ -263,10 +263,10 @@ def test_stata_is_read_as_pyreadstat_reads_it(
     frame.to_stata(path, write_index=False, version=version, byteorder=byteorder, data_label=label, **long)
     names = [name for name in frame if name != "prose" or data.draw(st.booleans())]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics_files, "_find_stata_records", lambda *_: None)
+        patch.setattr(statistics_files, "_find_text_encoding", lambda *_: None)
         expected = read_raw(path, "T", names)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics_files, "_RECORDS", width)
+        patch.setattr(statistics_files, "_CELLS", width)
         assert_frame_equal(read_raw(path, "T", names), expected)
 
 
@@ -287,7 +287,7 @@ def old_stata(tmp_path: Path) -> Path:
 def test_a_file_of_stata_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = old_stata(tmp_path)
     assert rows(read_raw(path, "T")) == rows(people())
-    monkeypatch.setattr(statistics_files, "_find_stata_records", lambda *_: None)
+    monkeypatch.setattr(statistics_files, "_find_text_encoding", lambda *_: None)
     assert rows(read_raw(path, "T")) == rows(people())
 
 
