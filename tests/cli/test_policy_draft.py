@@ -129,12 +129,10 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     actual, smaller = measure_baselines(folders), measure_baselines(folders, 100)
     assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
     error = estimate_error(smaller.own, smaller.halves, "DiSCO", "work")
-    others = smaller.own.attribute["DiSCO_others"].to_dict()["work", 1]
-    fresh = 100 * (1 - (1 - others / 100) ** 5) - others
     z = NormalDist().inv_cdf(1 - 1 / (10_000 * len(folders.gate.targets)))
     draft = draft_policy(folders.gate, smaller.own, smaller.halves, 5, 100)
     [reason] = [b.reason for b in draft.bounds if (b.figure, b.column) == ("DiSCO_any", "work")]
-    by_chance = fresh + z * math.sqrt(5) * error
+    by_chance = z * math.sqrt(5) * error
     expected = f"up to {by_chance:.2g}" if by_chance + 1.645 * math.sqrt(5) * error < 100 else "every excess"
     assert expected in reason
     errors = [estimate_error(of.own, of.halves, "unique_hits", None) for of in (actual, smaller)]
