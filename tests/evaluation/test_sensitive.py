@@ -197,7 +197,7 @@ def test_a_level_of_few_people_is_not_determined() -> None:
         [told] = [one for one in judge(gate.clauses(), result) if one.clause.figure == "told"]
         assert told.outcome == ("kept" if people == 10 else "undetermined")
         if people < 10:
-            assert "fewer people have cause: plague" in told.note
+            assert 'fewer people have "cause: plague"' in told.note
             assert result.sensitive.isna().all(axis=None)
 
 
