@@ -420,15 +420,15 @@ def _find_limit(
     drawn = 1 - min(figures.people / sizes.N_d, 1.0)
     independent = figures.people / records_per_unit
     of_expected = _variance_of_expected(fresh) * records_per_unit
-    limit = threshold
-    for _ in range(_ITERATIONS):
-        # Whoever is copied is no matter of chance where everybody is looked at.
-        of_shown = (G * (1 - G) + drawn * limit * (1 - min(limit, 1.0))) / independent
-        limit = min(threshold + ONE_OF_TWENTY * math.sqrt(of_shown + of_expected), most)
-    return limit
-
-
-_ITERATIONS = 20
+    if threshold >= most:
+        return most
+    # limit = threshold + z sqrt(error + of_copied limit (1 - limit)), solved for the limit. Whoever is copied
+    # is no matter of chance where everybody is looked at.
+    error, of_copied = G * (1 - G) / independent + of_expected, drawn / independent
+    squared = ONE_OF_TWENTY**2
+    scale, half = 1 + squared * of_copied, threshold + squared * of_copied / 2
+    root = (half + math.sqrt(max(half**2 - scale * (threshold**2 - squared * error), 0.0))) / scale
+    return min(root, most)
 
 
 def _variance_of_expected(fresh: _Fresh) -> float:

@@ -92,12 +92,14 @@ def detection_limit(
     G, most = fresh_share(others, t), others.count(0) / len(others)
     error = fresh_share(others, t, math.sqrt(max(others.count(1), 1) * (1 + drawn))) - G
     start = max(expected - G, 0) + allowed
-    limit = start
+    low, high = 0.0, max(most - G, 0)
     for _ in range(100):
-        copied = (1 - min(people / N_d, 1)) * limit * (1 - min(limit, 1))
+        limit = (low + high) / 2
+        copied = (1 - min(people / N_d, 1)) * limit * (1 - limit)
         deviation = math.sqrt((G * (1 - G) + copied) / people + error**2)
-        limit = min(start + 1.6448536269514722 * deviation, max(most - G, 0))
-    return limit
+        is_noticed = limit >= start + 1.6448536269514722 * deviation
+        low, high = (low, limit) if is_noticed else (limit, high)
+    return high
 
 
 def found(people: Sequence[tuple[int, bool, float, float]], N_s: int) -> tuple[float, float, float]:
