@@ -20,6 +20,7 @@ OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
 
 # The gates of the study have no earlier releases, and ask for no bands.
 _NOT_IN_THE_STUDY = {"bands", "over_releases"}
+_NOT_RECORDED = "detection_limit"
 _FOUND = "found"
 EARLIER = {
     "people_copied": 2.5,
@@ -39,7 +40,10 @@ GUARDS = (
         if not FIGURES[name].is_doubt and FIGURES[name].place.frame not in _NOT_IN_THE_STUDY
     ),
 )
-DOUBTS = (*(name for name in DEFAULTS if FIGURES[name].is_doubt), "equal_content")
+DOUBTS = (
+    *(name for name in DEFAULTS if FIGURES[name].is_doubt and name != _NOT_RECORDED),
+    "equal_content",
+)
 COPY_FIGURES = tuple(EARLIER)
 FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed", "relabelled", "repeats", "missing")
 SHARES = (1, 3, 10, 30)

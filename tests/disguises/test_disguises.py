@@ -227,7 +227,11 @@ def test_an_honest_half_is_approved_and_a_copy_is_not(name: str, seed: int, tmp_
     if (name, seed) == ("wine", 1):  # one of its numbers has six decimals, and that is the synthetic one
         assert [violation.rule for violation in honest["arrival"][0]] == [MORE_DECIMALS]
     else:
-        assert _decision_of(honest) == "approved"
+        clauses = json.loads(honest["dossier"])["clauses"]
+        broken = {row["figure"] for row in clauses if row["outcome"] != "kept" and not row["warns"]}
+        # Among so few people a tenth of them would not be noticed.
+        is_small = len(half) < 100 and broken == {"detection_limit"}
+        assert _decision_of(honest) == ("undetermined" if is_small else "approved")
     assert _decision_of(steps(gate, "copy", measured_anew=False)) == "refused"
 
 
