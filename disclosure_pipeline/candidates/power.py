@@ -29,6 +29,7 @@ from disclosure_pipeline.candidates.measuring import (
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError, StoreError, write_count
+from disclosure_pipeline.evaluation.frame_words import LIMITS
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -224,7 +225,7 @@ def _is_approved(gate: Gate, ground_truth: pd.DataFrame, synthetic: pd.DataFrame
         if clause.entry is not None
         and not clause.control
         and clause.entry.family not in {"population", "membership"}
-        and clause.figure not in {"detection_limit", "detection_limit_nearly"}  # halves hide more
+        and clause.figure not in LIMITS  # halves hide more
     ]
     # A refusal without guards is final: guards cannot turn it into an approval.
     if decide(judge(clauses, measure_without_guards(gate, opened))) == "refused":

@@ -334,21 +334,15 @@ def link_tables(
     if len(event_tables) != len(persons):
         raise InputError("events must have as many synthetic tables as there are of persons.")
     joining = Joining(unit, **{name: events[name] for name in joined & events.keys()})
-    of_holdout = [] if holdout is None else [HOLDOUT]
+    tables = table_names(len(persons)) if holdout is None else (*table_names(len(persons) - 1), HOLDOUT)
     linked = []
-    for name, table, table_events in zip(
-        (*table_names(len(persons) - len(of_holdout)), *of_holdout), persons, event_tables, strict=True
-    ):
+    for name, table, table_events in zip(tables, persons, event_tables, strict=True):
         names = (name, name_events(name))
         joining.check(table, table_events, names)
         linked.append(joining.join(table, table_events, names)[0])
     ledger += tuple(replace(change, table=name_events(change.table)) for change in changes)
-    return LinkedTables(
-        linked[0],
-        [table.drop(columns=unit) for table in linked[1 : len(linked) - len(of_holdout)]],
-        linked[-1] if of_holdout else None,
-        ledger,
-    )
+    linked_holdout = None if holdout is None else linked.pop()
+    return LinkedTables(linked[0], [table.drop(columns=unit) for table in linked[1:]], linked_holdout, ledger)
 
 
 def _decode(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -39,7 +39,7 @@ _CELLS = 1 << 18  # of single key combinations that the formulas see at once
 
 @dataclass(frozen=True)
 class Scan:
-    """What is read of each record: the `levels` of a target from bit `shift` on, or nothing for the keys.
+    """The bits read of each record: the `levels` of a target from bit `shift` on, or none for the keys.
 
     Key combinations of more than `most` records are not added to classes.
     """
@@ -67,7 +67,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class PartCells:
-    """What a part has beside its classes: `alone` records of GT and SD, and for each scan the rest.
+    """The cells of a part beside its classes: `alone` records of GT and SD, and for each scan the rest.
 
     single: the code of each key combination, and q, t, d, s of its cells. large: key, t and d of the DiSCO
     cells to list, of key combinations in classes. hits_apart: see `Job.count_hits_apart`.
