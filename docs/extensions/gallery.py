@@ -10,14 +10,23 @@ from pathlib import Path
 from typing import Any
 
 _CODE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_GRADIENT = re.compile(r"\bgradient_\d+\b")
 
 
 def draw(page: str, folder: Path) -> None:
-    """Run the page's code, block after block, within `folder`, where it saves its pictures."""
+    """Run the page's code, block after block, within `folder`, where it saves its pictures.
+
+    Vega numbers the gradients of all pictures that a process draws: each picture gets numbers of its own.
+    """
     names: dict[str, Any] = {}
     with _within(folder):
         for number, code in enumerate(_CODE.findall(page)):
             exec(compile(code, f"gallery, block {number}", "exec"), names)
+    for picture in folder.glob("*.svg"):
+        text = picture.read_text(encoding="utf-8")
+        for number, gradient in enumerate(dict.fromkeys(_GRADIENT.findall(text))):
+            text = re.sub(rf"\b{gradient}\b", f"gradient_{number}", text)
+        picture.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager

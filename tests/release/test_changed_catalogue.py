@@ -3,10 +3,12 @@
 import base64
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from securesystemslib.signer import CryptoSigner
@@ -65,8 +67,12 @@ CHANGES: dict[str, Change] = {
 }
 
 
-def change_catalogue(monkeypatch: pytest.MonkeyPatch, change: Change, only: str | None = None) -> None:
-    """Change the entries (or one of them) in every table that the policy is read from."""
+@contextmanager
+def changed_catalogue(change: Change, only: str | None = None) -> Iterator[None]:
+    """Change the entries (or one of them) in every table that the policy is read from.
+
+    Each table gets its own entries back in their order, which documents and schemas follow.
+    """
     entries = {
         name: change(entry) if only in {None, name} else entry for name, entry in catalogue.FIGURES.items()
     }
@@ -79,11 +85,10 @@ def change_catalogue(monkeypatch: pytest.MonkeyPatch, change: Change, only: str 
             {name: of.default.bound for name, of in changed.items() if of.default is not None},
         ),
     ]
-    for table, content in tables:
-        for name in [name for name in table if name not in content]:
-            monkeypatch.delitem(table, name)
-        for name, value in content.items():
-            monkeypatch.setitem(table, name, value)
+    with ExitStack() as stack:
+        for table, content in tables:
+            stack.enter_context(patch.dict(table, content, clear=True))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -104,19 +109,20 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
-    monkeypatch: pytest.MonkeyPatch, signed: Path, published: tuple[Path, Any], change: str
+    signed: Path, published: tuple[Path, Any], change: str
 ) -> None:
     keys = read_key_file(signed / "public-key.pem")
     before = dict(catalogue.FIGURES)
-    change_catalogue(monkeypatch, CHANGES[change])
-    assert before != catalogue.FIGURES
-    for candidate in ("conditional-model", "two-syntheses"):
-        approval = verify(signed / candidate, keys)
-        assert approval.predicate.candidate == candidate
-        stated = [*approval.predicate.clauses, *approval.predicate.controls]
-        assert all(clause.words in str(approval) for clause in stated)
-    folder, own_keys = published
-    assert "Approved" in str(verify(folder, own_keys))
+    with changed_catalogue(CHANGES[change]):
+        assert before != catalogue.FIGURES
+        for candidate in ("conditional-model", "two-syntheses"):
+            approval = verify(signed / candidate, keys)
+            assert approval.predicate.candidate == candidate
+            stated = [*approval.predicate.clauses, *approval.predicate.controls]
+            assert all(clause.words in str(approval) for clause in stated)
+        folder, own_keys = published
+        assert "Approved" in str(verify(folder, own_keys))
+    assert list(before) == list(catalogue.FIGURES)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -126,8 +132,7 @@ def test_each_changed_figure_leaves_every_release_valid(signed: Path, change: st
     names = {clause.figure for of in predicates for clause in (*of.clauses, *of.controls)}
     assert {"repU", "unique_copies_beyond", "guessed_beyond", "key_overlap", "copy_repU"} <= names
     for name in sorted(names):
-        with pytest.MonkeyPatch.context() as patch:
-            change_catalogue(patch, CHANGES[change], name)
+        with changed_catalogue(CHANGES[change], name):
             for predicate in predicates:
                 files = {table.name: "" for table in predicate.synthetic} | {"dossier.html": ""}
                 assert find_contradictions(predicate, files) == [], name
@@ -169,13 +174,12 @@ FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.mark.parametrize("forgery", FORGED)
 @pytest.mark.parametrize("change", [None, *CHANGES])
 def test_a_forged_statement_of_an_earlier_version_is_refused_under_any_catalogue(
-    monkeypatch: pytest.MonkeyPatch, signed: Path, forgery: str, change: str | None
+    signed: Path, forgery: str, change: str | None
 ) -> None:
     predicate = read_predicate(signed / "two-syntheses")
-    if change is not None:
-        change_catalogue(monkeypatch, CHANGES[change])
     name, changes, problem = FORGED[forgery]
-    assert any(problem in found for found in find_problems(predicate, name, **changes))
+    with nullcontext() if change is None else changed_catalogue(CHANGES[change]):
+        assert any(problem in found for found in find_problems(predicate, name, **changes))
 
 
 def test_no_waiver_of_an_earlier_statement_lifts_a_guard(signed: Path) -> None:

@@ -58,11 +58,18 @@ def environment(folder: Path) -> Path:
     return folder
 
 
+def _inherited() -> dict[str, str]:
+    """The variables of this process but for the home and the keys of a gate."""
+    from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+
+    return {name: os.environ[name] for name in os.environ.keys() - {"DAGSTER_HOME", SIGNING_KEY, SALT}}
+
+
 def variables(environment: Path, **others: str) -> Mapping[str, str]:
     """The variables of a shell in which an environment is active, whose pip asks nobody."""
     inherited = {
         name: value
-        for name, value in os.environ.items()
+        for name, value in _inherited().items()
         if not name.startswith(("PYTHON", "PIP_")) or name == "PYTHONPYCACHEPREFIX"
     }
     return inherited | {
@@ -86,12 +93,9 @@ def install(environment: Path, *what: str | Path) -> None:
 
 def run_dg(*arguments: str, folder: Path, **others: str) -> Finished:
     """Run Dagster's command in a folder, with no home and no key of a gate but those that are given."""
-    from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
-
-    inherited = {name: os.environ[name] for name in os.environ.keys() - {"DAGSTER_HOME", SIGNING_KEY, SALT}}
     shell = {"VIRTUAL_ENV": sys.prefix, "COLUMNS": "200"}
     command: list[str | Path] = [Path(sys.executable).parent / "dg", *arguments]
-    return run_program(command, cwd=folder, env=inherited | shell | others)
+    return run_program(command, cwd=folder, env=_inherited() | shell | others)
 
 
 PROJECT = (

@@ -18,6 +18,7 @@ from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 import dagster as dg
 import numpy as np
@@ -228,7 +229,8 @@ def write_definition(folder: Path, attributes: Mapping[str, Any]) -> Path:
 def run_command(*arguments: object, answers: str = "") -> Result:
     # Before 8.2, Click mixes stderr into stdout unless told not to.
     apart: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
-    return CliRunner(**apart).invoke(main, [str(argument) for argument in arguments], input=answers)
+    with patch.dict(os.environ):  # the demo sets the home of its process
+        return CliRunner(**apart).invoke(main, [str(argument) for argument in arguments], input=answers)
 
 
 @contextmanager
