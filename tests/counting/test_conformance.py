@@ -309,12 +309,14 @@ def test_tables_in_canonical_form(name: str, tmp_path: Path) -> None:
     assert others == expected_others
 
 
+@pytest.mark.parametrize("is_stacked", [False, True], ids=["beside each", "beside a stack"])
 @pytest.mark.parametrize("name", ["memory", "partitioned", "duckdb://"])
-def test_a_column_of_one_table_alone(name: str, tmp_path: Path) -> None:
+def test_a_column_of_one_table_alone(name: str, is_stacked: bool, tmp_path: Path) -> None:
     """It can be coded and counted among the tables that have it, and records beside it with SD's empty."""
     raw = [
         pd.DataFrame({"k": ["m", "1", "f", None], "t": [1, 2, 2, 3], "w": [2.5, 2.5, 7.0, 9.0]}),
         pd.DataFrame({"k": ["male", "f"], "t": [1, 2]}),
+        pd.DataFrame({"k": ["f"], "t": [3]}),
     ]
     paths = write_files(tmp_path, raw)
     engine, dictionary = find_engine(name), {**DICTIONARY, "w": Column(type="number")}
@@ -323,13 +325,15 @@ def test_a_column_of_one_table_alone(name: str, tmp_path: Path) -> None:
         with engine.open_read(tables) as opened:
             [alone] = opened.only([0]).code(["w"], grouping_of(), ignore_progress)
             assert (alone.levels.tolist(), alone.counts[0].tolist()) == ([2.5, 7.0, 9.0], [2, 1, 1, 0])
-            opened.code(["k", "t"], grouping_of(), ignore_progress)
-            wide = opened.with_columns(["w"])
+            beside = opened.stack_syntheses() if is_stacked else opened
+            beside.code(["k", "t"], grouping_of(), ignore_progress)
+            wide = beside.with_columns(["w"])
             coded = wide.code(["k", "t", "w"], grouping_of(), ignore_progress)
             k, _, w = wide.code_records(coded, 4, 0)
             by_record = sorted(zip(w.codes[0].tolist(), k.codes[0].tolist(), strict=True))
             assert by_record == [(0, 1), (0, 1), (1, 0), (2, 2)]
-            assert (w.codes[1] == w.missing).all()
+            assert [len(codes) for codes in w.codes[1:]] == ([3] if is_stacked else [2, 1])
+            assert all((codes == w.missing).all() for codes in w.codes[1:])
 
 
 # How an engine is found.

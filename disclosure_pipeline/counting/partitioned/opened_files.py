@@ -260,16 +260,15 @@ class StreamedTables:
 
     def stack_syntheses(self) -> StreamedTables:
         """Return GT and, as a second table, all syntheses stacked; only columns that all tables have."""
-        shared = tuple(names_in_all(self.columns[1:]))
+        _, *syntheses_columns = self.columns
+        shared = tuple(names_in_all(syntheses_columns))
 
         def read(
-            _: Sequence[int], columns: Sequence[str], on_progress: OnProgress
+            numbers: Sequence[int], columns: Sequence[str], on_progress: OnProgress
         ) -> Sequence[StreamedTable]:
-            known = self.tables
-            if not known or not all(name in table.distinct for table in known for name in columns):
-                known = tuple(self.read(range(len(self.columns)), columns, on_progress))
-            ground_truth, *syntheses = known
-            return ground_truth, stack_tables(syntheses)
+            needed = range(max(numbers) * len(syntheses_columns) + 1)  # GT may have columns of its own
+            ground_truth, *syntheses = self.only(needed).read(needed, columns, on_progress)
+            return [stack_tables(syntheses) if number else ground_truth for number in numbers]
 
         return StreamedTables((self.columns[0], shared), read, self.engine_description, table_names(2))
 
