@@ -151,7 +151,10 @@ class FileSource(FrozenModel):
                 guessed = guess_form(path, file_format)
             return self.model_copy(update={name: getattr(guessed, name) for name in _DECLARED})
 
-        return self._inspect(guess)
+        try:
+            return self._inspect(guess)
+        except InputError:
+            return self  # to open it says what is wrong, and with which table
 
     def file_format(self, name: str, folder: bool) -> FileFormat | None:
         """Return the declared format, else the one that the name shows, or None."""

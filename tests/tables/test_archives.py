@@ -76,6 +76,25 @@ def test_an_archive_holds_one_table(names: tuple[str, ...], tmp_path: Path) -> N
     assert message == f"T: the archive 't.zip' holds {len(names)} files: expected one, a table."
 
 
+@pytest.mark.parametrize(
+    "command", ["measure t.zip t.zip --key a", "dictionary draft t.zip --synthetic", "init p --table t.zip"]
+)
+def test_commands_say_what_is_wrong_with_an_archive(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    required = ["--name", "survey", "--ground-truth", "gt.csv", "--key", "a"] if "init" in command else []
+    pack(tmp_path / "t.zip", tmp_path / "a.csv", tmp_path / "b.csv")
+    ran = gates.run_command(*command.split(), *required)
+    assert "the archive 't.zip' holds 2 files: expected one, a table." in ran.stderr
+    pack(tmp_path / "t.zip", tmp_path / "a.csv")
+    (tmp_path / "t.zip").write_bytes((tmp_path / "t.zip").read_bytes()[:-30])
+    ran = gates.run_command(*command.split(), *required)
+    assert "the archive 't.zip' is damaged, or no ZIP archive: write it again." in ran.stderr
+
+
 def test_what_is_inside_must_be_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.rds").write_text(SECRET)
     message = str(refusal(lambda: read_raw(pack(tmp_path / "t.zip", tmp_path / "t.rds"), "T"), SECRET))
