@@ -71,6 +71,7 @@ def draft_policy(
     from disclosure_pipeline.policy.bounds_draft import write_limits, write_policy
     from disclosure_pipeline.policy.sentences import describe_limits
     from disclosure_pipeline.release.standing import read_newest_dossiers
+    from disclosure_pipeline.tables.messages import capitalized
 
     folders = folders_of(load_gate(gate))
     dossiers = read_newest_dossiers(folders, _NEWEST)
@@ -80,7 +81,7 @@ def draft_policy(
         baselines = measure_baselines(folders, records)
     draft = draft_bounds(folders.gate, baselines.own, baselines.halves, files or max(1, len(newest)), records)
     text = write_policy(folders.gate, draft, dossiers)
-    noticed = [f"{sentence}." for sentence in describe_limits(baselines.limits)]
+    noticed = [f"{capitalized(sentence)}." for sentence in describe_limits(baselines.limits)]
     if shown_as == "yaml":
         click.echo(text + write_limits(noticed), nl=False)
         return

@@ -116,14 +116,14 @@ def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[
 
 def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: str) -> CopiesFinding:
     shown, where = f"{row['shown']:.0f} %", ", ".join(filter(None, (table, row["where"])))
-    fresh = f"of a fresh table {row['expected']:.1f} % would"
+    fresh = f"in a fresh table {row['expected']:.1f} % would"
     if row["where"].startswith(BY_RECORDS):
         of_records = row["where"].removeprefix(BY_RECORDS)
         headline = f"{shown} of the records of {table} copy one person each{of_records}"
-        sentence = f"{headline}; {fresh}: it copies people."
+        sentence = f"{headline}; {fresh}: people were copied."
     else:
         headline = f"{shown} of the people are copied in {where}"
-        sentence = f"{shown} of the people are in {where}; {fresh} be: it copies them."
+        sentence = f"{shown} of the people are in {where}; {fresh} be: people were copied."
     return CopiesFinding(table, way, value, bound, headline, sentence)
 
 

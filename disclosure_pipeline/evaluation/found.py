@@ -93,9 +93,9 @@ class FoundRow:
             return f"with {columns} {within or 'alike'}"
         parts = (
             BY_RECORDS if self.is_by_records else "",
-            f"compared by {columns}" if columns != ALL_COLUMNS else "",
+            f"alike in {columns}" if columns != ALL_COLUMNS else "",
             f"with numbers {within}" if within else "",
-            f"in one group of {_quote(self.groups)}" if self.groups else "",
+            f"among those of one group of {_quote(self.groups)}" if self.groups else "",
         )
         return ", ".join(filter(None, parts))
 

@@ -52,6 +52,9 @@ WAYS = (
 BY_RECORDS = "counted by synthetic records"
 """How people are found if the figures are percent of SD's records that copy one person."""
 
+BY_RECORDS_FINDING = "{value} of the synthetic records copy one person each, {column}"
+"""The sentence on people who are found `BY_RECORDS`."""
+
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 """The largest differences of two numbers that are near each other, as shares of the number."""
 
@@ -124,7 +127,7 @@ class Found:
         "People who would be shown by as many other people's records, or by the synthetic table's own "
         "columns, put together anew.",
         source=GOOD,
-        finding="in as many records of other people {value} would be",
+        finding="with as many records of other people it would be {value}",
         beside=BY_FRESH_SAMPLE,
     )
     found: float = points(

@@ -96,7 +96,7 @@ class PeopleCopied:
         "People who would be found in equally many records of other people, or in independently drawn "
         "columns.",
         source=GOOD,
-        finding="in as many records of other people {value} would be",
+        finding="with as many records of other people it would be {value}",
         beside=BY_FRESH_SAMPLE,
     )
     people_copied_beyond: float = points(

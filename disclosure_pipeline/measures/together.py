@@ -249,7 +249,7 @@ RELEASED_WORDS: dict[str, Words] = {
         "People who would be found in equally many records of other people, or in independently drawn "
         "columns.",
         source=GOOD,
-        finding="in as many records of other people {value} would be",
+        finding="with as many records of other people it would be {value}",
     ),
     "people_in_releases_beyond": Words(
         "people found in any release beyond a fresh sample",

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, name_level
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.measures.found import BY_RECORDS, BY_RECORDS_FINDING
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
     COUNT,
@@ -182,11 +184,13 @@ def _compare(judgement: Judgement, content: Content) -> str:
     is_difference = clause.statistic == "beyond"
     if entry is None or row is None or not math.isfinite(row.others) or not math.isfinite(row.value):
         return f"{_fill_in(judgement, content)}{bases}"
-    words = entry.words
+    words, where = entry.words, row.where
+    if where.startswith(BY_RECORDS):
+        words = replace(words, finding=BY_RECORDS_FINDING)
+        where = where.removeprefix(BY_RECORDS).removeprefix(", ")
     shown = row.value if is_difference else value
-    sentence = _fill(words, shown, judgement.column, content, None if is_difference else judgement.limit)
-    where = name_quoted(row.where, content)
-    sentence = ", ".join(filter(None, (sentence, where))) + bases
+    subject = name_quoted(where, content) or judgement.column
+    sentence = _fill(words, shown, subject, content, None if is_difference else judgement.limit) + bases
     as_many = row.at_n if is_difference and row.is_larger and math.isfinite(row.at_n) else shown
     if write_figure(as_many, words) != write_figure(shown, words):
         sentence += f" ({write_rounded(as_many, words, content)} by as many records as there are people)"
@@ -211,10 +215,10 @@ def describe_limits(limits: Mapping[str, float]) -> list[str]:
     """Describe the detection limits that would hold for a candidate, without full stops.
 
     >>> describe_limits({"detection_limit": 2.94})
-    ['It would have noticed if 2.9 % of the people were in the table']
+    ['it would have noticed if 2.9 % of the people were in the table']
     """
     words = {name: FIGURES[name].words for name in limits}
-    return [capitalized(write_finding(words[name], value, None, {})) for name, value in limits.items()]
+    return [write_finding(words[name], value, None, {}) for name, value in limits.items()]
 
 
 def write_finding(words: Words, value: Any, column: str | None, content: Content) -> str:

@@ -122,7 +122,7 @@ def test_a_copied_group_is_found() -> None:
     sd = pd.concat([fresh[fresh["ward"] != "ward 7"], gt[gt["ward"] == "ward 7"]], ignore_index=True)
     [finding] = found(gt, sd, ["age", "ward"]).findings
     assert finding.way == "in a group" and finding.value > 90
-    assert finding.headline.endswith(' are copied in the synthetic table, in one group of "ward"')
+    assert finding.headline.endswith(' are copied in the synthetic table, among those of one group of "ward"')
     assert "ward 7" not in finding.sentence
     assert not found(gt, fresh, ["age", "ward"]).findings
 
@@ -299,7 +299,7 @@ def test_tables_outside_memory_say_so(tmp_path: Path) -> None:
 def test_print_begins_with_copies() -> None:
     upper = copied(0.3).assign(region=lambda t: t["region"].astype(str).str.upper())
     result = dp.disclosure(PEOPLE, copied(0.3), KEYS)
-    assert str(result).startswith("30 % of the people are in the synthetic table; of a fresh table")
+    assert str(result).startswith("30 % of the people are in the synthetic table; in a fresh table")
     assert result._repr_html_().startswith("<p><strong>30 % of the people are in")
     assert not result.warnings and not result.comparability_doubts
     both = dp.disclosure(PEOPLE, nearly_copied(0.4).assign(region=upper["region"].to_numpy()), KEYS)
@@ -341,7 +341,7 @@ def test_the_command_line_says_it_first_with_an_exit_code_of_its_own(
     assert "--accept-doubts" not in ended.output
     assert "People were copied: 30 % of the people are copied in the synthetic table." in ended.stderr
     first = {
-        (): "30 % of the people are in the synthetic table; of a fresh table",
+        (): "30 % of the people are in the synthetic table; in a fresh table",
         ("--format", "table"): "30 % of the people are copied in the synthetic table",
         ("--format", "json"): '{\n  "heading": "30 % of the people are copied in the synthetic table"',
         ("--format", "html"): "<!DOCTYPE html>",
@@ -361,7 +361,7 @@ def test_the_page_begins_with_copies(tmp_path: Path) -> None:
     headline = "30 % of the people are copied in the synthetic table"
     assert f"<title>{headline}</title>" in page and f"<h1>{headline}.</h1>" in page
     [first, *_] = re.findall(r"<p>(?!Two)(.*?)</p>", page.partition('<div class="first">')[2])
-    assert first.startswith("<strong>30 % of the people are in the synthetic table; of a fresh table")
+    assert first.startswith("<strong>30 % of the people are in the synthetic table; in a fresh table")
     honest = measure(tmp_path, FRESH, "--format", "html").stdout
     assert "<title>Measured: " in honest and "copies them" not in honest
 
@@ -385,7 +385,7 @@ def test_near_copies_and_numbered_ones_end_the_command_alike(tmp_path: Path) -> 
 def test_programs_get_the_finding_and_its_figures(tmp_path: Path) -> None:
     content = json.loads(measure(tmp_path, nearly_copied(0.33), "--format", "json").stdout)
     [sentence] = content["copies"]
-    assert 'compared by all but "income"' in sentence and content["not_examined"] == [] == content["warnings"]
+    assert 'alike in all but "income"' in sentence and content["not_examined"] == [] == content["warnings"]
     rows = {
         (row["frame"], row["columns"] or row["way"], row["measure"]): row["value"]
         for row in content["figures"]
@@ -418,7 +418,7 @@ def test_help_and_documentation_list_every_exit_code() -> None:
 def test_a_column_without_a_name_is_called_so() -> None:
     tables = (table.rename(columns={"Unnamed: 0": ""}) for table in map(numbered, (PEOPLE, shuffled(PEOPLE))))
     [sentence] = found(*tables).sentences
-    assert 'compared by all but "";' in sentence
+    assert 'alike in all but "";' in sentence
 
 
 def test_the_headline_is_about_copies_and_about_what_is_told() -> None:

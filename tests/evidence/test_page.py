@@ -129,8 +129,8 @@ def test_the_first_words_are_the_verdict_and_its_reason(
     first = Page(render_page(without(refused, "equal_content"), edition)).text[:250]
     most = "at most " if edition == "publication" else ""
     assert re.match(
-        rf"Refused: {most}\d+\.\d % of the people are in the synthetic table, whole; in as many records of "
-        rf"other people {most}\d+\.\d % would be; 2\.5 points more are allowed\. ",
+        rf"Refused: {most}\d+\.\d % of the people are in the synthetic table, whole; with as many records "
+        rf"of other people it would be {most}\d+\.\d %; 2\.5 points more are allowed\. ",
         first,
     ), first
     first = Page(render_page(approved, edition)).text[:200]
@@ -342,7 +342,7 @@ def test_sentences_name_columns_by_their_labels() -> None:
     assert 'with "sex", "age" and "nettfa" within 1 %' in set(result.found["where"])
     first = write_first_page(content)
     assert 'with sex, age and net "wealth" within 1 %' in first
-    assert "compared by all but employment" in first
+    assert "alike in all but employment" in first
     assert not re.search(r"\b(nettfa|work)\b", first) and "nettfa" not in render_page(content)
     for row in label_columns(content)["figures"]["found"]:
         assert "nettfa" not in row["where"] and "work" not in row["where"]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -17,8 +18,9 @@ from support.gates import definition, gate
 from support.judging import judge_values
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.errors import ComparabilityWarning
+from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -345,6 +347,42 @@ def test_a_broken_overlap_says_its_figure_and_what_to_do(
     assert re.match(rounded, write_sentence(public))
     [kept] = judge([Clause(measure, "at_least", figure, about)], result)
     assert kept.note == "" and kept.outcome == "kept"
+
+
+def test_a_sentence_on_copies_says_of_whom_its_percentage_is() -> None:
+    """A group's is of those in it, and of a table that is smaller than the people it is of its records."""
+    rng = np.random.default_rng(5)
+    size = 2_000
+    people, others = (
+        pd.DataFrame({"ward": rng.integers(0, 20, size).astype(str), "pay": rng.integers(0, 10**6, size)})
+        for _ in range(2)
+    )
+    ward = pd.concat([others[others["ward"] != "7"], people[people["ward"] == "7"]])
+    few = pd.concat([people[:30], others[:70]])
+    for table, way, bound, said in (
+        (
+            ward,
+            "in a group",
+            10.0,
+            r"100\.0 % of the people are in the synthetic table, among those of one group of ward; with as "
+            r"many records of other people it would be \d+\.\d %; 10 points more are allowed\.",
+        ),
+        (
+            few,
+            "whole",
+            2.5,
+            r"30\.0 % of the synthetic records copy one person each, whole; with as many records of other "
+            r"people it would be \d\.\d %; 2\.5 points more are allowed\.",
+        ),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CopiesWarning)
+            rows = tabulate_figures(dp.disclosure(people, table, ["ward"], "pay"))
+        [row] = [row for row in rows if (row.figure, row.about) == ("found", way)]
+        judgement = Judgement(
+            Clause("found", "beyond", bound, (way,)), row.beyond_chance, bound, "exceeded", row=row
+        )
+        assert re.fullmatch(said, write_sentence(judgement))
 
 
 @pytest.mark.parametrize(
