@@ -11,8 +11,11 @@ from support.gates import run_command
 from support.paths import DOCS
 from support.processes import run_program
 from support.sampling import CI
+from support.services import absent
 from synthesizers import study
 
+import disclosure_pipeline as dp
+from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.orchestration.gate_file import HOME
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
@@ -90,3 +93,37 @@ def test_from_a_frame_to_a_verdict(
     # With another release of a synthesizer, chance may draw a table that is refused; never one unreadable.
     assert judged.exit_code in {0, 1}, judged.output
     assert re.match(rf"{candidate}: (approved|refused)\n  8 of 8 columns are measured", judged.stdout)
+
+
+def test_tables_and_figures_pass_between_r_and_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What syn() would return is written by R, missing values too, and measured from R as from Python."""
+    rscript = shutil.which("Rscript")
+    has_reticulate = ["-e", "quit(status = !requireNamespace('reticulate', quietly = TRUE))"]
+    if rscript is None or run_program([rscript, *has_reticulate]).returncode:
+        absent("R's package reticulate (r-cran-reticulate)")
+    if sys.prefix == sys.base_prefix:
+        pytest.skip("needs a virtual environment")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for name, seed in (("survey", 1), ("one", 2), ("two", 3)):
+        population(600, seed).to_csv(f"{name}.csv", index=False)
+    assert "NA" not in Path("one.csv").read_text() and population(600, 2).isna().any().any()
+    synthesised = 's <- list(m = 2, syn = lapply(c("one.csv", "two.csv"), read.csv, na.strings = ""))\n'
+    written = code("from_r.md", "# How to judge a synthesis from R").partition("\ntables <- ")
+    measured = code("from_r.md", "## Figures in R")
+    run = run_program([rscript, "-e", synthesised + "".join(written[1:]) + measured], cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    result = dp.disclosure(
+        "survey.csv", ["one.csv", "two.csv"], ["sex", "age"], "income", groups={"income": 20}
+    )
+    assert result.headline in run.stdout
+    shown = [line.split() for line in run.stdout.splitlines()[-2:]]
+    for row, figures in zip(shown, result.attribute.to_dict("records"), strict=True):
+        names = ["DiSCO", "DiSCO_others", "DiSCO_beyond"]
+        assert row[1] == "income"
+        assert [float(value) for value in row[2:]] == pytest.approx(
+            [figures[name] for name in names], rel=1e-4
+        )
+    assert (tmp_path / "report.html").is_file()
