@@ -29,8 +29,8 @@ from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.run import GATE as SURVEY
 from disclosure_pipeline.demo.run import HONEST, load_keys, make_data
-from disclosure_pipeline.evaluation.counts import code_shared_columns, count_record_sets
 from disclosure_pipeline.evaluation.guards import measure_guards
+from disclosure_pipeline.evaluation.record_sets import code_shared_columns, count_record_sets
 from disclosure_pipeline.orchestration.component import run_job
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -108,8 +108,8 @@ def _guards_over(paths: Sequence[Path], keys: Sequence[str]) -> Callable[[], Non
     columns = code_shared_columns(opened, grouping_of(), ignore_progress)
 
     def work() -> None:
-        _, records = count_record_sets(opened, [], columns, TARGETS)
-        measure_guards(opened, columns, records)
+        records, _ = count_record_sets(opened, columns, TARGETS)
+        measure_guards(records)
 
     return work
 

@@ -22,7 +22,7 @@ from typing import Any
 from disclosure_pipeline.candidates.snapshot import Snapshot, list_syntheses
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.errors import RefusedError, StoreError, write_count
-from disclosure_pipeline.evaluation.counts import EVENTS_ALONE, SUMMARIES_ALONE
+from disclosure_pipeline.evaluation.record_sets import EVENTS_ALONE, SUMMARIES_ALONE
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import (

@@ -32,8 +32,6 @@ from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     WholeRecords,
-    code_shared_columns,
-    count_record_sets,
     plan_measures,
 )
 from disclosure_pipeline.evaluation.disclosure import measure
@@ -42,8 +40,9 @@ from disclosure_pipeline.evaluation.frames import frame_from_record
 from disclosure_pipeline.evaluation.guards import measure_copies
 from disclosure_pipeline.evaluation.holdout import prepare_holdout
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
-from disclosure_pipeline.evaluation.population import (
-    count_sets_by_unit,
+from disclosure_pipeline.evaluation.record_sets import (
+    code_shared_columns,
+    count_people,
     find_real_values_by_units,
     read_records,
 )
@@ -153,21 +152,13 @@ def measure_confidential(
     Repeats within a synthesis are not measured: their expected number follows from GT.
     """
     tables = opened.stack_syntheses() if stacked else opened
+    plan = plan_measures(tables, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
     columns = code_shared_columns(tables, gate.grouping, report_progress)
-    _, records = count_record_sets(tables, [], columns, gate.targets)
-    units = None
-    if gate.unit is not None:
-        plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
-        with_unit = opened.with_columns([gate.unit])
-        names = [column.name for column in columns]
-        units = read_records(
-            with_unit.stack_syntheses() if stacked else with_unit, plan, report_progress, names
-        )
-        records = count_sets_by_unit(records, units)
+    records = count_people(tables, columns, plan, report_progress)
     plan_of_guards = WholeRecords(
         gate.policy.smallest_count, seed, keys=tuple(gate.keys), bounds=_find_bounds(gate)
     )
-    copies, _, found = measure_copies(tables, columns, records, units, plan_of_guards)
+    copies, _, found = measure_copies(records, plan_of_guards)
     return copies, found
 
 
@@ -184,7 +175,7 @@ def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
     else:
         plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
         names = [column.name for column in columns]
-        units = read_records(opened.with_columns([gate.unit]), plan, report_progress, names)
+        units = read_records(opened, plan, report_progress, names)
         found = list(chain.from_iterable(find_real_values_by_units(units).values()))
     return [values.column for values in found if values.column not in gate.keeping_real_values]
 
@@ -198,8 +189,8 @@ def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Discl
     if gate.measures.methods:
         result = replace(result, protection=measure_protection(tables, gate.measures.methods))
     if gate.measures.learner:
-        unit = None if gate.unit is None else number_owners(opened.frames, gate.unit)
-        predicted = measure_prediction(tables, gate.measures.learner, gate.tasks, unit)
+        owners = number_owners(opened.frames, gate.unit)
+        predicted = measure_prediction(tables, gate.measures.learner, gate.tasks, owners)
         result = replace(result, prediction=predicted)
     return result
 

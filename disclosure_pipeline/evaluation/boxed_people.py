@@ -44,17 +44,17 @@ class BoxedTables:
     """The columns of GT and of SD (a file, or several stacked), and the unit of each GT record."""
 
     columns: Sequence[BoxColumn]
-    unit: IntArray | None = None
+    unit: IntArray
 
     @property
     def sizes(self) -> Sizes:
         """The numbers of records."""
         return Sizes(*(len(codes) for codes in self.columns[0].codes))
 
-    @property
+    @cached_property
     def records_per_unit(self) -> float:
         """The mean number of GT records of a unit."""
-        return 1.0 if self.unit is None else len(self.unit) / max(len(np.unique(self.unit)), 1)
+        return len(self.unit) / max(len(np.unique(self.unit)), 1)
 
     @cached_property
     def is_diluted(self) -> bool:
@@ -92,8 +92,6 @@ class BoxedPeople:
     def own(self) -> tuple[IntArray, IntArray]:
         """Pairs of a person, by position, and a record of the person's unit."""
         unit = self.tables.unit
-        if unit is None:
-            return np.arange(len(self.people)), self.people
         order = np.argsort(unit, kind="stable")
         in_order = unit[order]
         first = np.searchsorted(in_order, unit[self.people])
@@ -146,9 +144,6 @@ class BoxedPeople:
     def is_own(self, matches: Matches) -> Mask:
         """Return which matches are of a person with a GT record of the person's unit."""
         unit = self.tables.unit
-        if unit is None:
-            own: Mask = self.people[matches.person] == matches.record
-            return own
         same: Mask = unit[self.people[matches.person]] == unit[matches.record]
         return same
 

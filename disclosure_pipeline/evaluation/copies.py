@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,15 +17,15 @@ from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.arguments import Exclusions
-from disclosure_pipeline.evaluation.counts import (
-    MeasuringPlan,
-    RecordSets,
-    combine_columns,
-    count_record_sets,
-)
+from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
 from disclosure_pipeline.evaluation.frames import FiguresFrame, format_frame, to_row
-from disclosure_pipeline.evaluation.people import APART_SAMPLE
-from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_by_unit, read_records
+from disclosure_pipeline.evaluation.record_sets import (
+    PeopleRecords,
+    RecordSets,
+    count_people,
+    count_record_sets,
+    draw_records,
+)
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.chance import beyond_chance, hits_by_chance
@@ -40,11 +39,11 @@ from disclosure_pipeline.measures.copies import (
     repeats_beyond_independence,
 )
 from disclosure_pipeline.measures.copies import copies as copies_of
-from disclosure_pipeline.measures.exact import Floats, percent
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import check_tables, require_unit
+from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -52,6 +51,9 @@ from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
 ALL_COLUMNS = "all columns"
+
+APART_SAMPLE = 200_000
+"""The number of GT records that suffice to estimate whom independently drawn columns find."""
 
 
 def copies(
@@ -116,17 +118,12 @@ def copies(
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
     names = [column.name for column in columns]
-    target_names = [] if targets is None else _check_targets(targets, names)
-    opened, units = FramesInMemory(tables.frames, ""), None
-    _, records = count_record_sets(opened, [], columns, target_names)
+    target_names = () if targets is None else tuple(_check_targets(targets, names))
+    plan = MeasuringPlan((), target_names, grouping_of(), Exclusions(), unit=unit)
+    records = count_people(FramesInMemory(tables.frames, ""), columns, plan)
     if unit is None:
-        _warn_of_repeats(columns, records)
-    else:
-        require_unit(unit, opened.columns)
-        plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-        units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
-        records = count_sets_by_unit(records, units)
-    measured = measure_record_sets(opened, columns, records, units)
+        _warn_of_repeats(records)
+    measured = measure_record_sets(records)
     without = [f"all but {name}" for name in names]
     in_order = [ALL_COLUMNS, *without, *records.partial]
     rows = {
@@ -144,15 +141,30 @@ def copies(
 
 @dataclass(frozen=True)
 class ColumnsApart:
-    """The chance of each unique GT record to be hit by a record of independently drawn columns.
+    """The chances that a record of independently drawn columns hits a combination that one person has.
 
-    `by_combination`: the same, once for each combination that a unit has several times. `records`: the number
-    of GT records that were looked at.
+    `held`: that person's GT records with the combination. `records`: the GT records that were looked at.
     """
 
     chances: npt.NDArray[np.float64]
-    by_combination: npt.NDArray[np.float64]
+    held: IntArray
     records: int
+
+    @classmethod
+    def from_sample(cls, sample: PeopleRecords, sets: Sequence[Sequence[CodedColumn]]) -> list[ColumnsApart]:
+        """Return the chances for each set of columns."""
+        columns, places = list(sample.columns.values()), {name: k for k, name in enumerate(sample.columns)}
+        chances = chances_of_independent_columns(
+            [column.codes[0] for column in columns],
+            [column.size for column in columns],
+            [[places[column.name] for column in of_set] for of_set in sets],
+            sample.unit,
+        )
+        return [cls(*of_set, len(sample.unit)) for of_set in chances]
+
+    def find_shown(self, N_s: int) -> float:
+        """Return the percent of GT records that N_s such records show."""
+        return found_by_independent_columns(np.repeat(self.chances, self.held), N_s, self.records)
 
 
 OF_RECORDS = (
@@ -162,27 +174,21 @@ OF_RECORDS = (
 """The figures of records that copy one person."""
 
 
-def measure_record_sets(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    records: RecordSets,
-    units: PeopleRecords | None = None,
-) -> dict[tuple[str, int], dict[str, float]]:
+def measure_record_sets(records: RecordSets) -> dict[tuple[str, int], dict[str, float]]:
     """Return the figures of copies by set of columns, `ALL_COLUMNS` or a label of `partial`, and synthesis.
 
     Of the partial sets, for which the worst counts, also `OF_RECORDS` with at most one copy per person, as
-    `…_once`. `records` are counts of units if `units` says whose each record is.
+    `…_once`.
     """
-    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
-    per_unit = units.records_per_unit if units else 1.0
-    sets = [columns, *(records.columns[label] for label in records.partial)]
-    whole, *partial_apart = _find_columns_apart(opened, columns, sets, units)
+    per_unit = records.records_per_unit
+    sets = [records.columns, *(records.sets[label] for label in records.partial)]
+    whole, *partial_apart = ColumnsApart.from_sample(records.draw(APART_SAMPLE, 0), sets)
     figures = {}
-    for synthesis, (n, keys) in enumerate(zip(N_s, records.whole, strict=True), start=1):
-        figures[ALL_COLUMNS, synthesis] = measure_copies(select_copies(keys), Sizes(N_d, n), whole, per_unit)
+    for synthesis, (sizes, keys) in enumerate(zip(records.sizes, records.whole, strict=True), start=1):
+        figures[ALL_COLUMNS, synthesis] = measure_copies(select_copies(keys), sizes, whole, per_unit)
     for (label, by_synthesis), apart in zip(records.partial.items(), partial_apart, strict=True):
-        for synthesis, (n, counts) in enumerate(zip(N_s, by_synthesis, strict=True), start=1):
-            options = (Sizes(N_d, n), apart, per_unit, len(records.partial))
+        for synthesis, (sizes, counts) in enumerate(zip(records.sizes, by_synthesis, strict=True), start=1):
+            options = (sizes, apart, per_unit, len(records.partial))
             found = measure_copies(counts, *options)
             # An honest model whose records repeat each other hits the same person many times.
             once = measure_copies(replace(counts, unique=counts.hit_once()), *options)
@@ -193,7 +199,7 @@ def measure_record_sets(
 def measure_whole_copies(opened: OpenedTables, columns: Sequence[CodedColumn]) -> list[dict[str, float]]:
     """Return the figures of copies by all columns for each synthesis of tables in memory."""
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
-    [apart] = _find_columns_apart(opened, columns, [columns])
+    [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
     counted = zip(N_s, count_copies(columns), strict=True)
     return [measure_copies(counts, Sizes(N_d, n), apart) for n, counts in counted]
 
@@ -209,11 +215,11 @@ def measure_copies(
 
     `comparisons`: number of sets, of which the worst counts.
     """
-    found_apart = found_by_independent_columns(columns_apart.chances, sizes.N_s, columns_apart.records)
+    found_apart = columns_apart.find_shown(sizes.N_s)
     people = people_copied(
         counts.people, sizes, found_apart, comparisons, records_per_unit, counts.unique.triples
     )
-    hits, apart = counts.unique, hits_of_independent_columns(columns_apart.by_combination)
+    hits, apart = counts.unique, hits_of_independent_columns(columns_apart.chances)
     of_records = copies_of(counts, sizes, apart, records_per_unit)
     per_unit = HitCounts(hits.hits, hits.pairs / records_per_unit, hits.triples / records_per_unit)
     most = hits_by_chance(per_unit, sizes.divide(records_per_unit), apart, comparisons)
@@ -229,44 +235,18 @@ def measure_copies(
     }
 
 
-def _find_columns_apart(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    sets: Sequence[Sequence[CodedColumn]],
-    units: PeopleRecords | None = None,
-) -> list[ColumnsApart]:
-    drawn = None if units is None else units.draw(APART_SAMPLE, 0)
-    sample = list(drawn.columns.values()) if drawn else opened.code_records(columns, APART_SAMPLE, 0)
-    places = {column.name: place for place, column in enumerate(columns)}
-    codes_GT = [column.codes[0] for column in sample]
-    find_chances = partial(
-        chances_of_independent_columns,
-        codes_GT,
-        [column.size for column in sample],
-        [[places[column.name] for column in column_set] for column_set in sets],
-    )
-    alone = (
-        drawn.find_alone([[column.name for column in column_set] for column_set in sets]) if drawn else None
-    )
-    record_chances = find_chances([records for records, _ in alone] if alone else None)
-    combination_chances = find_chances([first for _, first in alone]) if alone else record_chances
-    return [
-        ColumnsApart(*chances, len(codes_GT[0]))
-        for chances in zip(record_chances, combination_chances, strict=True)
-    ]
-
-
-def _warn_of_repeats(columns: Sequence[CodedColumn], records: RecordSets) -> None:
+def _warn_of_repeats(records: RecordSets) -> None:
     """Warn if more records repeat than by chance, in all columns or in all but one."""
+    columns = records.columns
     N = len(columns[0].tables[0].stored)
     shares = {
         column.name: (column.counts[0] / N)[column.tables[0].codes(slice(0, ENOUGH_RECORDS))]
         for column in columns
     }
     nearly_whole = [
-        (records.columns[label], counts[0].people.alone)
+        (records.sets[label], counts[0].people.alone)
         for label, counts in records.partial.items()
-        if len(records.columns[label]) == len(columns) - 1
+        if len(records.sets[label]) == len(columns) - 1
     ]
     repeats = _find_most_repeats([(columns, records.whole[0].people.alone), *nearly_whole], shares, N)
     if repeats > MANY_REPEATS:
@@ -317,9 +297,9 @@ def _count_alone(
 ) -> list[tuple[Sequence[CodedColumn], int]]:
     """Return sets of columns, all of them first, each with the number of records that are unique in it."""
     if records * len(columns) ** 2 <= MOST_CELLS:
-        _, sets = count_record_sets(opened, [], columns, [])
-        alone = [counts[0].people.alone for counts in sets.partial.values()]
-        return [(columns, sets.whole[0].people.alone), *zip(sets.columns.values(), alone, strict=True)]
+        of_all, _ = count_record_sets(opened, columns)
+        alone = [counts[0].people.alone for counts in of_all.partial.values()]
+        return [(columns, of_all.whole[0].people.alone), *zip(of_all.sets.values(), alone, strict=True)]
     by_levels = sorted(columns, key=lambda column: -int((column.counts[0] > 0).sum()))
     left_out = by_levels[: max(_FEWEST_SETS, MOST_CELLS // (records * len(columns)))]
     chosen = [columns, *([column for column in columns if column is not other] for other in left_out)]

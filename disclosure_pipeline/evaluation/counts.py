@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, select_copies
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import (
@@ -27,22 +27,15 @@ from disclosure_pipeline.evaluation.resemblance import (
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude, find_excluded
 from disclosure_pipeline.measures.contributions import Rows
-from disclosure_pipeline.measures.copies import CopyCounts, WholeRecordCounts, copy_counts
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
-from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.totals import disclosure_tables
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
-from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import CodedColumn, Kind
-from disclosure_pipeline.tables.messages import names_in_all, table_names
-
-TARGETS_ALONE = "targets alone"
-
+from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.messages import table_names
 
 Thresholds = tuple[float, float]
 NO_FLAGS: Thresholds = (math.inf, math.inf)
@@ -214,93 +207,6 @@ def require_targets(targets: Any) -> None:
         raise InputError("targets is empty: name at least one column, or pass None for all but the keys.")
 
 
-WITHOUT_NUMBERS = "all but numbers"
-"""Numbers are easily shifted, rounded or swapped; the other columns still find the record."""
-
-EVENTS_ALONE, SUMMARIES_ALONE = "the events alone", "the events' summaries alone"
-"""Events identify a person whatever the rest of the record says.
-
-A multiset differs as soon as one value is changed; most of the summaries do not.
-"""
-
-
-@dataclass(frozen=True)
-class RecordSets:
-    """Counts of whole records, and of records reduced to a set of columns.
-
-    `whole`: by all columns, for each synthesis. `columns`: label -> a set of columns; `partial`: label -> the
-    copies in each synthesis by that set. `by_record`: as `whole`, but always counting records, also where
-    people have several.
-    """
-
-    whole: Sequence[WholeRecordCounts]
-    columns: Mapping[str, Sequence[CodedColumn]]
-    partial: Mapping[str, Sequence[CopyCounts]]
-    by_record: Sequence[PeopleCounts]
-
-
-def code_shared_columns(
-    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
-) -> list[CodedColumn]:
-    """Code the columns that all tables have, ungrouped, in GT's order. InputError as `code`."""
-    return opened.code(names_in_all(opened.columns), grouping, on_progress)
-
-
-def count_record_sets(
-    opened: OpenedTables,
-    requests: Sequence[CountRequest],
-    columns: Sequence[CodedColumn],
-    targets: Sequence[Any],
-    on_progress: OnProgress = ignore_progress,
-) -> tuple[list[DisclosureCounts], RecordSets]:
-    """Return the counts of the requests and of the record sets, in one pass; `columns` are not grouped."""
-    sets = _list_sets(columns, targets)
-    left_out = len(columns) if len(columns) > 1 else 0  # `without_each` counts the sets that lack a column
-    set_requests = map(CountRequest, list(sets.values())[left_out:])
-    whole_request = CountRequest(columns, without_each=True)
-    counted = opened.count([*requests, whole_request, *set_requests], on_progress)
-    whole, *others = counted[len(requests) :]
-    copies = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
-    people = [keys.people for keys in whole.keys]
-    records = RecordSets(whole.keys, sets, dict(zip(sets, copies, strict=True)), people)
-    return counted[: len(requests)], _add_single_columns(records, columns)
-
-
-def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
-    """Return the sets of columns in which near copies are looked for, by label."""
-    sets = {
-        f"all but {left_out.name}": [column for column in columns if column is not left_out]
-        for left_out in columns
-    }
-    sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
-    others = [column for column in columns if column.kind is not Kind.NUMBER]
-    if len(columns) - len(others) > 1:
-        sets[WITHOUT_NUMBERS] = others
-    events = [column for column in columns if str(column.name).startswith(PREFIX)]
-    sets[EVENTS_ALONE] = events
-    if MULTISET in [column.name for column in events]:
-        sets[SUMMARIES_ALONE] = [column for column in events if column.name != MULTISET]
-    return {label: column_set for label, column_set in sets.items() if column_set}
-
-
-_NAMING_KINDS = {Kind.TEXT, Kind.DATE, Kind.ZONED_DATE}
-
-
-def _add_single_columns(records: RecordSets, columns: Sequence[CodedColumn]) -> RecordSets:
-    """Add each column of text or dates in which some GT record has a level of its own, as a set."""
-    alone = {
-        f"{column.name} alone": column
-        for column in columns
-        if column.kind in _NAMING_KINDS and (column.counts[0][:-1] == 1).any() and len(columns) > 1
-    }
-    copies = {
-        label: [copy_counts(column.counts[0], s) for s in column.counts[1:]]
-        for label, column in alone.items()
-    }
-    sets = {label: [column] for label, column in alone.items()}
-    return replace(records, columns={**sets, **records.columns}, partial={**copies, **records.partial})
-
-
 def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = None) -> Keys:
     """Combine the columns of each record of all tables; `sample` selects records of GT."""
     codes = [column.codes for column in columns]
@@ -327,7 +233,7 @@ class RecordCells:
         return np.bincount(self.position[members], minlength=len(self.f.q))
 
 
-def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray | None = None) -> Rows:
+def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray) -> Rows:
     """Place the records of GT beside a synthesis; `q` combines the keys of all tables."""
     cells = RecordCells.from_keys(q, target.column.codes, target.column.size, synthesis)
     rows = Rows(

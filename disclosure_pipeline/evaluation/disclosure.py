@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,7 @@ from disclosure_pipeline.evaluation.counts import (
     WholeRecords,
     build_counts,
     build_request,
-    code_shared_columns,
     combine_columns,
-    count_record_sets,
     plan_measures,
     require_targets,
 )
@@ -36,20 +33,21 @@ from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
 from disclosure_pipeline.evaluation.people import add_first_release
-from disclosure_pipeline.evaluation.population import (
-    count_sets_by_unit,
+from disclosure_pipeline.evaluation.population import measure_records, weigh_people_copied
+from disclosure_pipeline.evaluation.record_sets import (
+    RecordSets,
+    code_shared_columns,
+    count_people,
+    count_record_sets,
+    draw_records,
     find_real_values_by_units,
     find_weights,
-    list_unshared_columns,
-    measure_records,
     read_records,
-    weigh_people_copied,
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import measure_levels, measure_worst_groups
+from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_levels, measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
-from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import refuse_weights, require_sampling_fraction
@@ -293,12 +291,11 @@ def look_for_copies(
     names = [column.name for column in columns]
     is_small = result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED
     whole = WholeRecords(nearness=is_small, keys=plan.keys)
-    widened = opened if plan.unit is None else opened.with_columns([plan.unit])
-    found = _measure_copies(opened, widened, plan, whole, columns, on_progress)
+    found = _measure_copies(count_people(opened, columns, plan, on_progress), whole)
     if result.stacked is not None:
-        tables = (opened.stack_syntheses(), widened.stack_syntheses())
-        of_stack = tables[0].code(names, plan.grouping, on_progress)
-        of_all = _measure_copies(*tables, plan, whole, of_stack, on_progress)
+        stacked = opened.stack_syntheses()
+        of_stack = stacked.code(names, plan.grouping, on_progress)
+        of_all = _measure_copies(count_people(stacked, of_stack, plan, on_progress), whole)
         result = replace(result, stacked=replace(result.stacked, **of_all.frames))
     left_out = [name for name in shared if name not in names]
     if left_out:
@@ -307,23 +304,9 @@ def look_for_copies(
     return replace(result, **found.frames).with_doubts(describe_alike(found.guards))
 
 
-def _measure_copies(
-    opened: OpenedTables,
-    widened: OpenedTables,
-    plan: MeasuringPlan,
-    whole: WholeRecords,
-    columns: Sequence[CodedColumn],
-    on_progress: OnProgress,
-) -> CopyFrames:
-    """Measure the guards of copies over all `columns`; `widened` are the tables with GT's unit."""
-    _, records = count_record_sets(opened, [], columns, plan.targets, on_progress)
-    units = None
-    if plan.unit is not None:
-        names = [column.name for column in columns]
-        units = read_records(widened, replace(plan, weights=None), on_progress, names)
-        records = count_sets_by_unit(records, units)
-    guards, partial_copies, found = measure_copies(opened, columns, records, units, whole)
-    N_d = int(columns[0].counts[0].sum())
+def _measure_copies(records: RecordSets, whole: WholeRecords) -> CopyFrames:
+    guards, partial_copies, found = measure_copies(records, whole)
+    N_d = records.sizes[0].N_d
     alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
     return CopyFrames(guards.assign(alike=alike), partial_copies, found)
 
@@ -358,18 +341,13 @@ def measure(
         [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
         refuse_weights(column)
 
-    @cache
-    def widen(*names: Any) -> OpenedTables:
-        return opened.with_columns(names)
-
     several = plan.together and len(opened.columns[1:]) > 1
-    result, counts = _measure_tables(opened, replace(plan, together=several), widen, on_progress)
+    result, counts = _measure_tables(opened, replace(plan, together=several), on_progress)
     if several:
         whole_records = plan.whole_records and replace(plan.whole_records, group_columns=())
         stacked, _ = _measure_tables(
             opened.stack_syntheses(),
             replace(plan, together=False, whole_records=whole_records),
-            lambda *names: widen(*names).stack_syntheses(),
             on_progress,
         )
         result = replace(result, stacked=stacked)
@@ -390,12 +368,9 @@ def measure_key_overlap(
 
 
 def _measure_tables(
-    opened: OpenedTables,
-    plan: MeasuringPlan,
-    widen: Callable[..., OpenedTables],
-    on_progress: OnProgress,
+    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress
 ) -> tuple[Disclosure, Counts]:
-    """Measure tables in one pass over their records; `widen` adds columns that only GT has."""
+    """Measure tables in one pass over their records."""
     whole, people, units = plan.whole_records, None, None
     if whole is None:
         coded = opened.code(plan.columns, plan.grouping, on_progress)
@@ -406,11 +381,11 @@ def _measure_tables(
     if whole is None:
         [counted] = opened.count([request], on_progress)
     else:
-        [counted], records = count_record_sets(opened, [request], coded, plan.targets, on_progress)
+        records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
     result = build_disclosure(counts, plan)
     if plan.unit is not None or plan.is_of_sample or plan.sensitive:
-        by_record = read_records(widen(*list_unshared_columns(plan)), plan, on_progress, list(columns))
+        by_record = read_records(opened, plan, on_progress, list(columns))
         result = replace(result, sensitive=measure_levels(by_record, plan))
         if plan.unit is not None or plan.is_of_sample:
             people = by_record
@@ -423,23 +398,20 @@ def _measure_tables(
     if whole is None:
         return result, counts
     if units is not None:
-        records = count_sets_by_unit(records, units)
-    guards = measure_guards(opened, coded, records, units, whole)
+        records = records.count_units(units)
+    guards = measure_guards(records, whole)
     groups = pd.DataFrame()
     if whole.group_columns:
         groups = measure_worst_groups(
-            opened,
-            columns,
+            people or draw_records(opened, coded, MOST_RECORDS, 0),
             whole.group_columns,
             result,
             plan.grouping,
             whole.special_values,
             whole.smallest_count,
-            people,
             is_weighted=plan.weights is not None,
         )
-    per_unit = units.records_per_unit if units else 1
-    sizes = [Sizes(result.N_d, N_s).divide(per_unit) for N_s in result.N_s]
+    sizes = [size.divide(records.records_per_unit) for size in records.sizes]
     copied = [keys.shared.SD_in_GT for keys in records.whole]
     grouped = [column for column in request.columns if plan.grouping.groups_column(column.name)]
     of_GT = result.excluded.xs("original", level="table")

@@ -24,19 +24,17 @@ from disclosure_pipeline.evaluation.boxed_people import (
     count_nearly_whole,
 )
 from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, measure_record_sets
-from disclosure_pipeline.evaluation.counts import (
-    FEWEST_OF_GROUP,
-    MeasuringPlan,
-    RecordSets,
-    WholeRecords,
-    code_shared_columns,
-    count_record_sets,
-)
+from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, MeasuringPlan, WholeRecords
 from disclosure_pipeline.evaluation.found_groups import MOST_PEOPLE, find_in_groups
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import PeopleRecords, count_sets_by_unit, read_records
-from disclosure_pipeline.measures.exact import IntArray, percent, total
+from disclosure_pipeline.evaluation.record_sets import (
+    PeopleRecords,
+    RecordSets,
+    code_shared_columns,
+    count_people,
+)
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
     BY_RECORDS,
@@ -54,9 +52,7 @@ from disclosure_pipeline.measures.found import (
 from disclosure_pipeline.measures.found import found as compare
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import number_owners, require_unit
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import quote_name, suggest_names
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
 
@@ -113,39 +109,28 @@ def _quote(names: Sequence[Any]) -> str:
 
 
 def measure_found(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    measured: Mapping[tuple[str, int], Mapping[str, float]],
-    records: RecordSets,
-    units: PeopleRecords | None,
-    plan: WholeRecords,
+    records: RecordSets, measured: Mapping[tuple[str, int], Mapping[str, float]], plan: WholeRecords
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the people found in each of the `WAYS` in each synthesis, and the detection limits.
 
     Index (way, synthesis), and synthesis.
 
-    `columns` are all shared columns, not grouped; `measured`: `measure_record_sets` of their `records`.
-    Nobody is found in a way that does not apply to the tables. Without `plan.nearness`, only equal values
-    are looked for and the other ways are NaN.
+    `records` are of all shared columns; `measured`: `measure_record_sets` of them. Nobody is found in a way
+    that does not apply to the tables. Without `plan.nearness`, only equal values are looked for and the other
+    ways are NaN.
     """
-    if units is not None:
-        coded, unit = list(units.columns.values()), units.unit
-    else:
-        coded, unit = list(opened.code_records(columns, MOST_RECORDS, plan.seed)), None
-    N_d, *N_s = (total(counts) for counts in columns[0].counts)
+    sample = records.draw(MOST_RECORDS, plan.seed)
     rows, limits = {}, {}
-    for synthesis in range(1, len(N_s) + 1):
+    for synthesis, sizes in enumerate(records.sizes, start=1):
         near = _NOT_LOOKED_FOR
         if plan.nearness:
-            near = find_near(
-                coded, [synthesis], plan.keys, unit=unit, seed=plan.seed, fewest=plan.smallest_count
-            )
+            near = find_near(sample, [synthesis], plan.keys, seed=plan.seed, fewest=plan.smallest_count)
         otherwise = _NOBODY if plan.nearness else _UNKNOWN
         by_way = dict.fromkeys(WAYS, FoundRow("", otherwise))
-        by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis, N_d), *near.rows)}
-        equal = read_equal(measured[ALL_COLUMNS, synthesis], records.whole[synthesis - 1].people.alone, N_d)
-        per_unit = units.records_per_unit if units else 1.0
-        limits[synthesis] = _find_limits(equal, near, Sizes(N_d, N_s[synthesis - 1]), plan.bounds, per_unit)
+        by_way |= {row.way: row for row in (*find_equal(measured, records, synthesis), *near.rows)}
+        alone = records.whole[synthesis - 1].people.alone
+        equal = read_equal(measured[ALL_COLUMNS, synthesis], alone, sizes.N_d)
+        limits[synthesis] = _find_limits(equal, near, sizes, plan.bounds, records.records_per_unit)
         for way, row in by_way.items():
             bounded = {"found_beyond_chance": row.figures.bounded}
             rows[way, synthesis] = {"where": row.where, **to_row(row.figures), **bounded}
@@ -159,39 +144,24 @@ _UNKNOWN = Found(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
 
 def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
     """Return the people found in one table of all releases: index (way, releases)."""
-    columns, records, units = _count_sets(opened, plan)
-    measured = measure_record_sets(opened, columns, records, units)
-    whole = plan.whole_records or WholeRecords()
-    found_in, _ = measure_found(opened, columns, measured, records, units, whole)
+    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
+    records = count_people(opened, columns, plan)
+    found_in, _ = measure_found(records, measure_record_sets(records), plan.whole_records or WholeRecords())
     return found_in.rename_axis(index=["way", "releases"])
 
 
 def measure_detection_limits(opened: OpenedTables, plan: MeasuringPlan) -> dict[str, float]:
     """Return the detection limits of a candidate like the one synthesis, in percent of the people."""
-    columns, records, units = _count_sets(opened, plan)
-    [whole], bounds = records.whole, (plan.whole_records or WholeRecords()).bounds
-    measured = measure_record_sets(opened, columns, replace(records, partial={}), units)
-    coded = list(units.columns.values()) if units else list(opened.code_records(columns, MOST_RECORDS, 0))
-    tables = prepare_tables(coded, [1], units.unit if units else None)
+    records = count_people(opened, code_shared_columns(opened, plan.grouping, ignore_progress), plan)
+    [whole], [sizes] = records.whole, records.sizes
+    measured = measure_record_sets(replace(records, partial={}))
+    sample = records.draw(MOST_RECORDS, 0)
+    tables = prepare_tables(sample, [1])
     rng = np.random.default_rng([0, 5])
-    near = find_nearly(tables, tables.draw_people(PEOPLE, rng), [column.name for column in columns], rng)
-    sizes = Sizes(*(total(counts) for counts in columns[0].counts))
+    near = find_nearly(tables, tables.draw_people(PEOPLE, rng), list(sample.columns), rng)
     equal = read_equal(measured[ALL_COLUMNS, 1], whole.people.alone, sizes.N_d)
-    return _find_limits(equal, near, sizes, bounds, units.records_per_unit if units else 1.0)
-
-
-def _count_sets(
-    opened: OpenedTables, plan: MeasuringPlan
-) -> tuple[Sequence[CodedColumn], RecordSets, PeopleRecords | None]:
-    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
-    _, records = count_record_sets(opened, [], columns, plan.targets)
-    units = None
-    if plan.unit is not None:
-        names = [column.name for column in columns]
-        of_unit = replace(plan, weights=None)
-        units = read_records(opened.with_columns([plan.unit]), of_unit, ignore_progress, names)
-        records = count_sets_by_unit(records, units)
-    return columns, records, units
+    bounds = (plan.whole_records or WholeRecords()).bounds
+    return _find_limits(equal, near, sizes, bounds, records.records_per_unit)
 
 
 @dataclass(frozen=True)
@@ -227,21 +197,19 @@ def _find_limits(
 
 
 def find_near(
-    columns: Sequence[CodedColumn],
+    records: PeopleRecords,
     tables: Sequence[int],
     keys: Sequence[Any],
     *,
-    unit: IntArray | None = None,
     seed: int = 0,
     fewest: int = FEWEST_OF_GROUP,
 ) -> NearPeople:
     """Find people in the records of some tables, stacked, in the `WAYS` that are not of equality.
 
-    `columns` have codes for single records, and are not grouped; of the columns, those of `keys` are known to
-    an intruder. The order of the records makes no difference.
+    An intruder knows the columns `keys`. The order of the records makes no difference.
     """
-    boxed_tables = prepare_tables(columns, tables, unit)
-    names = [column.name for column in columns]
+    names = list(records.columns)
+    boxed_tables = prepare_tables(records, tables)
     rng = np.random.default_rng([seed, 5])
     people = boxed_tables.draw_people(PEOPLE, rng)
     near = find_nearly(boxed_tables, people, names, rng)
@@ -262,27 +230,27 @@ def find_near(
     return replace(near, rows=rows)
 
 
-def prepare_tables(
-    columns: Sequence[CodedColumn], tables: Sequence[int], unit: IntArray | None
-) -> BoxedTables:
+def prepare_tables(records: PeopleRecords, tables: Sequence[int]) -> BoxedTables:
     """Sort GT's and the stacked tables' records by value, as draws must not depend on their order."""
+    columns = records.columns.values()
     boxes = [BoxColumn.from_coded(column).select([[0], tables], [None, None]) for column in columns]
     orders = [np.lexsort([column.codes[table] for column in boxes]) for table in (GT, SD)]
     in_order = [column.select([[GT], [SD]], orders) for column in boxes]
-    return BoxedTables(in_order, None if unit is None else unit[orders[GT]])
+    return BoxedTables(in_order, records.unit[orders[GT]])
 
 
 def find_equal(
-    measured: Mapping[tuple[str, int], Mapping[str, float]], records: RecordSets, synthesis: int, N_d: int
+    measured: Mapping[tuple[str, int], Mapping[str, float]], records: RecordSets, synthesis: int
 ) -> list[FoundRow]:
     """Return the people found by all columns, and by smaller sets of them, in a synthesis.
 
     Everybody is looked at: `people_copied`, or where it is more, `unique_copies`, in percent of SD's records.
     `measured`: `measure_record_sets` of `records`.
     """
+    N_d = records.sizes[0].N_d
     alone = {ALL_COLUMNS: records.whole[synthesis - 1].people.alone}
     alone |= {label: counts[synthesis - 1].people.alone for label, counts in records.partial.items()}
-    names = {column.name for column_set in records.columns.values() for column in column_set}
+    names = {column.name for of_set in records.sets.values() for column in of_set}
     forms = {form.format(name): (form, (name,)) for name in names for form in ("all but {}", "{} alone")}
     in_each_way: dict[str, list[FoundRow]] = {}
     for label, number in alone.items():
@@ -414,49 +382,39 @@ def found(
     require_whole_number("seed", seed, 0)
     require_whole_number("smallest_count", smallest_count, 1)
     tables = read_shared_columns(ground_truth, synthetic)
-    columns = tables.code(tables.keys)
-    names = [column.name for column in columns]
     if isinstance(keys, str):
         raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
     for key in keys:
-        if key not in names:
-            raise InputError(f"Key {key!r} is not in all tables. {suggest_names(key, names)}")
-    owners = None if unit is None else number_owners(tables.frames, unit)
-    numbers = range(1, len(tables.frames))
-    opened: OpenedTables = FramesInMemory(tables.frames, "")
-    equal = _find_equal(opened, columns, unit)
-    stacks = {str(number): [number] for number in numbers}
-    if len(stacks) > 1:
-        stacks[ALL_TABLES] = list(numbers)
-        opened = opened.stack_syntheses()
-        equal += _find_equal(opened, code_shared_columns(opened, grouping_of(), ignore_progress), unit)
-    rows = {
-        (table, row.way): {
-            **row.describe(),
-            **to_row(row.figures),
-            "found_beyond_chance": row.figures.bounded,
+        if key not in tables.keys:
+            raise InputError(f"Key {key!r} is not in all tables. {suggest_names(key, tables.keys)}")
+    opened = FramesInMemory(tables.frames, "")
+    numbers = list(range(1, len(tables.frames)))
+    by_file = _count_shared(opened, unit)
+    sample = by_file.draw(max(opened.records), 0)
+    stacks = [(str(n), [n], equal) for n, equal in zip(numbers, _find_equal(by_file), strict=True)]
+    if len(numbers) > 1:
+        [equal] = _find_equal(_count_shared(opened.stack_syntheses(), unit))
+        stacks.append((ALL_TABLES, numbers, equal))
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for table, stacked, equal in stacks:
+        near = find_near(sample, stacked, keys, seed=seed, fewest=smallest_count)
+        rows |= {
+            (table, row.way): {
+                **row.describe(),
+                **to_row(row.figures),
+                "found_beyond_chance": row.figures.bounded,
+            }
+            for row in (*equal, *near.rows)
         }
-        for of_equal, (table, stacked) in zip(equal, stacks.items(), strict=True)
-        for row in (
-            *of_equal,
-            *find_near(columns, stacked, keys, unit=owners, seed=seed, fewest=smallest_count).rows,
-        )
-    }
     described = ["columns", "tolerance", "group", *list_figures(Found), "found_beyond_chance"]
     return FiguresFrame(build_frame(rows, ["table", "way"], described))
 
 
-def _find_equal(
-    opened: OpenedTables, columns: Sequence[CodedColumn], unit: Hashable | None
-) -> list[list[FoundRow]]:
-    names = [column.name for column in columns]
-    _, records = count_record_sets(opened, [], columns, [])
-    units = None
-    if unit is not None:
-        require_unit(unit, opened.columns)
-        plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-        units = read_records(opened.with_columns([unit]), plan, ignore_progress, names)
-        records = count_sets_by_unit(records, units)
-    measured = measure_record_sets(opened, columns, records, units)
-    N_d, *N_s = (total(counts) for counts in columns[0].counts)
-    return [find_equal(measured, records, synthesis, N_d) for synthesis in range(1, len(N_s) + 1)]
+def _count_shared(opened: OpenedTables, unit: Hashable | None) -> RecordSets:
+    plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
+    return count_people(opened, code_shared_columns(opened, plan.grouping, ignore_progress), plan)
+
+
+def _find_equal(records: RecordSets) -> list[list[FoundRow]]:
+    measured = measure_record_sets(records)
+    return [find_equal(measured, records, synthesis) for synthesis in range(1, len(records.whole) + 1)]

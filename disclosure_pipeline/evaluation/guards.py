@@ -11,13 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import mark_unguessable
-from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, measure_record_sets
-from disclosure_pipeline.evaluation.counts import RecordSets, WholeRecords
+from disclosure_pipeline.evaluation.counts import WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
 from disclosure_pipeline.evaluation.frames import to_row
-from disclosure_pipeline.evaluation.population import PeopleRecords
+from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
@@ -60,22 +59,12 @@ class GuardFigures:
     found: pd.DataFrame
 
 
-def measure_guards(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    records: RecordSets,
-    units: PeopleRecords | None = None,
-    plan: WholeRecords = _PLAN,
-) -> GuardFigures:
-    """Return the guards over `columns`, which are all shared columns: coded, not grouped.
-
-    `records` are the counts over sets of these columns; of units, if `units` says whose each record is.
-    """
-    copies, partial_copies, found = measure_copies(opened, columns, records, units, plan)
-    sizes = _find_sizes(columns)
-    per_unit = units.records_per_unit if units else 1
-    sample = opened.code_records(columns, PAIRS_SAMPLE, 0)
-    apart = _measure_columns(columns, sample, [size.divide(per_unit) for size in sizes])
+def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigures:
+    """Return the guards over all shared columns, from the counts of their sets."""
+    copies, partial_copies, found = measure_copies(records, plan)
+    sizes, per_unit = records.sizes, records.records_per_unit
+    sample = records.opened.code_records(records.columns, PAIRS_SAMPLE, 0)
+    apart = _measure_columns(records.columns, sample, [size.divide(per_unit) for size in sizes])
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
@@ -102,17 +91,13 @@ def measure_guards(
 
 
 def measure_copies(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    records: RecordSets,
-    units: PeopleRecords | None = None,
-    plan: WholeRecords = _PLAN,
+    records: RecordSets, plan: WholeRecords = _PLAN
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Return the guards of copies, and the frames `partial_copies` and `found`.
 
     See `measure_guards`.
     """
-    measured = measure_record_sets(opened, columns, records, units)
+    measured = measure_record_sets(records)
     index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
     whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
     rows = {
@@ -121,13 +106,8 @@ def measure_copies(
     labels = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
     partial_copies = pd.DataFrame(list(rows.values()), index=labels)
     shown = [name for name in partial_copies if not name.endswith("_once")]
-    found, limits = measure_found(opened, columns, measured, records, units, plan)
+    found, limits = measure_found(records, measured, plan)
     return whole.join(limits), partial_copies[shown], found
-
-
-def _find_sizes(columns: Sequence[CodedColumn]) -> list[Sizes]:
-    N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
-    return [Sizes(N_d, n) for n in N_s]
 
 
 def bound_guesses(

@@ -86,29 +86,29 @@ def nearest(
     require_whole_number("seed", seed, 0)
     tables = read_shared_columns(ground_truth, synthetic)
     columns = tables.code(tables.keys)
-    owners = None if unit is None else number_owners(tables.frames, unit)
-    comparisons = draw_comparisons(columns, seed, sample, owners)
+    owners = number_owners(tables.frames, unit)
+    comparisons = draw_comparisons(columns, seed, owners, sample)
     return FiguresFrame(_build_frame(nearest_distances(columns, comparison) for comparison in comparisons))
 
 
 def draw_comparisons(
-    columns: Sequence[CodedColumn], seed: int, sample: int | None = None, unit: IntArray | None = None
+    columns: Sequence[CodedColumn], seed: int, unit: IntArray, sample: int | None = None
 ) -> Iterator[Comparison]:
     """Draw the records that `nearest` compares, for each synthesis. InputError as there.
 
-    `unit`: whose each GT record is, where people have several; nobody is compared with their own records.
+    `unit`: whose each GT record is; nobody is compared with their own records.
     """
     N_d, *N_s = (total(counts) for counts in columns[0].counts)
-    if N_d == 1 or (unit is not None and (unit == unit[0]).all()):
+    if (unit == unit[0]).all():
         raise InputError("The ground truth has a single record (or unit): there are no others to compare.")
     if sample is None:
         sample = N_d if N_d <= EVERYBODY else SAMPLE
     persons = np.flatnonzero(_draw_records(N_d, min(sample, N_d), np.random.default_rng([seed, 0])))
     for synthesis, records in enumerate(N_s, start=1):
-        most = 1 if unit is None else int(np.bincount(unit).max())
+        most = int(np.bincount(unit).max())
         n = min(records, N_d - most)
         rng = np.random.default_rng([seed, 1])
-        if unit is None or most == 1:
+        if most == 1:
             others, left_out = _draw_others(N_d, n, persons, rng)
         else:
             others, left_out = _draw_others_of_units(unit, most, n, persons, rng)

@@ -16,22 +16,25 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.evaluation.copies import APART_SAMPLE, ColumnsApart
 from disclosure_pipeline.evaluation.counts import (
     NO_FLAGS,
     Counts,
     MeasuringPlan,
     build_request,
-    code_shared_columns,
 )
 from disclosure_pipeline.evaluation.figures import build_disclosure
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import find_people, measure_records, read_records
+from disclosure_pipeline.evaluation.population import measure_records
+from disclosure_pipeline.evaluation.record_sets import (
+    RecordSets,
+    code_shared_columns,
+    draw_records,
+    read_records,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
-from disclosure_pipeline.measures.copies import chances_of_independent_columns
-from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.people import PeopleCounts, found_by_independent_columns, people_copied
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,
     SHARED_WITH_RELEASES,
@@ -39,37 +42,6 @@ from disclosure_pipeline.measures.together import (
 )
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn
-
-APART_SAMPLE = 200_000
-"""The number of GT records that suffice to estimate whom independently drawn columns find."""
-
-
-def find_apart(opened: OpenedTables, columns: Sequence[CodedColumn], N_s: int) -> float:
-    """Return the percent of GT records found by N_s records of independently drawn columns."""
-    sample = opened.code_records(columns, APART_SAMPLE, 0)
-    return _find_apart(sample, [column.codes[0] for column in sample], N_s)
-
-
-def _find_apart(sample: Sequence[CodedColumn], codes: Sequence[IntArray], N_s: int) -> float:
-    [chances] = chances_of_independent_columns(
-        codes, [column.size for column in sample], [range(len(sample))]
-    )
-    return found_by_independent_columns(chances, N_s, len(codes[0]))
-
-
-def _count_people(
-    opened: OpenedTables, columns: Sequence[CodedColumn], plan: MeasuringPlan, on_progress: OnProgress
-) -> tuple[list[PeopleCounts], float]:
-    """Count the people found in each synthesis by all columns; also return the records per person."""
-    if plan.unit is None:
-        [counted] = opened.count([CountRequest(columns)], on_progress)
-        return [keys.people for keys in counted.keys], 1.0
-    names = [column.name for column in columns]
-    of_unit = replace(plan, weights=None)
-    units = read_records(opened.with_columns([plan.unit]), of_unit, on_progress, names)
-    return find_people(units), units.records_per_unit
-
 
 MOST_STEPS = 6
 """The most numbers of releases to measure together: each counts the tables again."""
@@ -149,7 +121,7 @@ def measure_together(
     )
     units = None
     if plan.unit is not None:
-        units = read_records(opened.with_columns([plan.unit]), release_plan, on_progress, plan.columns)
+        units = read_records(opened, release_plan, on_progress, plan.columns)
     frames, repU_any = {}, {}
     for number in numbers:
         tables = range(number + 1)
@@ -231,10 +203,12 @@ def _find_copied(
 ) -> dict[str, float]:
     """Measure the records of the first table that the other one holds, by all shared columns."""
     columns = code_shared_columns(opened, plan.grouping, on_progress)
-    sizes = Sizes(*(int(counts.sum()) for counts in columns[0].counts))
-    [people], per_unit = _count_people(opened, columns, plan, on_progress)
-    apart = find_apart(opened, columns, sizes.N_s)
-    figures = people_copied(people, sizes, apart, comparisons, per_unit)
+    [counted] = opened.count([CountRequest(columns)], on_progress)
+    records = RecordSets(opened, columns, counted.keys).count_people(plan, on_progress)
+    [sizes], [counts] = records.sizes, records.whole
+    [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
+    shown = apart.find_shown(sizes.N_s)
+    figures = people_copied(counts.people, sizes, shown, comparisons, records.records_per_unit)
     bounded = beyond_chance(figures.people_copied_beyond, figures.people_copied_by_chance)
     return _rename(to_row(figures) | {f"{_COPIED}_beyond_chance": bounded}, name)
 

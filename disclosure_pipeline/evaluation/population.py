@@ -8,18 +8,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest, sample_positions
-from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     RecordCells,
-    RecordSets,
     build_request,
     combine_columns,
     place_records,
@@ -30,8 +28,8 @@ from disclosure_pipeline.evaluation.figures import (
     bound_bands,
 )
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     BESIDE_OTHERS,
@@ -45,16 +43,11 @@ from disclosure_pipeline.measures.contributions import (
     name_estimates,
 )
 from disclosure_pipeline.measures.copies import (
-    CopyCounts,
-    HitCounts,
     UnitCombinations,
-    find_lone_units,
     unique_hits,
 )
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_exactly
-from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.resemblance import SharedCounts
+from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
+from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.survey import (
     HouseholdRisk,
@@ -63,84 +56,10 @@ from disclosure_pipeline.measures.survey import (
     population_risk,
 )
 from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
-from disclosure_pipeline.measures.totals import APART_SCALE, Uniques, count_hits_apart
+from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.measures.words import WEIGHTED
-from disclosure_pipeline.runtime.progress import OnProgress
-from disclosure_pipeline.tables.additions import RealValues
-from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error
-from disclosure_pipeline.tables.levels import CodedColumn
 
 _PARTS = ("_others", "_beyond")
-
-
-@dataclass(frozen=True)
-class PeopleRecords:
-    """All records in memory: coded columns by name, not grouped; the unit and weight of each GT record."""
-
-    columns: Mapping[Any, CodedColumn]
-    unit: IntArray
-    weight: Floats
-
-    @property
-    def records_per_unit(self) -> float:
-        """The mean number of GT records of a unit."""
-        return len(self.unit) / len(np.unique(self.unit))
-
-    def find_alone(self, sets: Sequence[Sequence[Any]]) -> list[tuple[IntArray, IntArray]]:
-        """Return the GT records whose combination of a set no other unit has, and one per combination."""
-        records = []
-        for names in sets:
-            columns = [self.columns[name] for name in names]
-            q = combine_keys([[column.codes[0]] for column in columns], [column.size for column in columns])
-            alone = find_lone_units(q.q[0], self.unit)
-            records.append((alone, alone[np.unique(q.q[0][alone], return_index=True)[1]]))
-        return records
-
-    def draw(self, most: int, seed: int) -> PeopleRecords:
-        """Draw at most `most` records of each table, as `code_records` does."""
-        sizes = [int(counts.sum()) for counts in next(iter(self.columns.values())).counts]
-        if max(sizes) <= most:
-            return self
-        positions = sample_positions(sizes, most, seed)
-        drawn = {name: column.draw(positions) for name, column in self.columns.items()}
-        of_GT = slice(None) if positions[0] is None else positions[0]
-        return PeopleRecords(drawn, self.unit[of_GT], self.weight[of_GT])
-
-
-def read_records(
-    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, names: Sequence[Any]
-) -> PeopleRecords:
-    """Read the codes of all records, and the unit and weight of each. InputError if a unit is missing."""
-    extra = list_unshared_columns(plan)
-    coded = opened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
-    most = max(int(counts.sum()) for counts in coded[0].counts)
-    by_name = {column.name: column for column in opened.code_records(coded, most, 0)}
-    # Draws and sums must not depend on the order of records, which differs between engines.
-    of_tables = [
-        np.lexsort([by_name[name].codes[table] for name in dict.fromkeys((*extra, *names))])
-        for table in range(len(opened.columns))
-    ]
-    in_order = {name: by_name[name].draw(of_tables) for name in names}
-    N_d, order = len(of_tables[0]), of_tables[0]
-    unit = np.arange(N_d)
-    if plan.unit is not None:
-        owners = by_name[plan.unit]
-        if owners.counts[0][owners.missing]:
-            raise missing_owners_error(plan.unit)
-        unit = owners.codes[0].astype(np.int64)[order]
-    return PeopleRecords(in_order, unit, find_weights(by_name, plan, N_d)[order])
-
-
-def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
-    """Return the weight of each GT record, from the planned column or the sampling fraction."""
-    if plan.weights is None:
-        return np.full(records, 1 / (plan.sampling_fraction or 1))
-    return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
-
-
-def list_unshared_columns(plan: MeasuringPlan) -> list[Any]:
-    """Return the planned columns that only GT has: unit and weights."""
-    return [name for name in (plan.unit, plan.weights) if name is not None]
 
 
 def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringPlan) -> Disclosure:
@@ -294,84 +213,6 @@ def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFr
         rows.append(name_estimates(estimates, WEIGHTED))
     population = result.population.join(pd.DataFrame(rows, index=result.population.index))
     return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
-
-
-@dataclass(frozen=True)
-class UnitWholeCounts:
-    """Counts of whole records of one synthesis, like `KeyCounts`, but of units."""
-
-    uniques: Uniques
-    shared: SharedCounts
-    unique_hits: HitCounts
-    people: PeopleCounts
-
-
-def count_sets_by_unit(sets: RecordSets, records: PeopleRecords) -> RecordSets:
-    """Return the record sets with people counted as units."""
-    q, combinations = _combine(records, list(records.columns))
-    copies = _find_copies(q, combinations)
-    whole = [
-        UnitWholeCounts(
-            replace(counts.uniques, in_GT=copied.people.alone), counts.shared, copied.unique, copied.people
-        )
-        for counts, copied in zip(sets.whole, copies, strict=True)
-    ]
-    partial = {
-        label: _find_copies(*_combine(records, [column.name for column in column_set]))
-        for label, column_set in sets.columns.items()
-    }
-    return replace(sets, whole=whole, partial=partial)
-
-
-def find_people(records: PeopleRecords) -> list[PeopleCounts]:
-    """Count the people found in each synthesis by all columns."""
-    return [counts.people for counts in _find_copies(*_combine(records, list(records.columns)))]
-
-
-def find_real_values_by_units(records: PeopleRecords) -> dict[Any, list[RealValues]]:
-    """Return the real values of each column that is like an identifier of units: see `find_real_values`.
-
-    A value that a unit has several times is its own as long as no other unit has it.
-    """
-    found = {}
-    comparisons = sum(len(column.tables) - 1 for column in records.columns.values())
-    for name, column in records.columns.items():
-        held = column.codes[0] != column.missing
-        combinations = UnitCombinations.from_records(
-            column.codes[0][held].astype(np.int64), records.unit[held], column.missing
-        )
-        alone, N_d = combinations.units == 1, len(records.unit)
-        found[name] = [
-            RealValues(
-                synthesis,
-                name,
-                percent(int(combinations.d[alone].sum()), N_d),
-                percent(int(counts[:-1][alone].sum()), int(counts.sum())),
-            )
-            for synthesis, counts in enumerate(column.counts[1:], start=1)
-            if holds_real_values(
-                _count_copies(combinations, counts[:-1]),
-                Sizes(N_d, int(counts.sum())),
-                comparisons,
-                records.records_per_unit,
-            )
-        ]
-    return found
-
-
-def _combine(records: PeopleRecords, names: Sequence[Any]) -> tuple[Keys, UnitCombinations]:
-    q = combine_columns([records.columns[name] for name in names])
-    return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
-
-
-def _find_copies(q: Keys, combinations: UnitCombinations) -> list[CopyCounts]:
-    return [_count_copies(combinations, s) for s in q.counts[1:]]
-
-
-def _count_copies(combinations: UnitCombinations, s: IntArray) -> CopyCounts:
-    return CopyCounts(
-        int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s)
-    )
 
 
 def _append(columns: dict[str, list[float]], estimates: Mapping[str, Estimate]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.counting.opening import OpenedTables, read_tables
+from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import find_code, require_whole_number
 from disclosure_pipeline.evaluation.catalogue import name_level
@@ -22,7 +22,7 @@ from disclosure_pipeline.evaluation.counts import (
 )
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import FiguresFrame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import PeopleRecords
+from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import difference_by_chance
@@ -120,7 +120,7 @@ def subgroups(
     warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
     q = combine_columns(key_columns)
     group_of_record, labels = _group_records(tables, names, smallest)
-    owners = None if unit is None else number_owners(tables.frames, unit)
+    owners = number_owners(tables.frames, unit)
     weight = None if weights is None else _weigh_records(tables, weights, unit)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, column in enumerate(target_columns):
@@ -257,41 +257,33 @@ INDEX = ["column", "group", "target", "synthesis"]
 
 
 def measure_worst_groups(
-    opened: OpenedTables,
-    columns: Mapping[Any, CodedColumn],
+    people: PeopleRecords,
     by: Iterable[Any],
     result: Disclosure,
     grouping: Grouping,
     special_values: Mapping[Any, Sequence[float]],
     smallest_count: int,
-    people: PeopleRecords | None = None,
     *,
     is_weighted: bool = False,
 ) -> pd.DataFrame:
     """Return `measure_exposed_groups` of the most disclosed target, by the columns `by` with few levels.
 
-    `columns`: the columns of `opened` by name, coded, not grouped. `special_values`: codes that stay outside
-    groups of numbers. `people`: whose each GT record is, and if `is_weighted`, how many people it stands for.
-    Empty if no target has a figure.
+    `special_values`: codes that stay outside groups of numbers. If `is_weighted`, GT's records stand for as
+    many people as they weigh. Empty if no target has a figure.
     """
     worst = find_worst_target(result.attribute)
     if worst is None:
         return pd.DataFrame()
-    drawn = people.draw(MOST_RECORDS, 0) if people else None
-    records = (
-        list(drawn.columns.values())
-        if drawn
-        else opened.code_records(list(columns.values()), MOST_RECORDS, 0)
-    )
-    by_name = {column.name: grouping.apply(column) for column in records}
+    drawn = people.draw(MOST_RECORDS, 0)
+    by_name = {name: grouping.apply(column) for name, column in drawn.columns.items()}
     group_columns = [by_name[name] for name in by if name in by_name and name != worst]
     return measure_exposed_groups(
         [by_name[name] for name in result.keys],
         by_name[worst],
         choose_group_columns(group_columns, special_values),
         smallest_count,
-        drawn.unit if drawn else None,
-        drawn.weight if drawn and is_weighted else None,
+        drawn.unit,
+        drawn.weight if is_weighted else None,
     )
 
 
@@ -321,7 +313,7 @@ def measure_exposed_groups(
     target: CodedColumn,
     by: Sequence[CodedColumn],
     smallest_count: int,
-    unit: IntArray | None = None,
+    unit: IntArray,
     weight: Floats | None = None,
 ) -> pd.DataFrame:
     """Measure DiSCO of one target for each level of the columns `by`: `subgroups()` without guesses.

@@ -249,7 +249,7 @@ def prediction_risk(
             f"task must be 'classification', 'regression' or None, not {describe_argument(task)}."
         )
     tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
-    owners = None if unit is None else number_owners(tables.frames, unit)
+    owners = number_owners(tables.frames, unit)
     _check_enough_records(tables, owners)
     key_columns = tables.code(tables.keys)
     warn_of_doubts(find_doubts(tables, key_columns))
@@ -277,12 +277,12 @@ def prediction_risk(
 
 
 def measure_prediction(
-    tables: Tables, learner: str, tasks: Mapping[Any, Task], unit: IntArray | None = None
+    tables: Tables, learner: str, tasks: Mapping[Any, Task], unit: IntArray
 ) -> pd.DataFrame:
     """Return the figures of `prediction_risk()`: index (target, synthesis), a column per figure.
 
     Keys are grouped as in `tables`, targets never. `tasks`: the task of each target; figures that only the
-    other task has are missing. `unit`: whose each GT record is, where people have several.
+    other task has are missing. `unit`: whose each GT record is.
     """
     _check_enough_records(tables, unit)
     tables = replace(tables, grouping=_select_key_grouping(tables))
@@ -310,10 +310,10 @@ def _select_key_grouping(tables: Tables) -> Grouping:
     )
 
 
-def _check_enough_records(tables: Tables, unit: IntArray | None) -> None:
+def _check_enough_records(tables: Tables, unit: IntArray) -> None:
     if len(tables.frames[0]) < _FEWEST_RECORDS:
         raise InputError("The ground truth has a single record: there is no other to predict it from.")
-    if unit is not None and (unit == unit[0]).all():
+    if (unit == unit[0]).all():
         raise InputError("All GT records belong to one unit: there is no other to predict it from.")
 
 
@@ -342,7 +342,7 @@ def _predict_target(
     learner: str | Estimator | None,
     task: Task | None,
     options: Options,
-    unit: IntArray | None = None,
+    unit: IntArray,
 ) -> _Prediction:
     column = tables.code_column(target)
     chosen_task = _choose_task(column, tables, task)

@@ -72,10 +72,10 @@ _DRAWS = 8
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """GT records, one a row; or a row for several that look alike, if nobody has more than one.
+    """GT records, one a row.
 
     cell: the position of each row's cell (q, t) in `f`, the table before the exclusions.
-    unit: whose each record is; None if each is another person's.
+    unit: the number of the person whose each record is.
     d_left, s_left: the GT and SD records that the exclusions leave in each cell (shape: cells); None: all.
     no_guess: the target levels that nobody guesses (shape: targets).
     band: how close an amount must be told; None for a target of levels. certainties: at which an intruder
@@ -84,7 +84,7 @@ class Rows:
 
     f: FrequencyTable
     cell: IntArray
-    unit: IntArray | None = None
+    unit: IntArray
     d_left: IntArray | None = None
     s_left: IntArray | None = None
     no_guess: Mask | None = None
@@ -173,8 +173,8 @@ class Rows:
         return self.own_q if self.d_left is None else self._count_own(self.q, self.is_left.astype(np.int64))
 
     def _count_own(self, place: IntArray, counted: IntArray | int = 1) -> IntArray:
-        if self.unit is None:
-            return np.ones_like(self.cell)
+        if self.units == len(self):  # nobody has two
+            return np.ones_like(self.cell) * counted
         numbers = self.unit * (int(place.max(initial=0)) + 1) + place
         _, alike = np.unique(numbers, return_inverse=True)
         of_rows: IntArray = sum_by_position(alike, counted)[alike]
@@ -183,7 +183,7 @@ class Rows:
     @cached_property
     def units(self) -> int:
         """The number of units."""
-        return self.f.N_d if self.unit is None else len(np.unique(self.unit))
+        return int(np.count_nonzero(np.bincount(self.unit)))
 
     @cached_property
     def sizes(self) -> list[tuple[Sizes, IntArray]]:
@@ -211,7 +211,7 @@ class Rows:
         """Return the records of each unit by cell, or by target level; only those `counted`."""
         number = np.ones(len(self), dtype=np.int64) if counted is None else counted.astype(np.int64)
         q, cell = (self.q, self.cell) if by_key else (np.zeros_like(self.q), self.t)
-        return OwnRecords.of(q, cell, np.arange(len(self)) if self.unit is None else self.unit, number)
+        return OwnRecords.of(q, cell, self.unit, number)
 
 
 @dataclass(frozen=True)
@@ -543,8 +543,7 @@ def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:
     """
     d, s = (r.f.per_key(np.where(r.f.t == level, counts, 0))[r.q] for counts in (r.f.d, r.f.s))
     others = r.d_q - r.own_q
-    has_level = (r.t == level).astype(np.int64)
-    own = has_level if r.unit is None else r._count_own(r.q, has_level)
+    own = r._count_own(r.q, (r.t == level).astype(np.int64))
     return (
         r.none_of_synthetic(r.s_q - s) - r.none_of_synthetic(r.s_q),
         r.none_of_others(others - (d - own)) - r.none_of_others(others),

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_by_position, sum_exactly
-from disclosure_pipeline.measures.frequency import find_lone_records, first_of_run, run_lengths
+from disclosure_pipeline.measures.frequency import find_lone_combinations, first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts
 from disclosure_pipeline.measures.samples import Sizes
@@ -289,41 +289,38 @@ def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
 
 
 def chances_of_independent_columns(
-    codes: Sequence[IntArray],
-    levels: Sequence[int],
-    sets: Sequence[Sequence[int]],
-    alone: Sequence[IntArray] | None = None,
-) -> list[npt.NDArray[np.float64]]:
-    """Return the chances that a record whose columns are drawn independently from GT's hits a lone GT record.
+    codes: Sequence[IntArray], levels: Sequence[int], sets: Sequence[Sequence[int]], unit: IntArray
+) -> list[tuple[npt.NDArray[np.float64], IntArray]]:
+    """Return the chances that a record whose columns are drawn independently from GT's hits one person.
 
-    For each set of columns, one chance per GT record whose combination no other record has, in any order:
-    Π p_j, where p_j is the share of records with its level of column j.
+    For each set of columns, in any order, a chance for each combination that no other unit has, and the GT
+    records of that unit with it: Π p_j, where p_j is the share of records with its level of column j.
 
     Args:
         codes: For each column the levels of all GT records (or of a sample), below its entry of `levels`.
         levels: Number of levels of each column.
         sets: Sets of columns, by position.
-        alone: For each set the positions of the lone records, by default found here.
+        unit: Whose each record is.
 
     >>> codes = [np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1])]
-    >>> [chances.tolist() for chances in chances_of_independent_columns(codes, [2, 2], [[0, 1], [1]])]
+    >>> found = chances_of_independent_columns(codes, [2, 2], [[0, 1], [1]], np.arange(4))
+    >>> [chances.tolist() for chances, _ in found]
     [[0.375, 0.125], [0.25]]
     """
     shares = [
         (np.bincount(column, minlength=size) / len(column))[column]
         for column, size in zip(codes, levels, strict=True)
     ]
-    lone_records = alone or (
-        find_lone_records([codes[k] for k in places], [levels[k] for k in places]) for places in sets
-    )
-    return [
-        reduce(np.multiply, (shares[k][records] for k in places))
-        for places, records in zip(sets, lone_records, strict=True)
-    ]
+    chances = []
+    for places in sets:
+        of_set = [codes[k] for k in places], [levels[k] for k in places]
+        combinations, records = find_lone_combinations(*of_set, unit)
+        chances.append((reduce(np.multiply, (shares[k][combinations] for k in places)), records))
+    return chances
 
 
 def hits_of_independent_columns(chances: npt.NDArray[np.float64]) -> float:
-    """Return the percent of records with independently drawn columns that hit one of these GT records."""
+    """Return the percent of records with independently drawn columns that have one of these combinations."""
     return 100 * sum_exactly(chances)
 
 
@@ -359,16 +356,6 @@ class UnitCombinations:
             int(self.d[alone & (s > 0)].sum()),
             int(np.count_nonzero(s == 1)),
         )
-
-
-def find_lone_units(q: IntArray, unit: IntArray) -> IntArray:
-    """Return the positions of the records whose combination no other unit has.
-
-    >>> find_lone_units(np.array([0, 0, 1, 1, 2]), np.array([5, 5, 5, 6, 6])).tolist()
-    [0, 1, 4]
-    """
-    combinations = UnitCombinations.from_records(q, unit, int(q.max(initial=-1)) + 1)
-    return np.flatnonzero(combinations.units[q] == 1)
 
 
 ENOUGH_RECORDS = 20_000

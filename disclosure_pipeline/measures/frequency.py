@@ -70,18 +70,23 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
     return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)
 
 
-def find_lone_records(columns: Sequence[IntArray], levels: Sequence[int]) -> IntArray:
-    """Return the positions of the records of one table that equal no other record, in any order.
+def find_lone_combinations(
+    columns: Sequence[IntArray], levels: Sequence[int], unit: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the combinations that only one unit of a table has, in any order.
 
-    `columns[k]` are the codes of column k, all below `levels[k]`.
+    The position of one of its records, and their number. `columns[k]` are the codes of column k, all below
+    `levels[k]`; `unit` says whose each record is.
 
-    >>> find_lone_records([np.array([0, 1, 1, 0]), np.array([2, 0, 0, 1])], [2, 3]).tolist()
-    [3, 0]
+    >>> columns = [np.array([0, 1, 1, 0, 0]), np.array([2, 0, 0, 1, 2])]
+    >>> [array.tolist() for array in find_lone_combinations(columns, [2, 3], np.array([7, 8, 9, 8, 7]))]
+    [[3, 0], [1, 2]]
     """
     [codes], _ = _join([[column] for column in columns], levels)
     codes, order = sort_together(codes, np.arange(len(codes)))
-    new = np.append(first_of_run(codes), True)
-    return order[np.flatnonzero(new[:-1] & new[1:])]
+    first, owners = np.flatnonzero(first_of_run(codes)), unit[order]
+    alone = np.minimum.reduceat(owners, first) == np.maximum.reduceat(owners, first)
+    return order[first[alone]], run_lengths(first, len(codes))[alone]
 
 
 def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:

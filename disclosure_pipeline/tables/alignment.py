@@ -270,7 +270,12 @@ def missing_owners_error(unit: Any) -> InputError:
 
 
 def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
-    """Return a number for the owner of each GT record. Raise InputError if a record has none."""
+    """Return a number for the owner of each GT record; without a unit, each is another person's.
+
+    Raise InputError if a record has none.
+    """
+    if unit is None:
+        return np.arange(len(frames[0]))
     require_unit(unit, [list(frame.columns) for frame in frames])
     owners: IntArray = pd.factorize(frames[0][unit])[0]
     if (owners < 0).any():

@@ -13,8 +13,8 @@ from support.sampling import DATABASES, examples
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation import copies, guards
-from disclosure_pipeline.evaluation.counts import count_record_sets
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
+from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -58,8 +58,8 @@ def code_all(opened: OpenedTables) -> list[CodedColumn]:
 
 def measure(opened: OpenedTables) -> GuardFigures:
     columns = code_all(opened)
-    _, records = count_record_sets(opened, [], columns, TARGETS)
-    return measure_guards(opened, columns, records)
+    records, _ = count_record_sets(opened, columns, TARGETS)
+    return measure_guards(records)
 
 
 def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], databases: Databases) -> GuardFigures:

@@ -35,7 +35,7 @@ from disclosure_pipeline.counting.relational.opened_database import (
 )
 from disclosure_pipeline.counting.relational.transfer import borrow_table, connect, fetch_integers, open_table
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.counts import count_record_sets
+from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -402,7 +402,7 @@ def look_at_all_columns(opened: DatabaseTables) -> None:
     columns = opened.code(["a", "b"], grouping_of())
     for tables in (opened, opened.stack_syntheses()):
         columns = tables.code(["a", "b"], grouping_of())
-        count_record_sets(tables, [], columns, ["b"])
+        count_record_sets(tables, columns, ["b"])
         for most in (1000, 20, 30):
             tables.code_records(columns, most, 0)
 

@@ -21,9 +21,10 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
 from disclosure_pipeline.counting.opening import link_tables, read_shared_columns
-from disclosure_pipeline.evaluation.counts import WholeRecords, count_record_sets, plan_measures
+from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
 from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.guards import measure_guards
+from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
@@ -259,6 +260,6 @@ def test_near_copies_are_found_among_many_records(name: str, times: int) -> None
         tables = near_table(name, times, share, 1)
         opened = FramesInMemory(tables, "memory")
         columns = opened.code(list(tables[0]), grouping_of(), ignore_progress)
-        _, records = count_record_sets(opened, [], columns, [])
-        found = measure_guards(opened, columns, records).found
+        records, _ = count_record_sets(opened, columns)
+        found = measure_guards(records).found
         assert (found["found_beyond_chance"]["nearly", 1] > 10) == (share > 0)

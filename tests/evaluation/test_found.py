@@ -29,6 +29,7 @@ from disclosure_pipeline.evaluation.boxed_people import (
 from disclosure_pipeline.evaluation.copies import measure_whole_copies
 from disclosure_pipeline.evaluation.counts import plan_measures
 from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables, read_equal
+from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.measures.found import (
     TOLERANCES,
     BoxCounts,
@@ -66,7 +67,9 @@ def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 
 def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTables:
     tables = read_shared_columns(gt, sd)
-    return prepare_tables(tables.code(tables.keys), [1], unit)
+    columns = {column.name: column for column in tables.code(tables.keys)}
+    owners = np.arange(len(gt)) if unit is None else unit
+    return prepare_tables(PeopleRecords(columns, owners, np.ones(len(gt))), [1])
 
 
 @settings(max_examples=40, deadline=None)

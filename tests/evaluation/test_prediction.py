@@ -117,7 +117,7 @@ def codes(records: Sequence[Record], column: str) -> Any:
 
 def training_of_same_size(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[list[int], list[list[int]]]:
     """The SD records, and for each GT record the GT records, that `gain_over_GT` learns from."""
-    folds = make_folds(codes(gt, "t"), 1000, 0)
+    folds = make_folds(codes(gt, "t"), 1000, 0, np.arange(len(gt)))
     drawn = draw_training_records([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
     of_record: dict[int, list[int]] = {}
     for fold, thinned in zip(folds, drawn.folds, strict=True):
@@ -326,7 +326,7 @@ def test_every_record_is_predicted_once_and_never_by_its_unit(
 ) -> None:
     levels, unit = (np.array(column) for column in zip(*records, strict=True))
     whose = unit if with_units else np.arange(len(levels))
-    parts = make_folds(levels, folds, seed, unit if with_units else None)
+    parts = make_folds(levels, folds, seed, whose)
     assert sorted(np.concatenate([fold.held_out for fold in parts])) == list(range(len(levels)))
     assert len(parts) == min(folds, len(set(whose.tolist())))
     for fold in parts:
@@ -343,7 +343,7 @@ def test_every_record_is_predicted_once_and_never_by_its_unit(
 
 @given(gt=st.integers(2, 40), sd=st.integers(1, 60), folds=st.integers(2, 12), seed=st.integers(0, 3))
 def test_both_tables_are_learned_from_in_equal_numbers(gt: int, sd: int, folds: int, seed: int) -> None:
-    parts = make_folds(np.zeros(gt, dtype=np.int64), folds, seed)
+    parts = make_folds(np.zeros(gt, dtype=np.int64), folds, seed, np.arange(gt))
     drawn = draw_training_records([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
     from_SD = sd if drawn.synthetic is None else len(set(drawn.synthetic.tolist()))
     for fold, thinned in zip(parts, drawn.folds, strict=True):

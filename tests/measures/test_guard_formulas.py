@@ -61,8 +61,10 @@ RECORDS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, 
 @given(RECORDS)
 def test_independently_drawn_columns(records: list[tuple[int, int]]) -> None:
     columns = [np.array(column) for column in zip(*records, strict=True)]
-    chances, of_second = chances_of_independent_columns(columns, [4, 5], [[0, 1], [1]])
-    np.testing.assert_array_equal(of_second, chances_of_independent_columns(columns[1:], [5], [[0]])[0])
+    unit = np.arange(len(records))
+    (chances, _), of_second = chances_of_independent_columns(columns, [4, 5], [[0, 1], [1]], unit)
+    [alone] = chances_of_independent_columns(columns[1:], [5], [[0]], unit)
+    np.testing.assert_array_equal(of_second, alone)
     often = Counter(records)
     shares = [Counter(column) for column in zip(*records, strict=True)]
     expected = [

@@ -12,7 +12,7 @@ from support.sampling import examples
 
 from disclosure_pipeline.measures import frequency
 from disclosure_pipeline.measures.exact import sum_exactly
-from disclosure_pipeline.measures.frequency import find_lone_records
+from disclosure_pipeline.measures.frequency import find_lone_combinations
 from disclosure_pipeline.measures.holdout import (
     MembershipClaims,
     area_under_curve,
@@ -84,7 +84,8 @@ def test_records_that_no_other_equals(monkeypatch: pytest.MonkeyPatch, largest: 
     records = list(zip(*(column.tolist() for column in columns), strict=True))
     lone = [i for i, record in enumerate(records) if records.count(record) == 1]
     assert 0 < len(lone) < len(records)
-    assert sorted(find_lone_records(columns, [3, 3, 4, 5]).tolist()) == lone
+    found, number = find_lone_combinations(columns, [3, 3, 4, 5], np.arange(60))
+    assert sorted(found.tolist()) == lone and set(number.tolist()) == {1}
 
 
 # Membership: exact intervals, ties, and an ε that is ruled out only if it is false

@@ -1,5 +1,6 @@
 """Test the formulas for people with several records against loops over records, also after exclusions."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,11 +17,10 @@ from disclosure_pipeline.measures.copies import (
     CopyCounts,
     UnitCombinations,
     copies,
-    find_lone_units,
     unique_hits,
 )
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.measures.frequency import combine_keys, find_lone_combinations
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
@@ -81,7 +81,9 @@ def test_copies_are_those_of_loops_over_records(gt: list[Record], sd: list[Recor
     }
     assert actual == pytest.approx(expected)
     alone = [i for i, (q, _) in enumerate(gt) if len(reference.owners(q, rows[0], units)) == 1]
-    assert find_lone_units(of_gt, np.array(units)).tolist() == alone
+    first, number = find_lone_combinations([of_gt], [len(QUASI_IDENTIFIERS)], np.array(units))
+    lone = dict(zip(of_gt[first].tolist(), number.tolist(), strict=True))
+    assert lone == Counter(of_gt[alone].tolist())
     risk = household_risk(of_gt, d, s, np.array(units))
     assert (risk.individual_risk, risk.household_risk) == pytest.approx(
         reference.household_risk(rows[0], units, rows[1])

@@ -24,8 +24,9 @@ from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS
-from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords, count_record_sets
+from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
+from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.people import PeopleCounts, repeats
 from disclosure_pipeline.measures.samples import Sizes
@@ -304,8 +305,8 @@ COLUMNS = ["ward", "job", "age"]
 def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: int = 10) -> GuardFigures:
     opened: OpenedTables = (FramesInParts if in_parts else FramesInMemory)(tuple(tables), "memory")
     columns = opened.code(list(tables[0].columns), grouping_of(), ignore_progress)
-    _, records = count_record_sets(opened, [], columns, [])
-    return measure_guards(opened, columns, records, plan=WholeRecords(fewest))
+    records, _ = count_record_sets(opened, columns)
+    return measure_guards(records, WholeRecords(fewest))
 
 
 def towns(random: np.random.Generator, records: int) -> pd.DataFrame:

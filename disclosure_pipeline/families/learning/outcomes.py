@@ -39,25 +39,21 @@ class Fold:
     training: IntArray
 
 
-def make_folds(strata: IntArray, folds: int, seed: int, unit: IntArray | None = None) -> list[Fold]:
+def make_folds(strata: IntArray, folds: int, seed: int, unit: IntArray) -> list[Fold]:
     """Return stratified random folds, each record being held out once.
 
-    Records are dealt like cards, in random order within each stratum: the sizes of the folds differ by at
-    most one record, in total and in each stratum, and a stratum may have a single record. With `unit`, all
-    records of a unit are in one fold: units are dealt by the stratum of their first record.
+    Units are dealt like cards, in random order within each stratum, which is that of their first record: the
+    sizes of the folds differ by at most one unit, in total and in each stratum, and a stratum may have a
+    single one. All records of a unit are in one fold.
     """
-    if unit is not None:
-        _, first, number = np.unique(unit, return_index=True, return_inverse=True)
-        return [
-            Fold(*(np.flatnonzero(np.isin(number, part)) for part in (fold.held_out, fold.training)))
-            for fold in make_folds(strata[first], folds, seed)
-        ]
-    order = np.random.default_rng(seed).permutation(len(strata))
-    order = order[np.argsort(strata[order], kind="stable")]
-    n = min(folds, len(strata))
-    fold_of_record = np.empty(len(strata), dtype=np.int64)
-    fold_of_record[order] = np.arange(len(strata)) % n
-    return [Fold(np.flatnonzero(fold_of_record == k), np.flatnonzero(fold_of_record != k)) for k in range(n)]
+    _, first, number = np.unique(unit, return_index=True, return_inverse=True)
+    order = np.random.default_rng(seed).permutation(len(first))
+    order = order[np.argsort(strata[first][order], kind="stable")]
+    n = min(folds, len(first))
+    fold_of_unit = np.empty(len(first), dtype=np.int64)
+    fold_of_unit[order] = np.arange(len(first)) % n
+    fold = fold_of_unit[number]
+    return [Fold(np.flatnonzero(fold == k), np.flatnonzero(fold != k)) for k in range(n)]
 
 
 @dataclass(frozen=True)
@@ -104,14 +100,14 @@ def classify(
     learner: Learner,
     folds: int,
     tau: float,
-    unit: IntArray | None = None,
+    unit: IntArray,
 ) -> list[LevelRisk]:
     """Return figures and the outcomes of GT records by synthesis (columns: see `PredictionRisk`)."""
     true = target.codes[0]
     space = learner.encode_keys(keys, [0])
     q = space.q[0]
     parts = make_folds(true, folds, learner.seed, unit)
-    per_unit = 1.0 if unit is None else len(unit) / len(np.unique(unit))
+    per_unit = len(unit) / len(np.unique(unit))
 
     def predict_fold(fold: Fold) -> tuple[IntArray, Floats]:
         """Predict levels and confidences of the records held out."""
@@ -173,7 +169,7 @@ def predict_numbers(
     epsilon: float,
     absolute_epsilon: float | None,
     table_names: Sequence[str],
-    unit: IntArray | None = None,
+    unit: IntArray,
 ) -> tuple[int, list[NumberRisk]]:
     """Return the number of scored GT records; and by synthesis figures, outcomes and number of SD records.
 
@@ -196,8 +192,7 @@ def predict_numbers(
     space = learner.encode_keys(keys, [0])
     q = space.q[0][scored]
     from_GT = np.empty(len(true))
-    owners = None if unit is None else unit[scored]
-    for fold in make_folds(np.zeros(len(true), dtype=np.int64), folds, learner.seed, owners):
+    for fold in make_folds(np.zeros(len(true), dtype=np.int64), folds, learner.seed, unit[scored]):
         from_GT[fold.held_out] = learner.predict_numbers(
             space, q[fold.training], true[fold.training], q[fold.held_out]
         )

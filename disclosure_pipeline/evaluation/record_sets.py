@@ -1,0 +1,310 @@
+"""Counts of records, and of people, by all columns and by sets of them; and the records in memory.
+
+Where people have several records, other people's records are those of other units. Without a unit, every
+record is a person's only one, and an engine counts without giving its records away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from disclosure_pipeline.counting.counts import (
+    CountRequest,
+    DisclosureCounts,
+    sample_positions,
+    select_copies,
+)
+from disclosure_pipeline.counting.opening import OpenedTables
+from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
+from disclosure_pipeline.measures.chance import holds_real_values
+from disclosure_pipeline.measures.copies import (
+    CopyCounts,
+    HitCounts,
+    UnitCombinations,
+    WholeRecordCounts,
+    copy_counts,
+)
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
+from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.people import PeopleCounts
+from disclosure_pipeline.measures.resemblance import SharedCounts
+from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import Uniques
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.tables.additions import RealValues
+from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error, require_unit
+from disclosure_pipeline.tables.contract import MULTISET, PREFIX
+from disclosure_pipeline.tables.grouping import Grouping
+from disclosure_pipeline.tables.levels import CodedColumn, Kind
+from disclosure_pipeline.tables.messages import names_in_all
+
+TARGETS_ALONE = "targets alone"
+
+WITHOUT_NUMBERS = "all but numbers"
+"""Numbers are easily shifted, rounded or swapped; the other columns still find the record."""
+
+EVENTS_ALONE, SUMMARIES_ALONE = "the events alone", "the events' summaries alone"
+"""Events identify a person whatever the rest of the record says.
+
+A multiset differs as soon as one value is changed; most of the summaries do not.
+"""
+
+
+@dataclass(frozen=True)
+class PeopleRecords:
+    """Records in memory: coded columns by name, not grouped; the unit and weight of each GT record."""
+
+    columns: Mapping[Any, CodedColumn]
+    unit: IntArray
+    weight: Floats
+
+    @cached_property
+    def records_per_unit(self) -> float:
+        """The mean number of GT records of a unit."""
+        return len(self.unit) / len(np.unique(self.unit))
+
+    def draw(self, most: int, seed: int) -> PeopleRecords:
+        """Draw at most `most` records of each table, as `code_records` does."""
+        sizes = [int(counts.sum()) for counts in next(iter(self.columns.values())).counts]
+        if max(sizes) <= most:
+            return self
+        positions = sample_positions(sizes, most, seed)
+        drawn = {name: column.draw(positions) for name, column in self.columns.items()}
+        of_GT = slice(None) if positions[0] is None else positions[0]
+        return PeopleRecords(drawn, self.unit[of_GT], self.weight[of_GT])
+
+
+def read_records(
+    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, names: Sequence[Any]
+) -> PeopleRecords:
+    """Read the codes of all records, and the unit and weight of each. InputError if a unit is missing."""
+    extra = [name for name in (plan.unit, plan.weights) if name is not None]  # only GT has them
+    widened = opened.with_columns(extra)
+    coded = widened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
+    most = max(int(counts.sum()) for counts in coded[0].counts)
+    by_name = {column.name: column for column in widened.code_records(coded, most, 0)}
+    # Draws and sums must not depend on the order of records, which differs between engines.
+    of_tables = [
+        np.lexsort([by_name[name].codes[table] for name in dict.fromkeys((*extra, *names))])
+        for table in range(len(opened.columns))
+    ]
+    in_order = {name: by_name[name].draw(of_tables) for name in names}
+    N_d, order = len(of_tables[0]), of_tables[0]
+    unit = np.arange(N_d)
+    if plan.unit is not None:
+        owners = by_name[plan.unit]
+        if owners.counts[0][owners.missing]:
+            raise missing_owners_error(plan.unit)
+        unit = owners.codes[0].astype(np.int64)[order]
+    return PeopleRecords(in_order, unit, find_weights(by_name, plan, N_d)[order])
+
+
+def draw_records(opened: OpenedTables, columns: Sequence[CodedColumn], most: int, seed: int) -> PeopleRecords:
+    """Return the codes of at most `most` records of each table; every GT record is another person's."""
+    drawn = opened.code_records(columns, most, seed)
+    N_d = total(drawn[0].counts[0])
+    return PeopleRecords({column.name: column for column in drawn}, np.arange(N_d), np.ones(N_d))
+
+
+def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
+    """Return the weight of each GT record, from the planned column or the sampling fraction."""
+    if plan.weights is None:
+        return np.full(records, 1 / (plan.sampling_fraction or 1))
+    return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
+
+
+@dataclass(frozen=True)
+class UnitWholeCounts:
+    """Counts of whole records of one synthesis, like `KeyCounts`, but of units."""
+
+    uniques: Uniques
+    shared: SharedCounts
+    unique_hits: HitCounts
+    people: PeopleCounts
+
+
+@dataclass(frozen=True)
+class RecordSets:
+    """Counts of whole records of the `opened` tables, and of records reduced to a set of the `columns`.
+
+    `whole`: by all columns, for each synthesis. `sets`: label -> a set of columns; `partial`: label -> the
+    copies in each synthesis by that set. Both are counts of people. `by_record`: as `whole`, but always
+    counting records. `people`: all records, where people have several.
+    """
+
+    opened: OpenedTables
+    columns: Sequence[CodedColumn]
+    whole: Sequence[WholeRecordCounts]
+    sets: Mapping[str, Sequence[CodedColumn]] = field(default_factory=dict)
+    partial: Mapping[str, Sequence[CopyCounts]] = field(default_factory=dict)
+    by_record: Sequence[PeopleCounts] = ()
+    people: PeopleRecords | None = None
+
+    @property
+    def sizes(self) -> list[Sizes]:
+        """The numbers of records of GT and each synthesis."""
+        N_d, *N_s = (total(counts) for counts in self.columns[0].counts)
+        return [Sizes(N_d, n) for n in N_s]
+
+    @property
+    def records_per_unit(self) -> float:
+        """The mean number of GT records of a person."""
+        return self.people.records_per_unit if self.people else 1.0
+
+    def draw(self, most: int, seed: int) -> PeopleRecords:
+        """Return the codes of at most `most` records of each table, drawn by the seed."""
+        if self.people:
+            return self.people.draw(most, seed)
+        return draw_records(self.opened, self.columns, most, seed)
+
+    def count_people(self, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> RecordSets:
+        """Return the counts of people, who are units if the plan has a unit. InputError as `count_people`."""
+        if plan.unit is None:
+            return self
+        require_unit(plan.unit, self.opened.columns)
+        names = [column.name for column in self.columns]
+        return self.count_units(read_records(self.opened, replace(plan, weights=None), on_progress, names))
+
+    def count_units(self, people: PeopleRecords) -> RecordSets:
+        """Return the counts with people counted as units; `people` have all columns."""
+        q, combinations = _combine(people, self.columns)
+        copies = _find_copies(q, combinations)
+        whole = [
+            UnitWholeCounts(
+                replace(counts.uniques, in_GT=copied.people.alone),
+                counts.shared,
+                copied.unique,
+                copied.people,
+            )
+            for counts, copied in zip(self.whole, copies, strict=True)
+        ]
+        partial = {label: _find_copies(*_combine(people, columns)) for label, columns in self.sets.items()}
+        return replace(self, whole=whole, partial=partial, people=people)
+
+
+def code_shared_columns(
+    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
+) -> list[CodedColumn]:
+    """Code the columns that all tables have, ungrouped, in GT's order. InputError as `code`."""
+    return opened.code(names_in_all(opened.columns), grouping, on_progress)
+
+
+def count_people(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    plan: MeasuringPlan,
+    on_progress: OnProgress = ignore_progress,
+) -> RecordSets:
+    """Count the people by all `columns`, which are not grouped, and by sets of them.
+
+    Raise InputError if the planned unit is in a synthetic table or lacks values.
+    """
+    records, _ = count_record_sets(opened, columns, plan.targets, on_progress)
+    return records.count_people(plan, on_progress)
+
+
+def count_record_sets(
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    targets: Sequence[Any] = (),
+    on_progress: OnProgress = ignore_progress,
+    requests: Sequence[CountRequest] = (),
+) -> tuple[RecordSets, list[DisclosureCounts]]:
+    """Return the counts of the records and of the requests, in one pass; `columns` are not grouped."""
+    sets = _list_sets(columns, targets)
+    left_out = len(columns) if len(columns) > 1 else 0  # `without_each` counts the sets that lack a column
+    set_requests = map(CountRequest, list(sets.values())[left_out:])
+    whole_request = CountRequest(columns, without_each=True)
+    counted = opened.count([*requests, whole_request, *set_requests], on_progress)
+    whole, *others = counted[len(requests) :]
+    copies = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
+    people = [keys.people for keys in whole.keys]
+    records = RecordSets(opened, columns, whole.keys, sets, dict(zip(sets, copies, strict=True)), people)
+    return _add_single_columns(records), counted[: len(requests)]
+
+
+def _list_sets(columns: Sequence[CodedColumn], targets: Sequence[Any]) -> dict[str, Sequence[CodedColumn]]:
+    """Return the sets of columns in which near copies are looked for, by label."""
+    sets = {
+        f"all but {left_out.name}": [column for column in columns if column is not left_out]
+        for left_out in columns
+    }
+    sets[TARGETS_ALONE] = [column for column in columns if column.name in targets]
+    others = [column for column in columns if column.kind is not Kind.NUMBER]
+    if len(columns) - len(others) > 1:
+        sets[WITHOUT_NUMBERS] = others
+    events = [column for column in columns if str(column.name).startswith(PREFIX)]
+    sets[EVENTS_ALONE] = events
+    if MULTISET in [column.name for column in events]:
+        sets[SUMMARIES_ALONE] = [column for column in events if column.name != MULTISET]
+    return {label: column_set for label, column_set in sets.items() if column_set}
+
+
+_NAMING_KINDS = {Kind.TEXT, Kind.DATE, Kind.ZONED_DATE}
+
+
+def _add_single_columns(records: RecordSets) -> RecordSets:
+    """Add each column of text or dates in which some GT record has a level of its own, as a set."""
+    columns = records.columns
+    alone = {
+        f"{column.name} alone": column
+        for column in columns
+        if column.kind in _NAMING_KINDS and (column.counts[0][:-1] == 1).any() and len(columns) > 1
+    }
+    copies = {
+        label: [copy_counts(column.counts[0], s) for s in column.counts[1:]]
+        for label, column in alone.items()
+    }
+    sets = {label: [column] for label, column in alone.items()}
+    return replace(records, sets={**sets, **records.sets}, partial={**copies, **records.partial})
+
+
+def find_real_values_by_units(records: PeopleRecords) -> dict[Any, list[RealValues]]:
+    """Return the real values of each column that is like an identifier of units: see `find_real_values`.
+
+    A value that a unit has several times is its own as long as no other unit has it.
+    """
+    found = {}
+    comparisons = sum(len(column.tables) - 1 for column in records.columns.values())
+    for name, column in records.columns.items():
+        held = column.codes[0] != column.missing
+        combinations = UnitCombinations.from_records(
+            column.codes[0][held].astype(np.int64), records.unit[held], column.missing
+        )
+        alone, N_d = combinations.units == 1, len(records.unit)
+        found[name] = [
+            RealValues(
+                synthesis,
+                name,
+                percent(int(combinations.d[alone].sum()), N_d),
+                percent(int(counts[:-1][alone].sum()), int(counts.sum())),
+            )
+            for synthesis, counts in enumerate(column.counts[1:], start=1)
+            if holds_real_values(
+                _count_copies(combinations, counts[:-1]),
+                Sizes(N_d, int(counts.sum())),
+                comparisons,
+                records.records_per_unit,
+            )
+        ]
+    return found
+
+
+def _combine(records: PeopleRecords, columns: Sequence[CodedColumn]) -> tuple[Keys, UnitCombinations]:
+    q = combine_columns([records.columns[column.name] for column in columns])
+    return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
+
+
+def _find_copies(q: Keys, combinations: UnitCombinations) -> list[CopyCounts]:
+    return [_count_copies(combinations, s) for s in q.counts[1:]]
+
+
+def _count_copies(combinations: UnitCombinations, s: IntArray) -> CopyCounts:
+    return CopyCounts(
+        int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s)
+    )
