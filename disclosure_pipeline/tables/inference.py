@@ -394,6 +394,7 @@ def _list_contradictions(column: Column, read: Levels, counts: IntArray) -> list
     ]
 
 
+_FEWEST_UNITS = 20
 _FEWEST_OF_UNIT, _MOST_OF_UNIT = 1.3, 100  # records on average
 _REPEATED = 0.2  # share of the records
 _LASTING = 0.95  # share of the units that have several records
@@ -420,7 +421,7 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
         values = raw[name].nunique()
         per_value = len(raw) / max(values, 1)
         fits = _FEWEST_OF_UNIT <= per_value <= _MOST_OF_UNIT and raw[name].notna().all()
-        if not fits or (best and values <= best[0]):
+        if not fits or values < _FEWEST_UNITS or (best and values <= best[0]):
             continue
         others = [hashes[other] for other in raw.columns if other != name]
         lasting = [other for other in others if _lasts_within(other, hashes[name])]

@@ -387,6 +387,14 @@ def test_a_unit_is_proposed_where_half_of_the_columns_change_from_visit_to_visit
     assert describe_table(places, ["c0"], []).unit is None
 
 
+def test_a_category_of_few_levels_is_no_unit_of_a_small_coarse_table() -> None:
+    """Most of the records of 200 people in three columns repeat, and two of these tell the third."""
+    random = np.random.default_rng(1)
+    district = random.integers(0, 12, 200)
+    table = pd.DataFrame({"district": district, "sex": random.integers(0, 2, 200), "owner": district % 3})
+    assert describe_table(table.astype(str), ["district", "sex"], []).unit is None
+
+
 def test_no_unit_is_proposed_where_records_hardly_repeat() -> None:
     assert describe_table(gates.ground_truth(), ["sex", "age"], []).unit is None
     assert parse_gate(write_definition("g", "gt.csv", EXAMPLE), Path("defs.yaml")).unit is None
