@@ -33,6 +33,7 @@ from disclosure_pipeline.evaluation.record_sets import (
     RecordSets,
     code_shared_columns,
     count_people,
+    count_whole_records,
 )
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.found import (
@@ -152,9 +153,10 @@ def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.Data
 
 def measure_detection_limits(opened: OpenedTables, plan: MeasuringPlan) -> dict[str, float]:
     """Return the detection limits of a candidate like the one synthesis, in percent of the people."""
-    records = count_people(opened, code_shared_columns(opened, plan.grouping, ignore_progress), plan)
+    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
+    records = count_whole_records(opened, columns, plan)
     [whole], [sizes] = records.whole, records.sizes
-    measured = measure_record_sets(replace(records, partial={}))
+    measured = measure_record_sets(records)
     sample = records.draw(MOST_RECORDS, 0)
     tables = prepare_tables(sample, [1])
     rng = np.random.default_rng([0, 5])
