@@ -289,18 +289,14 @@ def demo(records: int, seed: int, home: Path) -> None:
     make_private(home)
     with show_step("Making an example survey") as update:
         verdicts = run_demo(home, records, seed, update)
-    echo(f"\n{'candidate':<20} {'verdict':<13} {'repU':>7}  clauses not kept")
     for verdict in verdicts:
-        number = len(verdict.broken_clauses) or "-"
-        echo(f"{verdict.candidate:<20} {verdict.decision:<13} {verdict.repU:>6.2f}%  {number}")
-        for clause in verdict.broken_clauses:
-            echo(f"  {clause}")
-    for verdict in verdicts:
-        publication = f"published in {verdict.folder}" if verdict.folder else "not published"
-        echo(f"\n{verdict.candidate}: {publication}")
-    echo(f"\nThe runs are in {home}; in a checkout, `make ui` shows them. The reasons, on one page each:")
-    for verdict in verdicts:
-        echo(f"  {verdict.page}")
+        echo(f"\n{verdict.candidate}: {verdict.decision}")
+        for reason in verdict.reasons:
+            echo(f"- {reason}")
+        if verdict.folder:
+            echo(f"Published in {verdict.folder}")
+        echo(f"Page: {verdict.page}")
+    echo(f"\nThe runs are in {home}; in a checkout, `make ui` shows them.")
 
 
 @click.group(epilog=EXIT_CODES)

@@ -14,6 +14,7 @@ from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.demo.population import REGION, population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.errors import DisclosurePipelineError
+from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import PAGE
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.runtime.files import read_json, write_whole
@@ -32,12 +33,11 @@ _SAMPLE, _LARGE_REGIONS = 1500, 4
 
 @dataclass(frozen=True)
 class Verdict:
-    """The gate's decision on one candidate, and its page; `folder` is its release, if there is one."""
+    """The gate's decision on one candidate, its reasons and its page; `folder` is its release, if any."""
 
     candidate: str
     decision: str
-    repU: float
-    broken_clauses: tuple[str, ...]
+    reasons: tuple[str, ...]
     page: Path
     folder: Path | None
 
@@ -162,12 +162,7 @@ def read_verdict(folder: Path, candidate: str) -> Verdict:
     return Verdict(
         candidate=candidate,
         decision=dossier["decision"],
-        repU=max(row["repU"] for row in dossier["figures"]["identity"]),
-        broken_clauses=tuple(
-            f"{clause['name']} {clause['value']:.4g} > {clause['limit']:.4g}"
-            for clause in dossier["clauses"]
-            if clause["outcome"] == "exceeded" and not clause["warns"]
-        ),
+        reasons=tuple(describe_broken_clauses(dossier, dossier["smallest_count"])),
         page=evidence / PAGE,
         folder=published if published.is_dir() else None,
     )

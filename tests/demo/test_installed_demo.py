@@ -46,9 +46,8 @@ def test_it_loads_its_own_gate_and_touches_nothing_else(installed: Path, project
     ran = run(installed, project, "demo", "--records", "5000")
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.splitlines()[0].startswith(str(installed))
-    lines = {line.split()[0]: line.split()[1] for line in ran.stdout.splitlines() if line[:1].isalpha()}
     # By the bounds of the package's own gate: that of the project approves nothing.
-    assert (lines[HONEST], lines[LEAKY]) == ("approved", "refused")
+    assert {f"{HONEST}: approved", f"{LEAKY}: refused"} <= set(ran.stdout.splitlines())
     after = contents(project)
     assert {name: after.get(name) for name in before} == before
     new = {Path(name).parts[0] for name in after.keys() - before.keys()}

@@ -139,7 +139,7 @@ def test_the_first_check_of_a_dossier_is_the_verdict(pages: Pages) -> None:
     shown = pages.show("/assets/survey/dossier?view=checks", [*names, "Latest execution"])
     assert sorted(names, key=shown.index) == names
     assert (
-        "Refused: 30.2 % of the people are in the synthetic table, whole" in shown
+        "Refused: 30.2 % of the synthetic records copy one person each, whole" in shown
         and "waiver is needed" not in shown
     )
 
@@ -152,7 +152,7 @@ def test_a_click_shows_the_first_page_of_a_refused_candidate(pages: Pages) -> No
     shown = pages.show(
         path,
         [
-            "Refused: 30.2 % of the people are in the synthetic table, whole",
+            "Refused: 30.2 % of the synthetic records copy one person each, whole",
             "An intruder is assumed to know a person's sex, age, region and household, and to want to learn",
             "Compare with what equally many records of other real people would show.",
             "Reasons",
@@ -167,9 +167,7 @@ def test_a_click_shows_the_first_page_of_a_refused_candidate(pages: Pages) -> No
     places = [shown.index(question) for question in questions]
     assert places == sorted(places) and shown.index("Refused: ") < places[0]
     reasons = shown.partition("Reasons\n")[2]
-    assert reasons.index("are in the synthetic table, whole") < reasons.index(
-        "are singled out in both tables"
-    )
+    assert reasons.index("copy one person each, whole") < reasons.index("are singled out in both tables")
     assert not {"|", "**", "\\", "nan", "people_copied"} & set(
         re.findall(r"\||\*\*|\\|\bnan\b|\w+_\w+", shown)
     )
