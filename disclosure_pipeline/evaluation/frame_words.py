@@ -208,15 +208,15 @@ LIMITS: dict[str, Words] = {
     "detection_limit": Words(
         "detection limit",
         "People whose records a table of this size could hold, unchanged, and be approved once in 20 times.",
-        finding="it would have noticed if {value} of the people were in the table",
+        finding="the gate would have noticed if {value} of the people were in the table",
         subject="people whose records could go unnoticed",
     ),
     "detection_limit_nearly": Words(
         "detection limit of near copies",
         "People whose records a table of this size could hold, with numbers moved by at most 1 %, and be "
         "approved once in 20 times.",
-        finding="it would have noticed if {value} of the people were in the table, with their numbers moved "
-        "by at most 1 %",
+        finding="the gate would have noticed if {value} of the people were in the table, with their numbers "
+        "moved by at most 1 %",
         subject="people whose nearly unchanged records could go unnoticed",
     ),
 }

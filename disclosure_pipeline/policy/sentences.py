@@ -215,7 +215,7 @@ def describe_limits(limits: Mapping[str, float]) -> list[str]:
     """Describe the detection limits that would hold for a candidate, without full stops.
 
     >>> describe_limits({"detection_limit": 2.94})
-    ['it would have noticed if 2.9 % of the people were in the table']
+    ['the gate would have noticed if 2.9 % of the people were in the table']
     """
     words = {name: FIGURES[name].words for name in limits}
     return [write_finding(words[name], value, None, {}) for name, value in limits.items()]

@@ -152,7 +152,7 @@ def test_matched_pairs_have_bounds_like_others(home: Home) -> None:
 def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> None:
     """The same every time, and about what a fresh candidate of the same size is judged by."""
     text = run(gate).stdout
-    noticed = re.findall(r"^# It would have noticed if (\d+\.\d) % of the people", text, re.MULTILINE)
+    noticed = re.findall(r"^# The gate would have noticed if (\d+\.\d) % of the people", text, re.MULTILINE)
     assert len(noticed) == 2
     of_gate = load_gate(gate)
     row = gates.measured(of_gate, gates.ground_truth(), [gates.honest()]).guards
@@ -162,7 +162,9 @@ def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> Non
     found = json.loads(run(gate, "--format", "json").stdout)["noticed"]
     assert [f"# {row['finding']}" for row in found] == text.splitlines()[-2:]
     of_more = run(gate, "--records", "900").stdout
-    assert "# It would have noticed if" in of_more and of_more.splitlines()[-2:] != text.splitlines()[-2:]
+    assert (
+        "# The gate would have noticed if" in of_more and of_more.splitlines()[-2:] != text.splitlines()[-2:]
+    )
 
 
 def test_what_is_not_measured_detects_nothing(gate: Path) -> None:

@@ -182,7 +182,9 @@ def test_a_power_from_few_tries_is_not_told(approved: dict[str, Any]) -> None:
     power = GatePower(150, dict.fromkeys(KINDS, (2.0,) * 4))
     for page in (render_page(approved, power=power), render_page(approved, "publication", power=power)):
         text = Page(page).text
-        assert re.search(r"It would have noticed if (at most )?\d+\.\d % of the people were in the", text)
+        assert re.search(
+            r"The gate would have noticed if (at most )?\d+\.\d % of the people were in the", text
+        )
         assert "This gate would" not in text and "Halves are the harder case" not in text
         assert not re.search(r"of 4 (times|tries)|of [48] honest", text)
         assert "who are copied" not in text

@@ -242,7 +242,9 @@ def test_an_approval_that_would_miss_many_copies_is_none(
     assert judgement.outcome == ("kept" if kept else "undetermined")
     assert judgement.value is not None and (judgement.value <= 10 or guards or not kept)
     sentence = write_sentence(judgement)
-    assert sentence.startswith(f"It would have noticed if {judgement.value:.1f} % of the people were in the")
+    assert sentence.startswith(
+        f"The gate would have noticed if {judgement.value:.1f} % of the people were in the"
+    )
     assert ("More published columns, fewer groups or more people" in sentence) is not kept
 
 

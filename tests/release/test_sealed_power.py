@@ -145,7 +145,7 @@ def test_what_goes_wrong_stands_in_nobodys_way(
         return
     assert home.run_gate(HONEST).success
     assert gates.stated(home.published(HONEST)).power is None
-    assert "It would have noticed if" in (home.published(HONEST) / "dossier.html").read_text()
+    assert "The gate would have noticed if" in (home.published(HONEST) / "dossier.html").read_text()
 
 
 def test_zero_seconds_switch_it_off(
