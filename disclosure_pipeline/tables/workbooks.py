@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,12 @@ from disclosure_pipeline.tables.encoding import arrow_array
 from disclosure_pipeline.tables.files import FileFormat, OpenTable, StoragePath
 from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT, level_label
 
-# An encrypted workbook is a file of another kind, which holds it under this name.
+# An encrypted workbook of Excel is a file of the old kind, which holds it under this name. In an old workbook
+# the first record, BOF (2057), is followed by FilePass (47): [MS-XLS], 2.4.21 and 2.4.117.
 _COMPOUND, _ENCRYPTED = b"\xd0\xcf\x11\xe0", "EncryptedPackage".encode("utf-16-le")
+_FILE_PASS = re.compile(rb"\x09\x08\x10\x00.{16}(\x86\x00\x00\x00)?\x2f\x00", re.DOTALL)
+# An OpenDocument names the encryption of its parts (Open Document Format 1.2, part 3, 4.4).
+_MANIFEST, _ENCRYPTION = "META-INF/manifest.xml", b"encryption-data"
 
 
 def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack: ExitStack) -> OpenTable:
@@ -31,15 +36,10 @@ def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack:
     file = stack.enter_context(path.open_file(path.path))
     if zipfile.is_zipfile(file):
         require_unpackable(zipfile.ZipFile(file).infolist(), path.files()[0].size, table)
-    file.seek(0)
-    is_protected = file.read(len(_COMPOUND)) == _COMPOUND and _ENCRYPTED in file.read()
-    file.seek(0)
-    workbook = None
-    if not is_protected:
-        with suppress(calamine.PasswordError):  # of old workbooks
-            workbook = stack.enter_context(calamine.CalamineWorkbook.from_filelike(file))
-    if workbook is None:
+    if _is_protected(file):
         raise InputError(f"{table}: {PASSWORD}.")
+    file.seek(0)
+    workbook = stack.enter_context(calamine.CalamineWorkbook.from_filelike(file))
     rows = workbook.get_sheet_by_name(_find_sheet(workbook.sheet_names, file_format, table)).to_python()
     names = [_name(cell) for cell in rows[0]] if rows else []
     if not names:
@@ -61,8 +61,22 @@ def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack:
     return OpenTable(tuple(names), batches)
 
 
+def _is_protected(file: Any) -> bool:
+    """Return whether a password is needed to read the workbook."""
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            return _MANIFEST in archive.namelist() and _ENCRYPTION in archive.read(_MANIFEST)
+    file.seek(0)
+    if file.read(len(_COMPOUND)) != _COMPOUND:
+        return False
+    content = file.read()
+    return _ENCRYPTED in content or _FILE_PASS.search(content) is not None
+
+
 def _find_sheet(names: Sequence[str], file_format: FileFormat, table: str) -> str:
     """Return the name of the sheet to read. The names of others are not shown: they may be values."""
+    if not names:
+        raise InputError(f"{table}: the workbook has no sheet, or is damaged: write it again.")
     wanted = file_format.sheet
     if wanted is None and len(names) == 1:
         return names[0]

@@ -1,6 +1,7 @@
 """Workbooks of Excel and OpenDocument: one sheet is a table, whatever its cells hold."""
 
 import datetime as dt
+import io
 import struct
 import zipfile
 from pathlib import Path
@@ -180,10 +181,43 @@ def compound_file(stream: str) -> bytes:
     return header + table + entries
 
 
-def test_a_password_is_named(tmp_path: Path) -> None:
-    (tmp_path / "t.xlsx").write_bytes(compound_file("EncryptedPackage"))
-    message = str(refusal(lambda: read_raw(tmp_path / "t.xlsx", "T")))
+def old_workbook(second_record: int) -> bytes:
+    """Return a file with the first records of a workbook of Excel 97, which begins with a BOF record."""
+    records = struct.pack("<2H16xHH4x", 2057, 16, second_record, 4)
+    return compound_file("Workbook") + records + bytes(4096)
+
+
+def open_document(manifest: str) -> bytes:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("META-INF/manifest.xml", manifest)
+        archive.writestr("content.xml", SECRET)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.xlsx", compound_file("EncryptedPackage")),
+        ("t.xlsb", compound_file("EncryptedPackage")),
+        ("t.xls", old_workbook(47)),
+        ("t.ods", open_document("<manifest:file-entry><manifest:encryption-data/></manifest:file-entry>")),
+    ],
+)
+def test_a_password_is_named(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    message = str(refusal(lambda: read_raw(tmp_path / name, "T"), SECRET))
     assert message == "T: it is protected by a password: save it without one."
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.xls", old_workbook(66)), ("t.ods", open_document("<manifest:file-entry/>"))]
+)
+def test_a_workbook_without_a_sheet_needs_no_password(name: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    message = str(refusal(lambda: read_raw(tmp_path / name, "T"), SECRET))
+    assert message == "T: the workbook has no sheet, or is damaged: write it again."
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
