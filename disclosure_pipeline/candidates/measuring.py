@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +26,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
 from disclosure_pipeline.errors import InputError, StoreError, write_count
-from disclosure_pipeline.evaluation.controls import SAMPLE, controls, halve_units
+from disclosure_pipeline.evaluation.controls import SAMPLE, controls, draw_half
 from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
@@ -43,7 +42,7 @@ from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
 from disclosure_pipeline.evaluation.record_sets import (
     code_shared_columns,
     count_people,
-    find_real_values_by_units,
+    find_real_values,
     read_records,
 )
 from disclosure_pipeline.evaluation.resemblance import LeastShared
@@ -91,7 +90,7 @@ def measure_tables(
     plan = plan_gate(gate, opened, seed, by_group=True)
     holdout = None if with_holdout is None else prepare_holdout(with_holdout, plan, report_progress, claim)
     result = measure(opened, plan, report_progress, holdout)
-    sample = (opened.with_columns([gate.unit]) if gate.unit else opened).sample(SAMPLE, 0)
+    sample = _draw_samples(gate, opened, SAMPLE)
     identity, attribute = controls(sample, gate.keys, gate.targets, gate.grouping, engine, 0, gate.unit)
     result = replace(result, control_identity=identity, control_attribute=attribute)
     return _add_families(gate, opened, result)
@@ -170,13 +169,10 @@ def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:
 def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
     """Return the columns like identifiers whose real values may not be published; `opened` is GT twice."""
     columns = code_shared_columns(opened, gate.grouping, report_progress)
-    if gate.unit is None:
-        found = opened.find_real_values(columns)
-    else:
-        plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
-        names = [column.name for column in columns]
-        units = read_records(opened, plan, report_progress, names)
-        found = list(chain.from_iterable(find_real_values_by_units(units).values()))
+    plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
+    names = [column.name for column in columns]
+    people = None if gate.unit is None else read_records(opened, plan, report_progress, names)
+    found = find_real_values(opened, columns, people)
     return [values.column for values in found if values.column not in gate.keeping_real_values]
 
 
@@ -228,7 +224,7 @@ def measure_baselines(folders: GateFolders, synthetic_records: int | None = None
     without_population = gate.model_copy(update=WITHOUT_POPULATION)
     with _open_with_itself(folders) as (opened, engine, _):
         own = measure_without_guards(without_population, opened)
-        records = _draw_sample(gate, opened, _LARGEST)
+        records = _draw_samples(gate, opened, _LARGEST)[0]
         of_GT = 1.0 if synthetic_records is None else synthetic_records / own.N_d
         limits = measure_limits(gate, opened, of_GT)
     pairs = [split_records(records, gate.unit, np.random.default_rng(seed)) for seed in range(DRAWS)]
@@ -249,7 +245,7 @@ def measure_limits(gate: Gate, opened: OpenedTables, share: float = 1.0) -> dict
 
     Of candidates with this share of GT's records; at most 400,000 records of each are looked at.
     """
-    known = _draw_sample(gate, opened, MOST_RECORDS)
+    known = _draw_samples(gate, opened, MOST_RECORDS)[0]
     number = max(1, round(share * len(known)))
     drawn = known if share == 1 else known.sample(number, replace=share > 1, random_state=0)
     tables = FramesInMemory((known, drawn[list(gate.published_columns)]), "memory")
@@ -260,7 +256,7 @@ def measure_limits(gate: Gate, opened: OpenedTables, share: float = 1.0) -> dict
 def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, str]:
     """Return at most `most` records of GT, with their unit, and GT's sha256. Errors: `measure_baselines`."""
     with _open_with_itself(folders) as (opened, _, digest):
-        return _draw_sample(folders.gate, opened, most), digest
+        return _draw_samples(folders.gate, opened, most)[0], digest
 
 
 @contextmanager
@@ -286,8 +282,8 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engi
         yield opened, engine, digest
 
 
-def _draw_sample(gate: Gate, opened: OpenedTables, most: int) -> pd.DataFrame:
-    return (opened.with_columns([gate.unit]) if gate.unit else opened).sample(most, 0)[0]
+def _draw_samples(gate: Gate, opened: OpenedTables, most: int) -> list[pd.DataFrame]:
+    return (opened.with_columns([gate.unit]) if gate.unit else opened).sample(most, 0)
 
 
 def split_records(
@@ -295,8 +291,8 @@ def split_records(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return random halves of the records, the second without the unit column; no unit is in both halves."""
     if unit is not None:
-        first, second = halve_units(records, unit, rng)
-        return first, second.drop(columns=unit)
+        in_first = draw_half(number_owners([records], unit), rng)
+        return records[in_first], records[~in_first].drop(columns=unit)
     order = rng.permutation(len(records))
     middle = len(records) // 2
     return records.iloc[np.sort(order[:middle])], records.iloc[np.sort(order[middle : 2 * middle])]

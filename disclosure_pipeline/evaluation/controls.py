@@ -20,10 +20,10 @@ from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
 from disclosure_pipeline.evaluation.disclosure import measure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
-from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.exact import IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
 from disclosure_pipeline.runtime.progress import report_progress
-from disclosure_pipeline.tables.alignment import check_tables
+from disclosure_pipeline.tables.alignment import check_tables, number_owners
 from disclosure_pipeline.tables.grouping import Grouping
 
 SAMPLE = 20_000
@@ -151,18 +151,13 @@ def _compare_halves(
     ground_truth: pd.DataFrame, tables: _Controls, rng: np.random.Generator, unit: Any
 ) -> dict[Any, dict[str, float]]:
     """Measure one half of GT as the synthesis of the other, by target."""
-    people = len(ground_truth) if unit is None else ground_truth[unit].nunique()
+    owners = number_owners([ground_truth], unit)
+    people = int(owners.max(initial=-1)) + 1
     if people < _FEWEST:
         return {target: {"half_DiSCO_beyond": 0.0, "half_deviation": 0.0} for target in tables.targets}
-    alike = 1.0  # records that are not independent of each other
-    if unit is None:
-        order = rng.permutation(len(ground_truth))
-        first, second = (
-            ground_truth.iloc[np.sort(half)] for half in (order[: len(order) // 2], order[len(order) // 2 :])
-        )
-    else:
-        first, second = halve_units(ground_truth, unit, rng)
-        alike, second = len(first) / first[unit].nunique(), second.drop(columns=unit)
+    in_first = draw_half(owners, rng)
+    first, second = ground_truth[in_first], ground_truth.loc[~in_first, ground_truth.columns != unit]
+    alike = len(first) / (people // 2)  # records that are not independent of each other
     attribute = tables.measure([first, second], unit).attribute
     rows = {}
     for target in tables.targets:
@@ -175,13 +170,11 @@ def _compare_halves(
     return rows
 
 
-def halve_units(
-    records: pd.DataFrame, unit: Any, rng: np.random.Generator
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the records of a random half of the units, and the other records, in their order."""
-    owners, known = pd.factorize(records[unit])
-    in_first = np.isin(owners, rng.permutation(len(known))[: len(known) // 2])
-    return records[in_first], records[~in_first]
+def draw_half(owners: IntArray, rng: np.random.Generator) -> Mask:
+    """Return the records of a random half of the people, whose each record is, as a mask."""
+    people = int(owners.max(initial=-1)) + 1
+    chosen: Mask = np.isin(owners, rng.permutation(people)[: people // 2])
+    return chosen
 
 
 def _permute_targets(

@@ -40,7 +40,7 @@ from disclosure_pipeline.evaluation.record_sets import (
     count_people,
     count_record_sets,
     draw_records,
-    find_real_values_by_units,
+    find_real_values,
     find_weights,
     read_records,
 )
@@ -392,12 +392,12 @@ def _measure_tables(
             result = measure_records(result, people, plan)
             units = people if plan.unit is not None else None
     if plan.targets:
-        by_units = find_real_values_by_units(units) if units else None
-        warnings = identifier_warnings(opened, coded, plan.real_values, by_units)
+        found = find_real_values(opened, coded, units)
+        warnings = identifier_warnings(opened.columns, found, plan.real_values)
         result = replace(result, warnings=(*result.warnings, *warnings))
     if whole is None:
         return result, counts
-    if units is not None:
+    if units:
         records = records.count_units(units)
     guards = measure_guards(records, whole)
     groups = pd.DataFrame()
@@ -431,7 +431,7 @@ def _measure_tables(
         columns_apart=guards.columns_apart,
         found=guards.found,
     )
-    if people is not None and plan.weights is not None:
+    if people and plan.weights is not None:
         result = replace(result, population=weigh_people_copied(result, people))
     return result, counts
 

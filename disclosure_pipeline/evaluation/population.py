@@ -70,7 +70,7 @@ def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringP
     """
     request = build_request(plan, records.columns)
     # If nobody has two records, the result is of units already, in integers.
-    is_by_unit = plan.unit is not None and records.records_per_unit > 1
+    is_by_unit = records.records_per_unit > 1
     if plan.unit is not None:
         result = _measure_keys_by_unit(result, records, request)
     by_unit, in_bands, certain = (defaultdict[str, list[float]](list) for _ in range(3))

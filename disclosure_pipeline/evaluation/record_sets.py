@@ -273,35 +273,41 @@ def _add_single_columns(records: RecordSets) -> RecordSets:
     return replace(records, sets={**sets, **records.sets}, partial={**copies, **records.partial})
 
 
-def find_real_values_by_units(records: PeopleRecords) -> dict[Any, list[RealValues]]:
-    """Return the real values of each column that is like an identifier of units: see `find_real_values`.
+def find_real_values(
+    opened: OpenedTables, columns: Sequence[CodedColumn], people: PeopleRecords | None
+) -> list[RealValues]:
+    """Return the columns like identifiers of which SD has GT's values: see `OpenedTables.find_real_values`.
 
-    A value that a unit has several times is its own as long as no other unit has it.
+    `people`: all records, where people have several. A value that a unit has several times is its own as long
+    as no other unit has it.
     """
-    found = {}
-    comparisons = sum(len(column.tables) - 1 for column in records.columns.values())
-    for name, column in records.columns.items():
+    found = opened.find_real_values(columns)
+    if people is None:
+        return found
+    by_unit = [values for values in found if values.column not in people.columns]
+    comparisons = sum(len(column.tables) - 1 for column in people.columns.values())
+    for name, column in people.columns.items():
         held = column.codes[0] != column.missing
         combinations = UnitCombinations.from_records(
-            column.codes[0][held].astype(np.int64), records.unit[held], column.missing
+            column.codes[0][held].astype(np.int64), people.unit[held], column.missing
         )
-        alone, N_d = combinations.units == 1, len(records.unit)
-        found[name] = [
+        alone, N_d = combinations.units == 1, len(people.unit)
+        by_unit += [
             RealValues(
                 synthesis,
                 name,
                 percent(int(combinations.d[alone].sum()), N_d),
-                percent(int(counts[:-1][alone].sum()), int(counts.sum())),
+                percent(int(counts[:-1][alone].sum()), total(counts)),
             )
             for synthesis, counts in enumerate(column.counts[1:], start=1)
             if holds_real_values(
                 _count_copies(combinations, counts[:-1]),
-                Sizes(N_d, int(counts.sum())),
+                Sizes(N_d, total(counts)),
                 comparisons,
-                records.records_per_unit,
+                people.records_per_unit,
             )
         ]
-    return found
+    return by_unit
 
 
 def _combine(records: PeopleRecords, columns: Sequence[CodedColumn]) -> tuple[Keys, UnitCombinations]:

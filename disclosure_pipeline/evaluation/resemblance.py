@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
-from disclosure_pipeline.counting.opening import OpenedTables, read_shared_columns
+from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.measures.band_places import Band
@@ -273,21 +273,15 @@ _NORMAL_FORMS: Mapping[str, Callable[[str], str]] = {
 
 
 def identifier_warnings(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    accepted: Collection[Any] = (),
-    by_units: Mapping[Any, Sequence[RealValues]] | None = None,
+    columns: Sequence[Sequence[Any]], found: Sequence[RealValues], accepted: Collection[Any] = ()
 ) -> list[str]:
     """Return warnings of columns that GT lacks, and of real values of columns that are like identifiers.
 
-    `accepted` are columns whose real values may be in SD. `by_units`: for each column that was compared by
-    people with several records, its real values.
+    `columns`: the names of each table's columns. `found`: their real values; of `accepted` columns, these may
+    be in SD.
     """
-    columns_GT, *columns_SD = opened.columns
-    names = table_names(len(opened.columns))
-    by_units = by_units or {}
-    found = [values for values in opened.find_real_values(columns) if values.column not in by_units]
-    found += chain.from_iterable(by_units.values())
+    columns_GT, *columns_SD = columns
+    names = table_names(len(columns))
     warnings = []
     for synthesis, (columns_of_table, name) in enumerate(zip(columns_SD, names[1:], strict=True), start=1):
         extra = [column for column in columns_of_table if column not in columns_GT]

@@ -234,7 +234,7 @@ def _measure(
         Dorig=pd.DataFrame(Dorig.reshape(len(labels), -1), index=index, columns=per_target),
         DiSCO=pd.DataFrame(DiSCO.reshape(len(labels), -1), index=index, columns=per_target),
         key_overlap=pd.DataFrame(overlaps, index=index),
-        warnings=(*doubts, *identifier_warnings(opened, coded)),
+        warnings=(*doubts, *identifier_warnings(opened.columns, opened.find_real_values(coded))),
     )
 
 
