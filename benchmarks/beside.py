@@ -19,7 +19,7 @@ from data import TARGETS, tables
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.evaluation.counts import plan_measures
-from disclosure_pipeline.evaluation.people import measure_releases
+from disclosure_pipeline.evaluation.releases import measure_releases
 from disclosure_pipeline.tables.grouping import grouping_of
 
 RECORDS = 10_000_000

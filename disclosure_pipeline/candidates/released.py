@@ -34,7 +34,7 @@ from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.evaluation.found import measure_found_together
 from disclosure_pipeline.evaluation.long_table import CONFIDENTIAL
-from disclosure_pipeline.evaluation.people import add_first_release, measure_releases
+from disclosure_pipeline.evaluation.releases import add_first_release, measure_releases
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.tables.dictionary import ContractError

@@ -32,8 +32,7 @@ from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_o
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.people import add_first_release
-from disclosure_pipeline.evaluation.population import measure_records, weigh_people_copied
+from disclosure_pipeline.evaluation.people import measure_records, weigh_people_copied
 from disclosure_pipeline.evaluation.record_sets import (
     RecordSets,
     code_shared_columns,
@@ -44,6 +43,7 @@ from disclosure_pipeline.evaluation.record_sets import (
     find_weights,
     read_records,
 )
+from disclosure_pipeline.evaluation.releases import add_first_release
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_levels, measure_worst_groups

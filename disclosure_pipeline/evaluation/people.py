@@ -1,220 +1,242 @@
-"""People found in a synthetic table: in each group, and over releases.
+"""The figures of people: by the units whose each record is, and in the population that GT is a sample of.
 
-A copied ward is a small part of a table, so each group is measured by itself. Whoever holds several releases
-can compare them: counted over all of them are the people found in any, and the records that the candidate
-shares with an earlier release, which are few in a fresh draw. Both are figures of `measures.people`.
+Where people have several records, other people's records are those of other units.
 """
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.opening import OpenedTables
-from disclosure_pipeline.evaluation.copies import APART_SAMPLE, ColumnsApart
 from disclosure_pipeline.evaluation.counts import (
-    NO_FLAGS,
-    Counts,
     MeasuringPlan,
+    RecordCells,
     build_request,
+    combine_columns,
+    place_records,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure
+from disclosure_pipeline.evaluation.figures import (
+    add_beyond_chance,
+    add_differences_beyond_chance,
+    bound_bands,
+)
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.population import measure_records
-from disclosure_pipeline.evaluation.record_sets import (
-    RecordSets,
-    code_shared_columns,
-    draw_records,
-    read_records,
-)
+from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
-from disclosure_pipeline.measures.people import people_copied
-from disclosure_pipeline.measures.together import (
-    PEOPLE_IN_RELEASES,
-    SHARED_WITH_RELEASES,
-    Together,
+from disclosure_pipeline.measures.contributions import (
+    BAND_FIGURES,
+    BESIDE_OTHERS,
+    COPY_FIGURES,
+    KEY_FIGURES,
+    TARGET_FIGURES,
+    Contributions,
+    Estimate,
+    Rows,
+    inflate_variance,
+    name_estimates,
 )
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.measures.copies import (
+    UnitCombinations,
+    unique_hits,
+)
+from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
+from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
+from disclosure_pipeline.measures.survey import (
+    HouseholdRisk,
+    household_risk,
+    population_disclosure,
+    population_risk,
+)
+from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
+from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
+from disclosure_pipeline.measures.words import WEIGHTED
 
-MOST_STEPS = 6
-"""The most numbers of releases to measure together: each counts the tables again."""
+_PARTS = ("_others", "_beyond")
 
 
-def measure_releases(
-    opened: OpenedTables,
-    plan: MeasuringPlan,
-    files: Sequence[int],
-    on_progress: OnProgress = ignore_progress,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the frames `over_releases` and `released_targets` of a candidate and all earlier releases.
+def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringPlan) -> Disclosure:
+    """Return the result with the frames that need each record's unit or weight.
 
-    `opened`: GT, then the tables of at least two releases in the order of publication, the candidate last;
-    `files`: the number of tables of each release. `over_releases`: index releases, the number of releases
-    measured together; people found in them, repU_any, and in the last row the records that the candidate
-    shares with the others. `released_targets`: index (target, releases), see `Together`.
+    With a unit, other people's records are those of other units, and there is the frame `units`. Of a sample,
+    there are the frames `population` and `population_targets`.
     """
-    ends, steps = list(accumulate(files)), choose_steps(len(files))
-    together, repU_any = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
-    rows = {}
-    for step in steps:
-        tables = opened.only(range(ends[step - 1] + 1)).stack_syntheses()
-        rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
-        rows[step]["repU_any"] = repU_any[ends[step - 1]]
-    frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
-    shared = _find_shared(opened, plan, ends, on_progress)
-    numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
-    frame = frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0)
-    return frame, together.rename(index=numbers, level="tables").rename_axis(index=_TARGETS_INDEX)
-
-
-_TARGETS_INDEX = ["target", "releases"]
-
-
-def _find_shared(
-    opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
-) -> dict[str, float]:
-    """Return the records that a table of the candidate shares with a release or all releases: the worst."""
-    *starts, start, end = [1, *(last + 1 for last in ends)]
-    earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
-    earlier += [range(1, start)] if len(earlier) > 1 else []
-    comparisons = len(earlier) * (end - start)
-    plan = replace(plan, unit=None)  # synthetic records belong to nobody
-    shared = []
-    for table in range(start, end):
-        for tables in earlier:
-            pair = opened.only([table, *tables]).stack_syntheses()
-            shared.append(_find_copied(pair, plan, SHARED_WITH_RELEASES, on_progress, comparisons))
-    bounded, beyond = f"{SHARED_WITH_RELEASES}_beyond_chance", f"{SHARED_WITH_RELEASES}_beyond"
-    return max(shared, key=lambda figures: (figures[bounded], figures[beyond]))
-
-
-def measure_together(
-    opened: OpenedTables,
-    plan: MeasuringPlan,
-    numbers: Sequence[int],
-    on_progress: OnProgress = ignore_progress,
-) -> tuple[pd.DataFrame, dict[int, float]]:
-    """Return what the first `numbers[i]` tables disclose as one release, and their repU_any by number.
-
-    Index (target, tables). All tables are grouped alike, so more tables never disclose fewer people.
-    """
-    columns = opened.code(plan.columns, plan.grouping, on_progress)
-    grouped = {column.name: plan.grouping.apply(column) for column in columns}
-    release_plan = replace(
-        plan,
-        grouping=grouping_of(),
-        attribution=False,
-        chance=False,
-        together=True,
-        weights=None,
-        sampling_fraction=None,
-        whole_records=None,
-        one_way=NO_FLAGS,
-        two_way=NO_FLAGS,
-    )
-    units = None
+    request = build_request(plan, records.columns)
+    # If nobody has two records, the result is of units already, in integers.
+    is_by_unit = records.records_per_unit > 1
     if plan.unit is not None:
-        units = read_records(opened, release_plan, on_progress, plan.columns)
-    frames, repU_any = {}, {}
-    for number in numbers:
-        tables = range(number + 1)
-        first_tables = {name: column.only(tables) for name, column in grouped.items()}
-        request = build_request(release_plan, first_tables)
-        [counts] = opened.only(tables).count([request], on_progress)
-        counts_with_columns = Counts(
-            keys=request.keys,
-            targets=[target.column for target in request.targets],
-            counts=counts,
-            records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
-            bands=tuple(target.band for target in request.targets),
+        result = _measure_keys_by_unit(result, records, request)
+    by_unit, in_bands, certain = (defaultdict[str, list[float]](list) for _ in range(3))
+    target_rows, band_rows = {}, {}
+    release = result.together
+    q = combine_columns(request.keys)
+    for target in request.targets:
+        chances = []
+        for synthesis in range(1, len(q.q)):
+            place = (target.column.name, synthesis)
+            added = Contributions(place_records(q, target, synthesis, records.unit))
+            if is_by_unit:
+                _append(by_unit, added.estimate(BESIDE_OTHERS))
+                if target.band is not None:
+                    _append(in_bands, added.estimate(BAND_FIGURES))
+                    for c in target.certainties:
+                        names = {f"DiSCO_within{part}": f"DiSCO_within at {c}{part}" for part in _PARTS}
+                        estimates = added.estimate(names.values())
+                        _append(certain, {name: estimates[of_c] for name, of_c in names.items()})
+                chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
+            if plan.is_of_sample:
+                target_rows[place] = _measure_in_population(added, records, plan)
+            if plan.weights is not None and target.band is not None:
+                band_rows[place] = _weigh(added, BAND_FIGURES, records)
+        if len(release) and is_by_unit:
+            DiSCO_others = by_unit["DiSCO_others"][-len(chances) :]
+            of_release = _measure_together(q.q[0], chances, DiSCO_others)
+            others = release.index != target.column.name
+            release = release.assign(
+                **{name: release[name].where(others, figure) for name, figure in of_release.items()}
+            )
+    result = replace(result, together=release)
+    if is_by_unit:
+        attribute, cap = add_differences_beyond_chance(
+            _update_frame(result.attribute, by_unit), _update_frame(result.cap, by_unit), len(result.targets)
         )
-        result = build_disclosure(counts_with_columns, release_plan)
-        if units is not None:
-            unit_columns = {
-                name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
-            }
-            result = measure_records(result, replace(units, columns=unit_columns), release_plan)
-        frames[number] = result.together
-        repU_any[number] = result.together_identity["repU_any"].item()
-    return pd.concat(frames, names=["tables"]).swaplevel(), repU_any
+        result = replace(
+            result,
+            attribute=attribute,
+            cap=cap,
+            bands=bound_bands(_update_frame(result.bands, in_bands)),
+            band_certainty=_update_frame(result.band_certainty, certain),
+        )
+    if plan.is_of_sample:
+        result = _add_population(result, records, plan, q, target_rows)
+    if band_rows:
+        banded = result.bands.index.get_level_values("target").nunique()
+        result = replace(result, bands=result.bands.join(_frame_weighted(band_rows, banded)))
+    return result
 
 
-def choose_steps(releases: int) -> list[int]:
-    """Return the numbers of releases to measure together: the last two, and some before.
+def _measure_keys_by_unit(result: Disclosure, records: PeopleRecords, request: CountRequest) -> Disclosure:
+    q = combine_columns(request.keys)
+    combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    alone = combinations.units == 1
+    key_levels = [q.level_of(k)[alone] for k in range(len(request.keys))]
+    hits: dict[str, list[float]] = defaultdict(list)
+    risks = {}
+    for synthesis, N_s in enumerate(result.N_s, start=1):
+        s_q = q.counts[synthesis]
+        apart = 100 * count_hits_apart(key_levels, request.shares_apart[synthesis - 1]) / APART_SCALE
+        counted = unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s), apart)
+        for name, figure in to_row(counted).items():
+            hits[name].append(figure)
+        # Records of one unit are not independent: only units are.
+        hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
+        risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
+    identity = add_beyond_chance(_update_frame(result.identity, hits), "unique_hits_beyond")
+    return replace(
+        result, identity=identity, units=build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
+    )
 
-    >>> choose_steps(1), choose_steps(4), choose_steps(30)
-    ([1], [1, 2, 3, 4], [1, 8, 15, 22, 29, 30])
-    """
-    before = np.linspace(1, max(releases - 1, 1), MOST_STEPS - 1).round().astype(int).tolist()
-    return sorted({*before, releases} & set(range(1, releases + 1)))
+
+def _weigh(added: Contributions, figures: Sequence[str], records: PeopleRecords) -> dict[str, float]:
+    return name_estimates(added.estimate(figures, records.weight), WEIGHTED)
 
 
-def add_first_release(result: Disclosure) -> Disclosure:
-    """Return the result with the frames of `measure_releases` for a candidate without earlier releases."""
-    [guards] = (result.stacked or result).guards.to_dict("records")
-    people = {str(name): figure for name, figure in guards.items() if str(name).startswith(_COPIED)}
-    nothing = dict.fromkeys(people, 0.0)
-    found = (result.stacked or result).found.droplevel("synthesis")
-    identity = result.together_identity["repU_any"] if len(result.together) else result.identity["repU"]
-    row = {
-        **_rename(people, PEOPLE_IN_RELEASES),
-        "repU_any": float(identity.item()),
-        **_rename(nothing, SHARED_WITH_RELEASES),
-        "releases_gone": 0,
-    }
-    together = result.together if len(result.together) else _measure_single_table(result)
-    index = pd.MultiIndex.from_product([together.index, [1]], names=_TARGETS_INDEX)
+def _measure_in_population(
+    added: Contributions, records: PeopleRecords, plan: MeasuringPlan
+) -> dict[str, float]:
+    """Return the figures of a target in the population, and the weighted ones."""
+    rows = added.rows
+    people_q = np.bincount(rows.q, weights=records.weight, minlength=rows.f.keys)
+    disclosed_q = np.bincount(rows.q, weights=added.add("DiSCO"), minlength=rows.f.keys).astype(np.int64)
+    d_q = np.bincount(rows.q, minlength=rows.f.keys)
+    figures = to_row(population_disclosure(d_q, people_q.astype(np.float64), disclosed_q, len(rows)))
+    return figures | (_weigh(added, TARGET_FIGURES, records) if plan.weights is not None else {})
+
+
+def _add_population(
+    result: Disclosure, records: PeopleRecords, plan: MeasuringPlan, q: Keys, target_rows: Mapping[Any, Any]
+) -> Disclosure:
+    people_q = np.bincount(q.q[0], weights=records.weight, minlength=q.size).astype(np.float64)
+    people, N_d = sum_exactly(records.weight), len(records.weight)
+    rows = {}
+    for synthesis in range(1, len(q.q)):
+        rows[(synthesis,)] = to_row(population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people))
+        if plan.weights is not None:
+            rows[(synthesis,)] |= _weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES, records)
     return replace(
         result,
-        over_releases=pd.DataFrame([row], index=pd.RangeIndex(1, 2, name="releases")),
-        released_targets=together.set_axis(index),
-        released_found=pd.concat({1: found}, names=["releases"]).swaplevel(),
+        population=build_frame(rows, ["synthesis"], list(next(iter(rows.values())))),
+        population_targets=_frame_weighted(target_rows, len(result.targets)),
     )
 
 
-def _measure_single_table(result: Disclosure) -> pd.DataFrame:
-    rows = {}
-    for target in result.targets:
-        figures = result.attribute.xs(target, level="target").iloc[0]
-        others, error = figures["DiSCO_others"], figures["DiSCO_beyond_se"]
-        rows[(target,)] = to_row(
-            Together(
-                any=figures["DiSCO"],
-                agreed=0.0,
-                DiSCO_any_others=others,
-                DiSCO_any_beyond=figures["DiSCO_beyond"],
-                DiSCO_any_beyond_se=error,
-                DiSCO_any_by_chance=difference_by_chance(error, len(result.targets)),
-                DiSCO_any_beyond_chance=figures["DiSCO_beyond_chance"],
-            )
-        )
-    return build_frame(rows, ["target"], list_figures(Together))
+def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
+    """Return what the records add to figures of their keys alone."""
+    nothing = [np.zeros_like(codes) for codes in q.q]
+    cells = RecordCells.from_keys(q, nothing, 1, synthesis)
+    return Contributions(Rows(cells.f, cells.position, unit))
 
 
-def _find_copied(
-    opened: OpenedTables, plan: MeasuringPlan, name: str, on_progress: OnProgress, comparisons: int = 1
+def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
+    """Return the rows as a frame, with the parts of differences that are beyond chance."""
+    columns = list(next(iter(rows.values()), ()))
+    frame = build_frame(rows, ["target", "synthesis"], columns)
+    for name in columns:
+        if name.endswith(f"_beyond{WEIGHTED}"):
+            frame = add_beyond_chance(frame, name, comparisons)
+    return frame
+
+
+def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFrame:
+    """Return the frame `population` with weighted shares of people copied; `records` have all columns.
+
+    A fresh table finds everybody whom no other unit equals with the same chance.
+    """
+    q, rows = combine_columns(list(records.columns.values())), []
+    inflated = math.sqrt(inflate_variance(records.weight))
+    for synthesis in range(1, len(q.q)):
+        added = _place_keys(q, synthesis, records.unit)
+        guards = result.guards.loc[synthesis]
+        alone = added.estimate(["alone"], records.weight)["alone"]
+        copied = added.estimate(["people_copied"], records.weight)["people_copied"]
+        chance = guards["people_copied_expected"] / (100 * max(float(added.add("alone").mean()), 1e-300))
+        expected = Estimate(chance * alone.value, chance * alone.error)
+        beyond = Estimate(copied.value - expected.value, guards["people_copied_beyond_se"] * inflated)
+        estimates = dict(zip(COPY_FIGURES, (copied, expected, beyond), strict=True))
+        rows.append(name_estimates(estimates, WEIGHTED))
+    population = result.population.join(pd.DataFrame(rows, index=result.population.index))
+    return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
+
+
+def _append(columns: dict[str, list[float]], estimates: Mapping[str, Estimate]) -> None:
+    for name, figure in name_estimates(estimates).items():
+        columns[name].append(figure)
+
+
+def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
+
+
+def _measure_together(
+    q: IntArray, chances: Sequence[Sequence[Floats]], DiSCO_others: Sequence[float]
 ) -> dict[str, float]:
-    """Measure the records of the first table that the other one holds, by all shared columns."""
-    columns = code_shared_columns(opened, plan.grouping, on_progress)
-    [counted] = opened.count([CountRequest(columns)], on_progress)
-    records = RecordSets(opened, columns, counted.keys).count_people(plan, on_progress)
-    [sizes], [counts] = records.sizes, records.whole
-    [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
-    shown = apart.find_shown(sizes.N_s)
-    figures = people_copied(counts.people, sizes, shown, comparisons, records.records_per_unit)
-    bounded = beyond_chance(figures.people_copied_beyond, figures.people_copied_by_chance)
-    return _rename(to_row(figures) | {f"{_COPIED}_beyond_chance": bounded}, name)
+    """Return the figures of `Together` that depend on other people's records.
 
-
-_COPIED = "people_copied"
-
-
-def _rename(figures: Mapping[str, float], name: str) -> dict[str, float]:
-    return {figure.replace(_COPIED, name): value for figure, value in figures.items()}
+    `chances`: what each record adds to DiSCO at n records of each synthesis, and by the others.
+    """
+    in_order = np.argsort(q, kind="stable")
+    at_n, by_others = (
+        chance_of_any([to_integer_chances(of_table) for of_table in side])[in_order]
+        for side in zip(*chances, strict=True)
+    )
+    squares = square_beyond(q[in_order], 1, at_n, by_others)
+    counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
+    figures = to_row(together(counts, len(q), DiSCO_others))
+    return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}

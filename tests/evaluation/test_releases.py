@@ -12,7 +12,7 @@ from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
-from disclosure_pipeline.evaluation.people import measure_releases
+from disclosure_pipeline.evaluation.releases import measure_releases
 from disclosure_pipeline.measures.found import USUAL_BOUNDS, WHOLE
 from disclosure_pipeline.tables.grouping import grouping_of
 
