@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import Target
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.arguments import find_code, require_whole_number
+from disclosure_pipeline.evaluation.arguments import Exclusions, find_code, require_whole_number
 from disclosure_pipeline.evaluation.catalogue import name_level
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     build_request,
     combine_columns,
     place_records,
+    plan_measures,
 )
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.frames import FiguresFrame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.bands import Bands
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.contributions import (
+    BAND_FIGURES,
     GROUP_FIGURES,
     Contributions,
     name_estimates,
@@ -44,7 +49,6 @@ from disclosure_pipeline.tables.alignment import (
     level_weights,
     number_owners,
     refuse_weights,
-    require_weights,
 )
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -71,6 +75,8 @@ def subgroups(
     groups: Mapping[Any, int] | None = None,
     special_values: Mapping[Any, Sequence[float]] | None = None,
     edges: Edges = "pooled",
+    within: Mapping[Any, float | Fraction | Mapping[str, float]] | None = None,
+    exclude: Exclusions | None = None,
 ) -> pd.DataFrame:
     """Measure how exposed each group of GT records is, compared with other people's records.
 
@@ -87,14 +93,17 @@ def subgroups(
         groups: As in `disclosure()`.
         special_values: As in `disclosure()`.
         edges: As in `disclosure()`.
+        within: As in `disclosure()`.
+        exclude: As in `disclosure()`; excluded records stay in their groups, and count as not disclosed.
 
     Returns:
         Index (target, group, synthesis), the largest groups first; a group by two columns is "level, level".
         `records`: the group's GT records. Percent of them: DiSCO with its Wilson interval (DiSCO_low,
         DiSCO_high) and DiSCO_others. Percentage points: DiSCO_beyond and guessed_beyond, with standard errors
         `…_beyond_se`. lift: the group's share of the exposed GT records divided by its share of GT, with
-        lift_low and lift_high. With weights also the people of each group, and weighted DiSCO, DiSCO_others
-        and DiSCO_beyond, in percent of them.
+        lift_low and lift_high. Targets with a band also have the figures of `Disclosure.bands`. With weights
+        there are the people of each group and, in percent of them, weighted DiSCO, DiSCO_others and
+        DiSCO_beyond, and figures within bands.
 
     Raises:
         InputError: As in `disclosure()`; or `by` names more than two columns, or one that GT lacks.
@@ -114,17 +123,19 @@ def subgroups(
     Source: this project's own.
     """
     smallest = require_whole_number("smallest_count", smallest_count, 1)
-    tables = read_tables(ground_truth, synthetic, keys, targets, grouping_of(groups, special_values, edges))
+    grouping = grouping_of(groups, special_values, edges, within)
+    tables = read_tables(ground_truth, synthetic, keys, targets, grouping)
     names = _check_by(by, list(tables.frames[0].columns))
-    key_columns, target_columns = tables.code(tables.keys), tables.code(tables.targets)
-    warn_of_doubts(find_doubts(tables, [*key_columns, *target_columns]))
-    q = combine_columns(key_columns)
+    opened = FramesInMemory(tables.frames, "")
+    plan = plan_measures(opened, tables.keys, tables.targets, grouping, exclude, unit, weights)
+    request = build_request(plan, {column.name: column for column in opened.code(plan.columns, grouping)})
+    warn_of_doubts(find_doubts(tables, request.columns))
+    q = combine_columns(request.keys)
     group_of_record, labels = _group_records(tables, names, smallest)
     owners = number_owners(tables.frames, unit)
-    weight = None if weights is None else _weigh_records(tables, weights, unit)
+    weight = None if weights is None else _weigh_records(tables, weights)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
-    for number, column in enumerate(target_columns):
-        target = Target(column, CodedExclusions(), math.inf)
+    for number, target in enumerate(request.targets):
         for synthesis in range(1, len(tables.frames)):
             added = Contributions(place_records(q, target, synthesis, owners))
             of_groups = _measure_groups(added, group_of_record, len(labels), weight, with_guesses=True)
@@ -137,10 +148,8 @@ def subgroups(
     return FiguresFrame([rows[label] for label in order], index=index)
 
 
-def _weigh_records(tables: Tables, weights: Any, unit: Any) -> Floats:
-    frame = tables.frames[0]
-    require_weights(weights, list(frame.columns), {*tables.keys, *tables.targets}, unit)
-    column = code_column(weights, [frame[weights]], [GROUND_TRUTH])
+def _weigh_records(tables: Tables, weights: Any) -> Floats:
+    column = code_column(weights, [tables.frames[0][weights]], [GROUND_TRUTH])
     refuse_weights(column)
     return level_weights(column)[column.codes[0]]
 
@@ -153,19 +162,20 @@ def _measure_groups(
     *,
     with_guesses: bool = False,
 ) -> list[dict[str, float]]:
-    """Return the figures of `Subgroup` for each group, and with weights those of its people."""
+    """Return the figures of `Subgroup` and `Bands` for each group, and with weights those of its people."""
     everybody = int(added.add("DiSCO").sum())
-    figures = [*GROUP_FIGURES, *(["guessed_beyond"] if with_guesses else [])]
+    of_people = [*GROUP_FIGURES, *(() if added.rows.band is None else BAND_FIGURES)]
+    figures = [*of_people, *(["guessed_beyond"] if with_guesses else [])]
     rows = []
     for group in range(groups):
         members = group_of_record == group
         estimates = added.estimate(figures, members.astype(np.float64))
         records, exposed = int(members.sum()), int(added.add("DiSCO")[members].sum())
         row = _measure_exposure(records, exposed, everybody, len(members)) | name_estimates(estimates)
-        row = {name: row[name] for name in list_figures(Subgroup) if name in row}
+        row = {name: row[name] for name in (*list_figures(Subgroup), *list_figures(Bands)) if name in row}
         if weight is not None:
-            of_people = added.estimate(GROUP_FIGURES, weight * members)
-            row |= {"people": sum_exactly(weight[members]), **name_estimates(of_people, WEIGHTED)}
+            weighted = added.estimate(of_people, weight * members)
+            row |= {"people": sum_exactly(weight[members]), **name_estimates(weighted, WEIGHTED)}
         rows.append(row)
     return rows
 

@@ -1,6 +1,6 @@
 """Test every pair of features of a disclosure against loops over the records, which know no engine.
 
-Subgroups have neither bands nor exclusions nor a holdout.
+Subgroups have no holdout.
 """
 
 import math
@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import bands as bands_reference
 from reference import baselines as reference
-from reference.cap import Record
+from reference.cap import Record, one_level
 from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 
 PAIRS = list(combinations(("unit", "weights", "within", "exclude", "several files", "holdout"), 2))
-PAIRS_OF_GROUPS = ("unit", "weights", "several files")
+PAIRS_IN_GROUPS = list(combinations(("unit", "weights", "within", "exclude", "several files"), 2))
 WITHIN = 2
 IN_GROUPS = ("DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se")
 
@@ -50,8 +50,15 @@ class Case:
         if "weights" in features:
             people = people.assign(weight=self.weights[: len(people)])
             options["weights"] = "weight"
+        if "within" in features:
+            options["within"] = {"amount": WITHIN}
+        if "exclude" in features:
+            options["exclude"] = dp.Exclusions(missing_targets=True)
         files = 2 if "several files" in features else 1
         return people, [self.frame_of(records, 1) for records in self.syntheses[:files]], options
+
+    def kept_of(self, records: list[Record], features: Sequence[str]) -> list[bool]:
+        return [t is not None or "exclude" not in features for _, t in records]
 
     def units_of(self, features: Sequence[str]) -> list[int] | None:
         return self.units[: len(self.gt)] if "unit" in features else None
@@ -75,8 +82,10 @@ cases = st.builds(
 )
 
 
-def expect_within(case: Case, sd: list[Record], features: Sequence[str]) -> dict[str, float]:
-    """Return the figures within the band; whom exclusions take out stands for nobody."""
+def expect_within(
+    case: Case, sd: list[Record], features: Sequence[str], members: Sequence[bool] | None = None
+) -> dict[str, float]:
+    """Return the figures within the band, of the members; whom exclusions take out stands for nobody."""
     exact = [
         [
             (str(q), None if math.isnan(amount) else Fraction(amount))
@@ -85,6 +94,7 @@ def expect_within(case: Case, sd: list[Record], features: Sequence[str]) -> dict
         for records, amounts in zip((case.gt, sd), case.amounts, strict=True)
     ]
     weights = case.weights_of(features) or [1] * len(case.gt)
+    weights = [w * member for w, member in zip(weights, members or [True] * len(case.gt), strict=True)]
     left = [
         w * (amount is not None or "exclude" not in features)
         for w, (_, amount) in zip(weights, exact[0], strict=True)
@@ -110,10 +120,6 @@ def assert_figures(row: Mapping[Any, Any], expected: Mapping[str, float], basis:
 @given(cases)
 def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Case) -> None:
     people, published, options = case.arguments(pair)
-    if "within" in pair:
-        options["within"] = {"amount": WITHIN}
-    if "exclude" in pair:
-        options["exclude"] = dp.Exclusions(missing_targets=True)
     if "holdout" in pair:
         options["holdout"] = case.frame_of(case.others, 1)
     targets = ["t", "amount"] if "within" in pair else ["t"]
@@ -122,8 +128,8 @@ def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Ca
     basis = "_weighted" if weights else ""
     rows = result.attribute.join(result.cap).to_dict("index")
     for synthesis, sd in enumerate(case.syntheses[: len(published)], start=1):
-        kept = [[t is not None or "exclude" not in pair for _, t in table] for table in (case.gt, sd)]
-        place: dict[str, Any] = {"kept_gt": kept[0], "kept_sd": kept[1], "units": units}
+        place: dict[str, Any] = {"kept_gt": case.kept_of(case.gt, pair), "kept_sd": case.kept_of(sd, pair)}
+        place["units"] = units
         assert_figures(rows["t", synthesis], reference.figures(case.gt, sd, **place))
         if weights:
             row = result.population_targets.to_dict("index")["t", synthesis]
@@ -132,23 +138,36 @@ def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Ca
             assert_figures(result.bands.to_dict("index")["amount", synthesis], expected, basis)
 
 
-@pytest.mark.parametrize("feature", PAIRS_OF_GROUPS)
+@pytest.mark.parametrize("pair", PAIRS_IN_GROUPS, ids=[" and ".join(pair) for pair in PAIRS_IN_GROUPS])
 @examples(4)
 @given(cases)
-def test_every_feature_of_groups_is_that_of_loops(feature: str, case: Case) -> None:
-    people, published, options = case.arguments([feature])
+def test_every_pair_of_features_in_groups_is_that_of_loops(pair: tuple[str, str], case: Case) -> None:
+    people, published, options = case.arguments(pair)
     groups = ["even" if i % 2 else "odd" for i in range(len(case.gt))]
     people = people.assign(g=groups)
-    result = dp.subgroups(people, published, KEYS, "t", by="g", smallest_count=1, **options)
+    targets = ["t", "amount"] if "within" in pair else ["t"]
+    result = dp.subgroups(people, published, KEYS, targets, by="g", smallest_count=1, **options)
     by_group: dict[Any, Any] = result.to_dict("index")
-    for (_, group, synthesis), row in by_group.items():
-        members = [mine == group for mine in groups]
-        sd, scale = case.syntheses[synthesis - 1], len(groups) / sum(members)
-        figures = reference.figures(case.gt, sd, kept_gt=members, units=case.units_of([feature]))
+    kept, weights = case.kept_of(case.gt, pair), case.weights_of(pair)
+    for (target, group, synthesis), row in by_group.items():
+        members, sd = [mine == group for mine in groups], case.syntheses[synthesis - 1]
+        if target == "amount":
+            for basis in ["", *(["_weighted"] if weights else [])]:
+                features = [feature for feature in pair if feature != "weights" or basis]
+                if expected := expect_within(case, sd, features, members):
+                    assert_figures(row, expected, basis)
+            continue
+        left = [a and b for a, b in zip(kept, members, strict=True)]
+        place: dict[str, Any] = {"kept_gt": left, "kept_sd": case.kept_of(sd, pair)}
+        place["units"] = case.units_of(pair)
+        scale = len(groups) / sum(members)
+        figures = reference.figures(case.gt, sd, **place)
         expected = {name: scale * figures[name] for name in IN_GROUPS}
         assert {name: row[name] for name in IN_GROUPS} == pytest.approx(expected, abs=2e-6)
-        if of_all := case.weights_of([feature]):
-            weights = [w * member for w, member in zip(of_all, members, strict=True)]
-            weighted = reference.figures(case.gt, sd, kept_gt=members, weights=weights)
+        told = [one_level(sd, q) and (q, t) in sd for q, t in case.gt]
+        assert row["DiSCO"] == pytest.approx(100 * sum(map(min, told, left)) / sum(members))
+        if weights:
+            of_group = [w * member for w, member in zip(weights, members, strict=True)]
+            weighted = reference.figures(case.gt, sd, weights=of_group, **place)
             for name in ("DiSCO_others", "DiSCO_beyond"):
                 assert row[f"{name}_weighted"] == pytest.approx(weighted[name], abs=2e-6)
