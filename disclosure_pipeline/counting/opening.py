@@ -245,7 +245,13 @@ def read_tables(
     ground_truth: Any, synthetic: Any, keys: Sequence[Any], targets: Any, grouping: Grouping
 ) -> Tables:
     """Read tables as `read_frames` does, check them as `check_tables` does, and require a target."""
-    frames = read_frames(ground_truth, synthetic, grouping.numeric)
+    return check_read_tables(read_frames(ground_truth, synthetic, grouping.numeric), keys, targets, grouping)
+
+
+def check_read_tables(
+    frames: Sequence[pd.DataFrame], keys: Sequence[Any], targets: Any, grouping: Grouping
+) -> Tables:
+    """Check GT and its syntheses as `check_tables` does, and require a target."""
     tables = check_tables(frames[0], frames[1:], keys, targets, grouping)
     if not tables.targets:
         raise InputError("targets is empty: name at least one column, or pass None for all that are no keys.")
@@ -265,12 +271,14 @@ def share_columns(frames: Sequence[pd.DataFrame]) -> Tables:
     return check_tables(frames[0], frames[1:], shared, (), grouping_of())
 
 
-def read_frames(ground_truth: Any, synthetic: Any, numeric: Collection[Any] = ()) -> tuple[pd.DataFrame, ...]:
-    """Return GT and its syntheses as frames; in files the columns of `numeric` hold numbers.
+def read_frames(
+    ground_truth: Any, synthetic: Any, numeric: Collection[Any] = (), holdout: Any = None
+) -> tuple[pd.DataFrame, ...]:
+    """Return GT, its syntheses and perhaps a holdout as frames.
 
-    Raise InputError as `open_tables` does.
+    In files the columns of `numeric` hold numbers. Raise InputError as `open_tables` does.
     """
-    return _read(ground_truth, synthetic, numeric)[0]
+    return _read(ground_truth, synthetic, numeric, holdout)[0]
 
 
 def _read(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,28 @@ class PreparedHoldout:
         """The number of records of the holdout."""
         return int(next(iter(self.columns.values())).counts[self.table].sum())
 
+    @cached_property
+    def grouped(self) -> dict[Any, CodedColumn]:
+        """The columns, grouped by the edges that they have without the holdout."""
+        return {name: _group_as_measured(self, column) for name, column in self.columns.items()}
+
+    def build_request(self) -> CountRequest:
+        """Return the request for the counts of the holdout beside the syntheses, in the place of GT."""
+        plan, tables = self.plan, (self.table, *self.syntheses)
+        keys, targets = ([self.grouped[name] for name in names] for names in (plan.keys, plan.targets))
+        return CountRequest(
+            [key.only(tables) for key in keys],
+            [
+                Target(
+                    target.only(tables),
+                    code_exclusions(plan.exclusions, target, keys),
+                    plan.two_way[0],
+                    plan.certainties,
+                )
+                for target in targets
+            ],
+        )
+
 
 def prepare_holdout(
     opened: OpenedTables,
@@ -98,8 +121,8 @@ def add_holdout(
     result: Disclosure, prepared: PreparedHoldout, counts: Counts, on_progress: OnProgress
 ) -> Disclosure:
     """Return the result with the holdout's figures beside GT's, and with doubts about them."""
-    doubts = _find_holdout_doubts(prepared)
-    per_unit = _count_records_per_unit(prepared, on_progress)
+    doubts = find_holdout_doubts(prepared)
+    per_unit = count_records_per_unit(prepared, on_progress)
     frame, holdout_keys = _measure_holdout(prepared, counts, per_unit, on_progress)
     by_keys = list(zip(counts.counts.keys, holdout_keys, strict=True))
     membership, stacked_membership = _measure_membership(prepared, per_unit, by_keys, on_progress)
@@ -118,44 +141,30 @@ def _measure_holdout(
     prepared: PreparedHoldout, counts: Counts, per_unit: tuple[float, float], on_progress: OnProgress
 ) -> tuple[pd.DataFrame, Sequence[KeyCounts]]:
     """Return the frame `holdout`, from the counts of GT and of the holdout, and the holdout's key counts."""
-    plan, last = prepared.plan, prepared.table
-    tables = (last, *range(1, last))
-    grouped = {name: _group_as_measured(prepared, column) for name, column in prepared.columns.items()}
-    keys, targets = ([grouped[name] for name in names] for names in (plan.keys, plan.targets))
-    request = CountRequest(
-        [key.only(tables) for key in keys],
-        [
-            Target(
-                target.only(tables),
-                code_exclusions(plan.exclusions, target, keys),
-                plan.two_way[0],
-                plan.certainties,
-            )
-            for target in targets
-        ],
-    )
-    [holdout_counts] = prepared.opened.only(tables).count([request], on_progress)
+    last = prepared.table
+    request = prepared.build_request()
+    [holdout_counts] = prepared.opened.only((last, *prepared.syntheses)).count([request], on_progress)
     N_d, *N_s = counts.records
     records = prepared.records
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for j, (keys_GT, keys_holdout) in enumerate(zip(counts.counts.keys, holdout_counts.keys, strict=True)):
         rows |= _compare_keys(j + 1, keys_GT, keys_holdout, (N_d, records, N_s[j]), per_unit)
-    for i, target in enumerate(targets):
+    for i, target in enumerate(request.targets):
         for j in range(len(N_s)):
             figures = [
-                _measure_target(counts.counts.targets[i][j], counts.targets[i], 0, j + 1, counts.certainties),
-                _measure_target(holdout_counts.targets[i][j], target, last, j + 1, counts.certainties),
+                _measure_target(counts.counts.targets[i][j], counts.targets[i], j + 1, counts.certainties),
+                _measure_target(holdout_counts.targets[i][j], target.column, j + 1, counts.certainties),
             ]
             for measure, figure in figures[0].items():
                 row = compare_with_holdout(
                     figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1]
                 )
-                rows[(target.name, j + 1, measure)] = to_row(row)
+                rows[(target.column.name, j + 1, measure)] = to_row(row)
     frame = build_frame(rows, ["target", "synthesis", "measure"], list_figures(HoldoutComparison))
     return frame, holdout_counts.keys
 
 
-def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
+def count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
     """Return the mean records per unit in GT and in the holdout; 1 where units are unknown."""
     numbers, unit = [1.0, 1.0], prepared.plan.unit
     for place, table in enumerate((0, prepared.table)):
@@ -167,7 +176,7 @@ def _count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) 
     return numbers[0], numbers[1]
 
 
-def _find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
+def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
     """Return signs that the holdout is not coded like GT, so that its figures read too low."""
     columns = [column.only((0, prepared.table)) for column in prepared.columns.values()]
     names = (GROUND_TRUTH, HOLDOUT)
@@ -261,9 +270,9 @@ def _compare_keys(
 
 
 def _measure_target(
-    counts: TargetCounts, target: CodedColumn, table: int, synthesis: int, certainties: Sequence[Any]
+    counts: TargetCounts, target: CodedColumn, synthesis: int, certainties: Sequence[Any]
 ) -> dict[str, float]:
-    people_t, s_t = target.counts[table], target.counts[synthesis]
+    people_t, s_t = target.counts[0], target.counts[synthesis]
     N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t
     right = count_right_guesses(counts.baselines.guessed, left_t, s_t, mark_unguessable(target))

@@ -1,7 +1,4 @@
-"""Test every pair of features of a disclosure against loops over the records, which know no engine.
-
-Subgroups have no holdout.
-"""
+"""Test every pair of features of a disclosure against loops over the records, which know no engine."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +20,6 @@ from support.small_tables import KEYS, frame, tables
 import disclosure_pipeline as dp
 
 PAIRS = list(combinations(("unit", "weights", "within", "exclude", "several files", "holdout"), 2))
-PAIRS_IN_GROUPS = list(combinations(("unit", "weights", "within", "exclude", "several files"), 2))
 WITHIN = 2
 IN_GROUPS = ("DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se")
 
@@ -138,13 +134,17 @@ def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Ca
             assert_figures(result.bands.to_dict("index")["amount", synthesis], expected, basis)
 
 
-@pytest.mark.parametrize("pair", PAIRS_IN_GROUPS, ids=[" and ".join(pair) for pair in PAIRS_IN_GROUPS])
+@pytest.mark.parametrize("pair", PAIRS, ids=[" and ".join(pair) for pair in PAIRS])
 @examples(4)
 @given(cases)
 def test_every_pair_of_features_in_groups_is_that_of_loops(pair: tuple[str, str], case: Case) -> None:
     people, published, options = case.arguments(pair)
-    groups = ["even" if i % 2 else "odd" for i in range(len(case.gt))]
+    groups, groups_of_others = (
+        ["even" if i % 2 else "odd" for i in range(len(table))] for table in (case.gt, case.others)
+    )
     people = people.assign(g=groups)
+    if "holdout" in pair:
+        options["holdout"] = case.frame_of(case.others, 1).assign(g=groups_of_others)
     targets = ["t", "amount"] if "within" in pair else ["t"]
     result = dp.subgroups(people, published, KEYS, targets, by="g", smallest_count=1, **options)
     by_group: dict[Any, Any] = result.to_dict("index")
@@ -166,6 +166,18 @@ def test_every_pair_of_features_in_groups_is_that_of_loops(pair: tuple[str, str]
         assert {name: row[name] for name in IN_GROUPS} == pytest.approx(expected, abs=2e-6)
         told = [one_level(sd, q) and (q, t) in sd for q, t in case.gt]
         assert row["DiSCO"] == pytest.approx(100 * sum(map(min, told, left)) / sum(members))
+        if "holdout" in pair:
+            held = [
+                one_level(sd, q) and (q, t) in sd and left
+                for (q, t), left, mine in zip(
+                    case.others, case.kept_of(case.others, pair), groups_of_others, strict=True
+                )
+                if mine == group
+            ]
+            share = 100 * sum(held) / len(held) if held else math.nan
+            found = (row["DiSCO_holdout"], row["DiSCO_difference"])
+            assert found == pytest.approx((share, row["DiSCO"] - share), nan_ok=True)
+            assert not held or row["DiSCO_difference_low"] <= found[1] <= row["DiSCO_difference_high"]
         if weights:
             of_group = [w * member for w, member in zip(weights, members, strict=True)]
             weighted = reference.figures(case.gt, sd, weights=of_group, **place)

@@ -1,6 +1,7 @@
 """Subgroups: against the reference, groups too small to be told of, and a group that is copied."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,10 +101,21 @@ def test_tables_of_other_sizes_and_pairs_of_columns() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
-    [({"by": "x"}, "by is not in"), ({"by": ["sex"] * 3}, "by must be"), ({"smallest_count": 0}, "smallest")],
+    [
+        ({"by": "x"}, "by is not in"),
+        ({"by": ["sex"] * 3}, "by must be"),
+        ({"smallest_count": 0}, "smallest"),
+        (
+            {"by": "age", "holdout": pd.DataFrame({"sex": ["f"], "ill": ["y"]})},
+            "'age' of by is not in the ho",
+        ),
+        ({"holdout": pd.DataFrame({"sex": ["f"]})}, "'ill' is not in the holdout"),
+        ({"exclude": dp.Exclusions(target_levels={"sex": ["f"]})}, "'sex', which is not a target"),
+        ({"within": {"ill": 2}}, "only numbers have a band"),
+    ],
 )
 def test_refuses_invalid_arguments(wrong: dict[str, object], words: str) -> None:
-    gt = pd.DataFrame({"sex": ["f", "m"], "ill": ["y", "n"]})
+    gt = pd.DataFrame({"sex": ["f", "m"], "ill": ["y", "n"], "age": [30, 40]})
     arguments: dict[str, object] = {"by": "sex"} | wrong
     with pytest.raises(dp.InputError, match=words):
         dp.subgroups(gt, gt, ["sex"], "ill", **arguments)  # type: ignore[arg-type]
@@ -122,3 +134,26 @@ def test_one_record_has_no_others_to_guess_from() -> None:
     sd = pd.DataFrame({"sex": ["f", "m", "m"], "ill": ["y", "n", "y"]})
     [row] = dp.subgroups(gt, sd, ["sex"], "ill", by="sex").to_dict("records")
     assert (row["records"], row["DiSCO"], row["DiSCO_others"]) == (1, 100, 0)
+
+
+def test_a_group_that_is_copied_is_told_from_its_holdout() -> None:
+    random = np.random.default_rng(5)
+    columns = {"sex": ["f", "m"], "age": range(1000), "ill": ["y", "n"]}
+    people = pd.DataFrame({name: random.choice(levels, 900) for name, levels in columns.items()})
+    gt, fresh, holdout = people[:300], people[300:600], people[600:]
+    sd = pd.concat([gt[gt["sex"] == "f"], fresh[fresh["sex"] == "m"]])
+    of_groups = dp.subgroups(gt, sd, ["sex", "age"], "ill", by="sex", holdout=holdout).loc["ill"]
+    low, high = (of_groups[f"DiSCO_difference_{end}"].droplevel("synthesis") for end in ("low", "high"))
+    assert low["f"] > 50 and low["m"] < 0 < high["m"]
+
+
+@pytest.mark.parametrize("groups", [None, {"age": 4}])
+def test_a_holdout_leaves_the_groups_as_they_are(groups: dict[str, int] | None) -> None:
+    """Its own levels are no groups, nor do they move the edges of grouped numbers."""
+    gt = pd.DataFrame({"age": range(40), "ill": list("yn") * 20})
+    older = gt.assign(age=gt["age"] + 500)
+    options: dict[str, Any] = {"by": "age", "groups": groups, "smallest_count": 1}
+    alone = dp.subgroups(gt, gt.head(30), ["age"], "ill", **options)
+    beside = dp.subgroups(gt, gt.head(30), ["age"], "ill", **options, holdout=older)
+    pd.testing.assert_frame_equal(pd.DataFrame(beside[list(alone)]), pd.DataFrame(alone))
+    assert beside["DiSCO_holdout"].notna().sum() == (0 if groups is None else 1)  # the last is open
