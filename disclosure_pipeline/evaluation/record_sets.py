@@ -209,12 +209,16 @@ def count_people(
 
 
 def count_whole_records(
-    opened: OpenedTables, columns: Sequence[CodedColumn], plan: MeasuringPlan
+    opened: OpenedTables,
+    columns: Sequence[CodedColumn],
+    plan: MeasuringPlan,
+    on_progress: OnProgress = ignore_progress,
 ) -> RecordSets:
     """Count the people by all `columns` alone, as `count_people` does."""
-    [counted] = opened.count([CountRequest(columns)], ignore_progress)
+    [counted] = opened.count([CountRequest(columns)], on_progress)
     by_record = [keys.people for keys in counted.keys]
-    return RecordSets(opened, columns, counted.keys, by_record=by_record).count_people(plan)
+    records = RecordSets(opened, columns, counted.keys, by_record=by_record)
+    return records.count_people(plan, on_progress)
 
 
 def count_record_sets(

@@ -14,7 +14,6 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copies import APART_SAMPLE, ColumnsApart
 from disclosure_pipeline.evaluation.counts import (
@@ -27,8 +26,8 @@ from disclosure_pipeline.evaluation.figures import build_disclosure
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.people import measure_records
 from disclosure_pipeline.evaluation.record_sets import (
-    RecordSets,
     code_shared_columns,
+    count_whole_records,
     draw_records,
     read_records,
 )
@@ -203,8 +202,7 @@ def _find_copied(
 ) -> dict[str, float]:
     """Measure the records of the first table that the other one holds, by all shared columns."""
     columns = code_shared_columns(opened, plan.grouping, on_progress)
-    [counted] = opened.count([CountRequest(columns)], on_progress)
-    records = RecordSets(opened, columns, counted.keys).count_people(plan, on_progress)
+    records = count_whole_records(opened, columns, plan, on_progress)
     [sizes], [counts] = records.sizes, records.whole
     [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
     shown = apart.find_shown(sizes.N_s)

@@ -138,7 +138,7 @@ def test_one_record_has_no_others_to_guess_from() -> None:
 
 def test_a_group_that_is_copied_is_told_from_its_holdout() -> None:
     random = np.random.default_rng(5)
-    columns = {"sex": ["f", "m"], "age": range(1000), "ill": ["y", "n"]}
+    columns: dict[str, Any] = {"sex": ["f", "m"], "age": range(1000), "ill": ["y", "n"]}
     people = pd.DataFrame({name: random.choice(levels, 900) for name, levels in columns.items()})
     gt, fresh, holdout = people[:300], people[300:600], people[600:]
     sd = pd.concat([gt[gt["sex"] == "f"], fresh[fresh["sex"] == "m"]])
