@@ -74,7 +74,9 @@ def draft_dictionary(
     raw = read_raw(source, "the table")
     descriptions = {**read_descriptions(source, "the table")}
     if described is not None:
-        descriptions |= _read_descriptions(described, list(map(str, raw.columns)))
+        for name, description in _read_descriptions(described, list(map(str, raw.columns))).items():
+            own = descriptions.get(name)
+            descriptions[name] = description if own is None else description.complete(own)
     click.echo(draft(raw, smallest_count, descriptions=descriptions).to_yaml(), nl=False)  # exact bytes
 
 

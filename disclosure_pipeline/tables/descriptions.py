@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Type, normalize_text
@@ -44,6 +44,11 @@ class Description:
             codes += [code for code in self.labels if isinstance(code, (int, float)) and low <= code <= high]
         return tuple(dict.fromkeys(codes))
 
+    def complete(self, other: Description) -> Description:
+        """Return the description, with what it leaves open as `other` has it."""
+        own = {name: value for name, value in vars(self).items() if value}
+        return replace(other, **{**own, "entries": {**other.entries, **self.entries}})
+
     def apply_labels(self, present: Collection[Code], are_numbers: bool) -> tuple[dict[str, Any], list[str]]:
         """Return the entries that follow from the labels, and notes on them.
 
@@ -59,14 +64,17 @@ class Description:
         }
         known = {*map(level_label, labels), *labels.values()}
         others = [value for value in present if level_label(value) not in known]
-        if not labels or (self.types and not set(self.types) & set(CATEGORIES)):
+        are_some = bool(others) and are_numbers
+        is_category = not self.types or bool(set(self.types) & set(CATEGORIES))
+        if not labels or not (is_category or are_some):
             return {}, []
-        if others and are_numbers:
+        if are_some:
             numbers = [float(value) for value in others]
             special = tuple(
                 code for code in labels if not min(numbers) - 1 <= float(code) <= max(numbers) + 1
             )
-            return {"type": "integer" if _are_whole(present) else "number", "special_values": special}, []
+            numeric = {"type": "integer" if _are_whole(present) else "number"} if is_category else {}
+            return {**numeric, "special_values": special}, []
         if others or len(labels) > MOST_LABELS:
             why = "some values have no label" if others else f"more than {MOST_LABELS} values have labels"
             return {"type": "category"}, [f"{why}: {_STAY}"]

@@ -1,6 +1,7 @@
 """Labels and missing codes of SPSS and Stata files, as a draft of the dictionary writes them."""
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,23 @@ def test_the_command_writes_them(tmp_path: Path) -> None:
     columns = yaml.safe_load(printed.stdout)["columns"]
     assert columns["sex"]["levels"][0] == {"level": "male", "aliases": ["1"]}
     assert columns["kids"]["special_values"] == [-8]
+
+
+def test_a_schema_is_completed_by_what_the_table_says_itself(tmp_path: Path) -> None:
+    """SDV knows no labels, and calls a column that has some numbers."""
+    labels: Any = {"sex": {1: "male", 2: "female"}, "kids": {-8: "not asked"}}
+    frame = pd.DataFrame({"sex": [1, 2, 2, 1] * 20, "kids": [0, 1, 2, -8] * 20})
+    names: Any = {"sex": "sex of the person", "kids": "number of children"}
+    pyreadstat.write_sav(frame, tmp_path / "t.sav", column_labels=names, variable_value_labels=labels)
+    types: Any = {"sex": {"sdtype": "categorical"}, "kids": {"sdtype": "numerical"}}
+    (tmp_path / "t.json").write_text(json.dumps({"tables": {"t": {"columns": types}}}))
+    arguments = ("dictionary", "draft", tmp_path / "t.sav", "--confidential")
+    alone, completed = (run_command(*arguments, *more) for more in ((), ("--from", tmp_path / "t.json")))
+    assert completed.exit_code == 0, completed.output
+    assert completed.stdout == alone.stdout
+    (tmp_path / "t.json").write_text(json.dumps({"tables": {"t": {"columns": {"sex": {"sdtype": "id"}}}}}))
+    columns = yaml.safe_load(run_command(*arguments, "--from", tmp_path / "t.json").stdout)["columns"]
+    assert columns["sex"] == {"type": "text identifier", "label": "sex of the person"}
 
 
 codes = st.integers(-3, 12)
