@@ -24,7 +24,6 @@ from disclosure_pipeline.measures.checks import (
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
     HitCounts,
-    WholeRecordCounts,
     hit_counts,
 )
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
@@ -157,7 +156,7 @@ def count_without_each(
     ]
 
 
-def select_copies(keys: WholeRecordCounts) -> CopyCounts:
+def select_copies(keys: KeyCounts) -> CopyCounts:
     """Return the counts of copies by these keys."""
     return CopyCounts(keys.shared.SD_in_GT, keys.unique_hits, keys.people)
 

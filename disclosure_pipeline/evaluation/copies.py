@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest, select_copies
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.whole_records import count_copies
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
@@ -184,8 +184,8 @@ def measure_record_sets(records: RecordSets) -> dict[tuple[str, int], dict[str, 
     sets = [records.columns, *(records.sets[label] for label in records.partial)]
     whole, *partial_apart = ColumnsApart.from_sample(records.draw(APART_SAMPLE, 0), sets)
     figures = {}
-    for synthesis, (sizes, keys) in enumerate(zip(records.sizes, records.whole, strict=True), start=1):
-        figures[ALL_COLUMNS, synthesis] = measure_copies(select_copies(keys), sizes, whole, per_unit)
+    for synthesis, (sizes, counts) in enumerate(zip(records.sizes, records.whole, strict=True), start=1):
+        figures[ALL_COLUMNS, synthesis] = measure_copies(counts, sizes, whole, per_unit)
     for (label, by_synthesis), apart in zip(records.partial.items(), partial_apart, strict=True):
         for synthesis, (sizes, counts) in enumerate(zip(records.sizes, by_synthesis, strict=True), start=1):
             options = (sizes, apart, per_unit, len(records.partial))

@@ -412,7 +412,7 @@ def _measure_tables(
             is_weighted=plan.weights is not None,
         )
     sizes = [size.divide(records.records_per_unit) for size in records.sizes]
-    copied = [keys.shared.SD_in_GT for keys in records.whole]
+    copied = [counts.copies for counts in records.whole]
     grouped = [column for column in request.columns if plan.grouping.groups_column(column.name)]
     of_GT = result.excluded.xs("original", level="table")
     syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")

@@ -68,7 +68,8 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigu
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
     for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
-        figures = repeats(records.by_record[synthesis - 1], size, per_unit)
+        keys = records.keys[synthesis - 1]
+        figures = repeats(keys.people, size, per_unit)
         bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
         rows.append(
             {
@@ -78,7 +79,7 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigu
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **(to_row(figures) | {"repeats_beyond_chance": bounded}),
                 "alike": percent(size.N_d - counts.people.alone, size.N_d),
-                "equal_content": float(has_equal_content(counts, size)),
+                "equal_content": float(has_equal_content(counts, keys.shared.GT_in_SD, size)),
             }
         )
     frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)

@@ -16,6 +16,7 @@ import numpy as np
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     DisclosureCounts,
+    KeyCounts,
     sample_positions,
     select_copies,
 )
@@ -24,17 +25,11 @@ from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
 from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
-    HitCounts,
     UnitCombinations,
-    WholeRecordCounts,
     copy_counts,
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
-from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.resemblance import SharedCounts
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error, require_unit
@@ -119,30 +114,20 @@ def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, record
 
 
 @dataclass(frozen=True)
-class UnitWholeCounts:
-    """Counts of whole records of one synthesis, like `KeyCounts`, but of units."""
-
-    uniques: Uniques
-    shared: SharedCounts
-    unique_hits: HitCounts
-    people: PeopleCounts
-
-
-@dataclass(frozen=True)
 class RecordSets:
     """Counts of whole records of the `opened` tables, and of records reduced to a set of the `columns`.
 
-    `whole`: by all columns, for each synthesis. `sets`: label -> a set of columns; `partial`: label -> the
-    copies in each synthesis by that set. Both are counts of people. `by_record`: as `whole`, but always
-    counting records. `people`: all records, where people have several.
+    `keys`: counts of records by all columns, for each synthesis; `whole`: copies of people by all columns;
+    `sets`: label -> a set of columns; `partial`: label -> copies of people by that set. `people`: all
+    records, where people have several.
     """
 
     opened: OpenedTables
     columns: Sequence[CodedColumn]
-    whole: Sequence[WholeRecordCounts]
+    keys: Sequence[KeyCounts]
+    whole: Sequence[CopyCounts]
     sets: Mapping[str, Sequence[CodedColumn]] = field(default_factory=dict)
     partial: Mapping[str, Sequence[CopyCounts]] = field(default_factory=dict)
-    by_record: Sequence[PeopleCounts] = ()
     people: PeopleRecords | None = None
 
     @property
@@ -172,19 +157,8 @@ class RecordSets:
 
     def count_units(self, people: PeopleRecords) -> RecordSets:
         """Return the counts with people counted as units; `people` have all columns."""
-        q, combinations = _combine(people, self.columns)
-        copies = _find_copies(q, combinations)
-        whole = [
-            UnitWholeCounts(
-                replace(counts.uniques, in_GT=copied.people.alone),
-                counts.shared,
-                copied.unique,
-                copied.people,
-            )
-            for counts, copied in zip(self.whole, copies, strict=True)
-        ]
-        partial = {label: _find_copies(*_combine(people, columns)) for label, columns in self.sets.items()}
-        return replace(self, whole=whole, partial=partial, people=people)
+        partial = {label: _count_units(people, columns) for label, columns in self.sets.items()}
+        return replace(self, whole=_count_units(people, self.columns), partial=partial, people=people)
 
 
 def code_shared_columns(
@@ -216,8 +190,7 @@ def count_whole_records(
 ) -> RecordSets:
     """Count the people by all `columns` alone, as `count_people` does."""
     [counted] = opened.count([CountRequest(columns)], on_progress)
-    by_record = [keys.people for keys in counted.keys]
-    records = RecordSets(opened, columns, counted.keys, by_record=by_record)
+    records = RecordSets(opened, columns, counted.keys, [*map(select_copies, counted.keys)])
     return records.count_people(plan, on_progress)
 
 
@@ -235,9 +208,9 @@ def count_record_sets(
     whole_request = CountRequest(columns, without_each=True)
     counted = opened.count([*requests, whole_request, *set_requests], on_progress)
     whole, *others = counted[len(requests) :]
-    copies = [*whole.without, *(list(map(select_copies, counts.keys)) for counts in others)]
-    people = [keys.people for keys in whole.keys]
-    records = RecordSets(opened, columns, whole.keys, sets, dict(zip(sets, copies, strict=True)), people)
+    copies = [*whole.without, *([*map(select_copies, counts.keys)] for counts in others)]
+    partial = dict(zip(sets, copies, strict=True))
+    records = RecordSets(opened, columns, whole.keys, [*map(select_copies, whole.keys)], sets, partial)
     return _add_single_columns(records), counted[: len(requests)]
 
 
@@ -305,7 +278,7 @@ def find_real_values(
             )
             for synthesis, counts in enumerate(column.counts[1:], start=1)
             if holds_real_values(
-                _count_copies(combinations, counts[:-1]),
+                combinations.count_copies(counts[:-1]),
                 Sizes(N_d, total(counts)),
                 comparisons,
                 people.records_per_unit,
@@ -314,16 +287,7 @@ def find_real_values(
     return by_unit
 
 
-def _combine(records: PeopleRecords, columns: Sequence[CodedColumn]) -> tuple[Keys, UnitCombinations]:
-    q = combine_columns([records.columns[column.name] for column in columns])
-    return q, UnitCombinations.from_records(q.q[0], records.unit, q.size)
-
-
-def _find_copies(q: Keys, combinations: UnitCombinations) -> list[CopyCounts]:
-    return [_count_copies(combinations, s) for s in q.counts[1:]]
-
-
-def _count_copies(combinations: UnitCombinations, s: IntArray) -> CopyCounts:
-    return CopyCounts(
-        int(s[combinations.d > 0].sum()), combinations.count_hits(s), combinations.count_people(s)
-    )
+def _count_units(people: PeopleRecords, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
+    q = combine_columns([people.columns[column.name] for column in columns])
+    combinations = UnitCombinations.from_records(q.q[0], people.unit, q.size)
+    return [combinations.count_copies(s) for s in q.counts[1:]]

@@ -18,7 +18,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +25,7 @@ import numpy.typing as npt
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_combinations, first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCounts
-from disclosure_pipeline.measures.resemblance import SharedCounts
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.totals import Uniques
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
     BY_FRESH_SAMPLE,
@@ -247,44 +244,25 @@ EXPECTED_MISSES = 10.0
 """A fresh sample that misses 10 records on average misses none with a chance of about exp(-10)."""
 
 
-class WholeRecordCounts(Protocol):
-    """Counts of the combinations of all columns."""
-
-    @property
-    def uniques(self) -> Uniques:
-        """Combinations of one record."""
-
-    @property
-    def shared(self) -> SharedCounts:
-        """Records whose combination is in both tables."""
-
-    @property
-    def unique_hits(self) -> HitCounts:
-        """SD records that equal exactly one GT record."""
-
-    @property
-    def people(self) -> PeopleCounts:
-        """GT records that equal no other GT record."""
-
-
-def has_equal_content(counts: WholeRecordCounts, sizes: Sizes) -> bool:
+def has_equal_content(counts: CopyCounts, GT_in_SD: int, sizes: Sizes) -> bool:
     """Return whether one table holds all records of the other, where a fresh sample would miss ten or more.
 
+    `counts` are of whole records; SD has `GT_in_SD` of GT's.
     By Good-Turing, a new record of the population differs from all GT records with chance f1 / N_d, and
     equals a given one of the f1 lone GT records with a chance of about 2 f2 / (f1 N_d).
     """
-    unlike = sizes.N_s * counts.uniques.in_GT / sizes.N_d
-    if counts.shared.SD_in_GT == sizes.N_s and unlike >= EXPECTED_MISSES:
+    unlike = sizes.N_s * counts.people.alone / sizes.N_d
+    if counts.copies == sizes.N_s and unlike >= EXPECTED_MISSES:
         return True
-    return counts.shared.GT_in_SD == sizes.N_d and _missed_by_a_sample(counts, sizes) >= EXPECTED_MISSES
+    return GT_in_SD == sizes.N_d and _missed_by_a_sample(counts, sizes) >= EXPECTED_MISSES
 
 
-def _missed_by_a_sample(counts: WholeRecordCounts, sizes: Sizes) -> float:
+def _missed_by_a_sample(counts: CopyCounts, sizes: Sizes) -> float:
     """Return the expected number of lone GT records that a fresh sample of SD's size misses."""
-    alone = counts.uniques.in_GT
+    alone = counts.people.alone
     if not alone:
         return 0.0
-    chance = min(1.0, 2 * counts.unique_hits.pairs / (alone * sizes.N_d))
+    chance = min(1.0, 2 * counts.unique.pairs / (alone * sizes.N_d))
     return alone * math.exp(sizes.N_s * math.log1p(-chance)) if chance < 1 else 0.0
 
 
@@ -340,6 +318,10 @@ class UnitCombinations:
         first = np.flatnonzero(first_of_run(q) | first_of_run(unit))
         records, q_of_pair = run_lengths(first, len(q)), q[first]
         return cls(*(sum_by_position(q_of_pair, values, keys) for values in (records, 1, records * records)))
+
+    def count_copies(self, s: IntArray) -> CopyCounts:
+        """Count the copies of units; `s`: the SD records with each combination."""
+        return CopyCounts(int(s[self.d > 0].sum()), self.count_hits(s), self.count_people(s))
 
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit exactly one unit."""
