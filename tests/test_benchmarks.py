@@ -88,7 +88,7 @@ def test_differences_are_found() -> None:
     assert differences(one, Figures({}, {"DCAP[work]": 12.5})) == ["TCAP[work]", "UiO"]
 
 
-@only_in_ci("measures every work of every case")
+@only_in_ci("measures every work of every case", days=2)
 def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     readme, docs = (ROOT / "README.md").read_text(), (ROOT / "docs" / "benchmarks.md").read_text()
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py")]

@@ -9,6 +9,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 from support.gates import run_command
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.orchestration.gate_file import HOME, load_gate
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
@@ -41,7 +42,8 @@ def write(frame: pd.DataFrame, path: Path) -> None:
         pyreadstat.write_dta(frame, path, column_labels=WORDS, variable_value_labels=LABELS)
 
 
-@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+@on_some_days
+@pytest.mark.parametrize("suffix", some_of([".sav", ".dta"], 2, part_in_ci=2))
 def test_from_init_to_a_verified_release(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = only_in_ci("builds the whole site")
+pytestmark = only_in_ci("builds the whole site", days=2)
 
 DOCS = ROOT / "docs"
 

@@ -11,7 +11,7 @@ import click
 import pytest
 import yaml
 from support.paths import DOCS, PACKAGE, ROOT
-from support.sampling import only_in_ci, some_of
+from support.sampling import some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
@@ -72,18 +72,6 @@ def test_code_of_the_how_to_pages(page: str) -> None:
 def test_code_of_the_tutorial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_code("tutorial.md")
-
-
-@only_in_ci("draws every picture, as the site does")
-def test_code_of_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It saves every picture that the page shows."""
-    pytest.importorskip("vl_convert")
-    pytest.importorskip("sklearn")
-    monkeypatch.chdir(tmp_path)
-    run_code("gallery.md")
-    shown = re.findall(r"\]\(images/gallery/([\w.]+)\)", (DOCS / "gallery.md").read_text(encoding="utf-8"))
-    assert shown
-    assert set(shown) == {path.name for path in tmp_path.iterdir()}
 
 
 def test_every_picture_of_the_library_is_in_the_gallery() -> None:

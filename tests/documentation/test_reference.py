@@ -87,8 +87,11 @@ def test_generated_parts_are_current(path: Path) -> None:
 def test_pictures_of_the_gallery_are_current(tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     pytest.importorskip("sklearn")
-    gallery.draw((ROOT / "docs" / "gallery.md").read_text(encoding="utf-8"), tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in generated.PICTURES.iterdir()}
+    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    gallery.draw(page, tmp_path)
+    shown = re.findall(r"\]\(images/gallery/([\w.]+)\)", page)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert shown and names == set(shown) == {path.name for path in generated.PICTURES.iterdir()}
     for kept in sorted(generated.PICTURES.iterdir()):
         drawn = NUMBER.split((tmp_path / kept.name).read_text(encoding="utf-8"))
         stored = NUMBER.split(kept.read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
 """Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
-Tests that take seconds run on one day in three; those that take longer and have smaller ones beside them, in
-CI only, some of these on one day in two. Set SAMPLE_SEED to try what another day would, and LONG_TESTS to run
-all that take seconds. QUICK_TESTS=1 draws no more than ten random examples: what the core of the tests takes
-with other versions of the packages.
+Tests that take seconds run on one day in three, in CI on one in two; those that take longer and have smaller
+ones beside them, in CI only, some of these on one day in two or three. Set SAMPLE_SEED to try what another
+day would, and LONG_TESTS to run all that take seconds. QUICK_TESTS=1 draws no more than ten random examples:
+what the core of the tests takes with other versions of the packages.
 """
 
 import math
@@ -18,13 +18,13 @@ from hypothesis import settings
 
 CI = bool(os.environ.get("CI"))
 QUICK = bool(os.environ.get("QUICK_TESTS"))
-LONG_TESTS = CI or bool(os.environ.get("LONG_TESTS"))
+LONG_TESTS = bool(os.environ.get("LONG_TESTS"))
 # The date on which the run began, kept in the environment for the processes that it starts.
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
 # One case in this many is tried: every day, and in CI.
 PART, PART_IN_CI = 10, 4
-# A test that takes seconds runs on one day in this many.
-DAYS = 3
+# A test that takes seconds runs on one day in this many: every day, and in CI.
+DAYS, DAYS_IN_CI = 3, 2
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 10 if QUICK else 50, 100
 
@@ -46,9 +46,9 @@ def some_of(cases: Iterable[Case], part: int = PART, part_in_ci: int = PART_IN_C
 def examples(every_day: int, in_ci: int | None = None) -> settings:
     """Set the number of random examples of a test that takes long with each.
 
-    CI draws four times as many, other ones each time, if it says no other number.
+    CI draws twice as many, other ones each time, if it says no other number.
     """
-    number = in_ci or min(EXAMPLES_IN_CI, 4 * every_day)
+    number = in_ci or min(EXAMPLES_IN_CI, 2 * every_day)
     return settings(max_examples=number if CI else min(every_day, EXAMPLES) if QUICK else every_day)
 
 
@@ -57,14 +57,14 @@ def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
 
     CI runs it on one day in `days`, drawn by the seed.
     """
-    today = random.Random(f"{SEED} {what_takes_long}").randrange(days) == 0
+    today = LONG_TESTS or random.Random(f"{SEED} {what_takes_long}").randrange(days) == 0
     when = f", on one day in {days}" if days > 1 else ""
     return pytest.mark.skipif(not (CI and today), reason=f"{what_takes_long}: in CI only{when}")
 
 
 def on_some_days(test: Test) -> Test:
-    """Skip a test that takes seconds on all days but one in DAYS, drawn by its name; CI always runs it."""
-    name = f"{SEED} {test.__module__} {test.__qualname__}"
-    not_today = not LONG_TESTS and random.Random(name).randrange(DAYS) > 0
-    reason = f"takes seconds: on one day in {DAYS}, in CI, and with LONG_TESTS=1"
+    """Skip a test that takes seconds on all days but one in DAYS, drawn by its name."""
+    name, days = f"{SEED} {test.__module__} {test.__qualname__}", DAYS_IN_CI if CI else DAYS
+    not_today = not LONG_TESTS and random.Random(name).randrange(days) > 0
+    reason = f"takes seconds: on one day in {days}, and with LONG_TESTS=1"
     return pytest.mark.skipif(not_today, reason=reason)(test)
