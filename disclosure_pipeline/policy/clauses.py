@@ -64,7 +64,9 @@ class Clause:
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
         loosened += "" if self.chance else ", tightened to leave nothing to chance"
-        columns = f" of {', '.join(self.about)}" if self.about else ""
+        is_of_way = self.entry is not None and self.entry.about == "way"
+        about = ", ".join(self.about)
+        columns = f" ({about})" if is_of_way else f" of {about}" if about else ""
         return f"{self.figure}{columns} is {self.side} {self.bound:g}{self._unit}{loosened} ({over})"
 
     @property

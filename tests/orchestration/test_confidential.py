@@ -145,8 +145,8 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
 def test_clauses_are_listed_and_loosened_ones_told() -> None:
     of = gates.gate(policy=LOOSE | {"found": {"nearly": 20}}, confidential={NAME: "a.csv"})
     words = "\n".join(list_effective_clauses(of.clauses()))
-    assert f"found of whole of {NAME} is at most 2.5 beyond (worst synthesis): refuses" in words
-    assert "found of nearly is at most 20 beyond, loosened from 10" in words
+    assert f"found (whole of {NAME}) is at most 2.5 beyond (worst synthesis): refuses" in words
+    assert "found (nearly) is at most 20 beyond, loosened from 10" in words
     assert {clause.name for clause in of.clauses()} >= CLAUSES
 
 
