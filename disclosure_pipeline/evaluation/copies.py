@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -151,8 +151,10 @@ class ColumnsApart:
     records: int
 
     @classmethod
-    def from_sample(cls, sample: PeopleRecords, sets: Sequence[Sequence[CodedColumn]]) -> list[ColumnsApart]:
-        """Return the chances for each set of columns."""
+    def from_sample(
+        cls, sample: PeopleRecords, sets: Sequence[Sequence[CodedColumn]]
+    ) -> Iterator[ColumnsApart]:
+        """Yield the chances for each set of columns."""
         columns, places = list(sample.columns.values()), {name: k for k, name in enumerate(sample.columns)}
         chances = chances_of_independent_columns(
             [column.codes[0] for column in columns],
@@ -160,7 +162,7 @@ class ColumnsApart:
             [[places[column.name] for column in of_set] for of_set in sets],
             sample.unit,
         )
-        return [cls(*of_set, len(sample.unit)) for of_set in chances]
+        return (cls(*of_set, len(sample.unit)) for of_set in chances)
 
     def find_shown(self, N_s: int) -> float:
         """Return the percent of GT records that N_s such records show."""
@@ -182,11 +184,12 @@ def measure_record_sets(records: RecordSets) -> dict[tuple[str, int], dict[str, 
     """
     per_unit = records.records_per_unit
     sets = [records.columns, *(records.sets[label] for label in records.partial)]
-    whole, *partial_apart = ColumnsApart.from_sample(records.draw(APART_SAMPLE, 0), sets)
+    apart_by_set = ColumnsApart.from_sample(records.draw(APART_SAMPLE, 0), sets)
+    whole = next(apart_by_set)
     figures = {}
     for synthesis, (sizes, counts) in enumerate(zip(records.sizes, records.whole, strict=True), start=1):
         figures[ALL_COLUMNS, synthesis] = measure_copies(counts, sizes, whole, per_unit)
-    for (label, by_synthesis), apart in zip(records.partial.items(), partial_apart, strict=True):
+    for (label, by_synthesis), apart in zip(records.partial.items(), apart_by_set, strict=True):
         for synthesis, (sizes, counts) in enumerate(zip(records.sizes, by_synthesis, strict=True), start=1):
             options = (sizes, apart, per_unit, len(records.partial))
             found = measure_copies(counts, *options)

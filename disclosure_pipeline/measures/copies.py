@@ -15,7 +15,7 @@ If every unit has one record, these are the formulas for records.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -268,8 +268,8 @@ def _missed_by_a_sample(counts: CopyCounts, sizes: Sizes) -> float:
 
 def chances_of_independent_columns(
     codes: Sequence[IntArray], levels: Sequence[int], sets: Sequence[Sequence[int]], unit: IntArray
-) -> list[tuple[npt.NDArray[np.float64], IntArray]]:
-    """Return the chances that a record whose columns are drawn independently from GT's hits one person.
+) -> Iterator[tuple[npt.NDArray[np.float64], IntArray]]:
+    """Yield the chances that a record whose columns are drawn independently from GT's hits one person.
 
     For each set of columns, in any order, a chance for each combination that no other unit has, and the GT
     records of that unit with it: Π p_j, where p_j is the share of records with its level of column j.
@@ -289,12 +289,10 @@ def chances_of_independent_columns(
         (np.bincount(column, minlength=size) / len(column))[column]
         for column, size in zip(codes, levels, strict=True)
     ]
-    chances = []
     for places in sets:
         of_set = [codes[k] for k in places], [levels[k] for k in places]
         combinations, records = find_lone_combinations(*of_set, unit)
-        chances.append((reduce(np.multiply, (shares[k][combinations] for k in places)), records))
-    return chances
+        yield reduce(np.multiply, (shares[k][combinations] for k in places)), records
 
 
 def hits_of_independent_columns(chances: npt.NDArray[np.float64]) -> float:

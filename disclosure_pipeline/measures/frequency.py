@@ -84,8 +84,12 @@ def find_lone_combinations(
     """
     [codes], _ = _join([[column] for column in columns], levels)
     codes, order = sort_together(codes, np.arange(len(codes)))
-    first, owners = np.flatnonzero(first_of_run(codes)), unit[order]
-    alone = np.minimum.reduceat(owners, first) == np.maximum.reduceat(owners, first)
+    begins = first_of_run(codes)
+    first = np.flatnonzero(begins)
+    has_others = np.zeros(len(first), dtype=bool)
+    changes = np.flatnonzero(first_of_run(unit[order]) & ~begins)
+    has_others[np.cumsum(begins)[changes] - 1] = True
+    alone = np.flatnonzero(~has_others)
     return order[first[alone]], run_lengths(first, len(codes))[alone]
 
 
