@@ -1,4 +1,4 @@
-"""Draws the pictures of the user interface in docs/images, as the demo leaves it: `python tests/pictures.py`.
+"""Draws the pictures of the user interface and of a page in docs/images: `python tests/pictures.py`.
 
 It takes the home of the demo as its argument (`make demo` makes dagster_home), and a Chromium.
 """
@@ -12,16 +12,21 @@ from support import homes
 from support.browser import HEIGHT, WIDTH, Pages, resize, ui_pages
 from support.paths import ROOT
 
+from disclosure_pipeline.demo.run import LEAKY
+
 PICTURES: dict[str, tuple[str, list[str], int]] = {
     "lineage": ("/locations/location.py/asset-groups/survey", ["ground_truth", "candidates"], 480),
     "failing_check": (
-        "/assets/survey/identity_risk?view=checks",
-        ["Latest execution", "exceeded", "warnings"],
+        "/assets/survey/identity_risk?view=checks&checkDetail=found_repU",
+        ["Latest execution", "exceeded"],
         HEIGHT,
     ),
-    "candidates": ("/assets/survey/candidates", ["worst clause", "records and dates"], HEIGHT),
+    "candidates": ("/assets/survey/candidates", ["records and dates"], HEIGHT),
 }
 """Name -> the page, words that it shows once it is whole, and its height in pixels."""
+
+PAGE = Path("demo", "store", "survey", "candidates", LEAKY, "dossier.html")
+"""The page of the refused candidate, in the demo's home."""
 
 # Dagster greets whoever comes for the first time, over the page.
 _CLOSE_GREETING = "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Skip')?.click()"
@@ -49,6 +54,9 @@ def main() -> None:
         with ui_pages(home) as pages:
             for name in PICTURES:
                 draw(pages, name)
+            resize(pages.tab, 1200, 900)
+            pages.tab.goto((home / PAGE).as_uri())
+            pages.tab.screenshot(path=ROOT / "docs" / "images" / "dossier.png")
 
 
 if __name__ == "__main__":
