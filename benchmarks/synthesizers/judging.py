@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,24 @@ def write_gate(of: PublicTable, table: pd.DataFrame) -> Gate:
 
     The unit is what its custodian adds, where people have several records.
     """
+    return write_gate_of(of.without_unit(table), of.keys, unit=of.unit)
+
+
+def write_gate_of(
+    table: pd.DataFrame,
+    keys: Sequence[str],
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    policy: Mapping[str, Any] | None = None,
+    unit: str | None = None,
+) -> Gate:
+    """Return the gate that `init` writes for a table, and what its custodian adds to it."""
     with tempfile.TemporaryDirectory() as folder:
-        of.without_unit(table).to_parquet(path := Path(folder) / "table.parquet", index=False)
-        schema = describe_table(read_raw(path, "the table"), of.keys, ())
-    attributes = yaml.safe_load(write_definition("study", _PLACEHOLDER, schema))
-    attributes = attributes["attributes"] | {"unit": of.unit}
+        table.to_parquet(path := Path(folder) / "table.parquet", index=False)
+        schema = describe_table(read_raw(path, "the table"), keys, ())
+    attributes = yaml.safe_load(write_definition("study", _PLACEHOLDER, schema))["attributes"]
+    for name, added in (columns or {}).items():
+        attributes["columns"][name] |= added
+    attributes |= {"policy": attributes["policy"] | (policy or {}), "unit": unit}
     return Gate.model_validate({name: attributes[name] for name in attributes if name in Gate.model_fields})
 
 

@@ -22,20 +22,17 @@ def strengths_page() -> str:
 
 
 def honest_page() -> str:
-    """A row for each size of the ground truth: how many honest candidates were judged, and refused."""
+    """A row for each size of the ground truth: how many honest candidates were judged, and not approved."""
     measured = pd.read_csv(MEASURED / "simulated.tsv", sep="\t")
-    by_size = measured.groupby("records")[["candidates", "refused"]].sum()
+    of_halves = measured["made"].str.contains("half")
+    size = measured["records"].map("{:,}".format).mask(of_halves, "halves of public tables")
+    by_size = measured.groupby(size, sort=False)[["candidates", "refused", "undetermined"]].sum()
     by_size.loc["all"] = by_size.sum()
     rows = [
-        [
-            size if isinstance(size, str) else f"{size:,}",
-            f"{candidates:,}",
-            str(refused),
-            f"{100 * refused / candidates:.1f} %",
-        ]
-        for size, (candidates, refused) in zip(by_size.index, by_size.to_numpy(), strict=True)
+        [str(name), *map("{:,}".format, numbers)]
+        for name, numbers in zip(by_size.index, by_size.to_numpy().tolist(), strict=True)
     ]
-    return _write_table(["records of GT", "honest candidates", "refused", ""], rows)
+    return _write_table(["records of GT", "honest candidates", "refused", "undetermined"], rows)
 
 
 def _write_table(heading: list[str], rows: list[list[str]]) -> str:

@@ -1,16 +1,23 @@
-"""A thousand simulated honest candidates, and how many of them guards refuse.
+"""Over a thousand honest candidates, and how many of them are not approved.
 
-`python -m disguises.simulated`, with `tests` on the path, judges all of them and writes `simulated.tsv`.
+`python -m disguises.simulated`, with `tests` and `benchmarks` on the path, judges all of them by the whole
+gate that `init` writes, and writes `simulated.tsv`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from synthesizers.candidates import SEEDS_OF_FRESH
+from synthesizers.findings import find_figure_name
+from synthesizers.judging import Judge, Verdict, finish, write_gate, write_gate_of
+from synthesizers.public_tables import TABLES
 
 from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
@@ -20,8 +27,8 @@ from disclosure_pipeline.policy.verdict import Judgement, judge
 from disguises.tables import GUARDS, apart, definition
 
 RESULT = Path(__file__).with_name("simulated.tsv")
-CANDIDATES: Mapping[int, int] = {200: 30, 2_000: 4, 20_000: 1}
-"""Records of the ground truth -> candidates of each population and way to make them: 1,050 in all."""
+CANDIDATES: Mapping[int, int] = {200: 13, 2_000: 13, 20_000: 6}
+"""Records of the ground truth -> candidates of each population and way to make them: 960 in all."""
 
 MOST_REFUSED = 0.01
 
@@ -32,11 +39,15 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Population:
-    """`draw` gives so many people by a seed; keys and targets of its gate."""
+    """`draw` gives so many people by a seed; keys and targets of its gate.
+
+    `changes`: what its custodian writes otherwise than `init`, by column.
+    """
 
     draw: Draw
     keys: tuple[str, ...]
     targets: tuple[str, ...]
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def gate(self) -> Gate:
         """A gate that bounds nothing but the guards."""
@@ -46,6 +57,15 @@ class Population:
         }
         own = {"columns": columns, "keys": list(self.keys), "targets": list(self.targets)}
         return Gate.model_validate(definition("survey") | own)
+
+    def default_gate(self, records: int) -> Gate:
+        """The gate that `init` writes for so many people, with all levels that they may have."""
+        everybody = self.draw(50_000, 0)
+        categories = everybody.select_dtypes(exclude="number")
+        levels = {name: {"levels": sorted(categories[name].dropna().unique())} for name in categories}
+        has_band = any("within" in column for column in self.changes.values())
+        policy = {"DiSCO_within": {"beyond": 3}} if has_band else {}
+        return write_gate_of(self.draw(records, 0), self.keys, {**levels, **self.changes}, policy)
 
 
 def _letters(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.object_]:
@@ -111,10 +131,24 @@ POPULATIONS: Mapping[str, Population] = {
         ("sex", "age", "region", "household"),
         ("education", "income", "health", "work", "worked_abroad"),
     ),
-    "census": Population(_census, ("age", "sex", "education"), ("work", "hours", "class")),
+    "census": Population(
+        _census,
+        ("age", "sex", "education"),
+        ("work", "hours", "class"),
+        # Models that draw from the weights there are keep them.
+        {
+            "weight": {"type": "integer", "published": True, "real_values": "keep"},
+            "hours": {"within": 5, "groups": None},
+        },
+    ),
     "questionnaire": Population(_questionnaire, ("q00", "q01", "q02"), ("q10", "q11")),
     "register": Population(_register, ("district", "sex", "decade"), ("owner", "benefit")),
-    "measurements": Population(_measurements, ("m0", "m1"), ("m2", "m3")),
+    "measurements": Population(
+        _measurements,
+        ("m0", "m1"),
+        ("m2", "m3"),
+        {"m2": {"within": 0.1, "groups": None}},
+    ),
 }
 
 
@@ -184,12 +218,26 @@ MAKERS: Mapping[str, Make] = {
     "a Gaussian copula": _copula,
 }
 
+FRESH_HALF = "the other half of a public table"
 
-def list_refusals(name: str, maker: str, records: int, number: int) -> list[Judgement]:
-    """Return the guards that do not let an honest candidate pass."""
+
+def decide(name: str, records: int, maker: str, number: int) -> Verdict:
+    """Judge an honest candidate by its whole gate: of a population, or the fresh half of a public table."""
+    if maker == FRESH_HALF:
+        table = TABLES[name]
+        whole = table.read()
+        ground_truth, fresh = table.halve(whole, SEEDS_OF_FRESH[number])
+        gate = write_gate(table, whole)
+        return Judge(gate, ground_truth).decide(finish(fresh, table.without_unit(ground_truth)))
     people = POPULATIONS[name]
     ground_truth = people.draw(records, number)
-    return find_refusals(people, ground_truth, MAKERS[maker](people, ground_truth, number))
+    candidate = MAKERS[maker](people, ground_truth, number)
+    return Judge(people.default_gate(records), ground_truth).decide(candidate)
+
+
+def name_reasons(verdict: Verdict) -> set[str]:
+    """Return the figures whose clauses are not kept, and `contract` if values were refused."""
+    return {*map(find_figure_name, verdict.broken), *(["contract"] if verdict.contract else [])}
 
 
 def find_refusals(people: Population, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[Judgement]:
@@ -201,21 +249,30 @@ def find_refusals(people: Population, ground_truth: pd.DataFrame, synthetic: pd.
     return [found for found in judgements if found.outcome != "kept" and not found.clause.warns]
 
 
-def list_cases() -> list[tuple[str, int, str]]:
-    """Return population, records and maker of all candidates."""
-    return [(name, records, maker) for records in CANDIDATES for name in POPULATIONS for maker in MAKERS]
+@cache
+def list_cases() -> Mapping[tuple[str, int, str], int]:
+    """Return population or table, records of the ground truth and maker -> number of candidates."""
+    cases = {
+        (name, records, maker): candidates
+        for records, candidates in CANDIDATES.items()
+        for name in POPULATIONS
+        for maker in MAKERS
+    }
+    halves = {name: len(table.read()) // 2 for name, table in TABLES.items()}
+    return cases | {(name, records, FRESH_HALF): len(SEEDS_OF_FRESH) for name, records in halves.items()}
 
 
-def simulate() -> Iterator[tuple[str, int, str, int, int, str]]:
-    """Judge all candidates: population, records, maker, candidates, how many of them are refused, by what."""
-    for name, records, maker in list_cases():
-        candidates = CANDIDATES[records]
-        found = [list_refusals(name, maker, records, number) for number in range(candidates)]
-        guards = {judgement.clause.figure for refusals in found for judgement in refusals}
-        yield name, records, maker, candidates, sum(map(bool, found)), " ".join(sorted(guards))
+def simulate() -> Iterator[tuple[Any, ...]]:
+    """Judge all candidates: case, candidates, how many are refused and undetermined, and why."""
+    for case, candidates in list_cases().items():
+        verdicts = [decide(*case, number) for number in range(candidates)]
+        reasons = set().union(*map(name_reasons, verdicts))
+        decisions = [verdict.decision for verdict in verdicts]
+        refused, undetermined = map(decisions.count, ("refused", "undetermined"))
+        yield *case, candidates, refused, undetermined, " ".join(sorted(reasons))
 
 
-COLUMNS = ["population", "records", "made", "candidates", "refused", "guards"]
+COLUMNS = ["population", "records", "made", "candidates", "refused", "undetermined", "reasons"]
 
 
 if __name__ == "__main__":

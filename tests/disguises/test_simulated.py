@@ -1,4 +1,4 @@
-"""Guards refuse at most one in a hundred of a thousand simulated honest candidates, as is recorded."""
+"""The whole gate refuses at most one in a hundred of a thousand honest candidates, as is recorded."""
 
 from typing import Any
 
@@ -10,23 +10,20 @@ from support.sampling import some_of
 
 from disguises.simulated import (
     COLUMNS,
-    MAKERS,
     MOST_REFUSED,
     POPULATIONS,
     RESULT,
     Population,
+    decide,
     find_refusals,
     list_cases,
-    list_refusals,
+    name_reasons,
 )
 
-CASES = [
-    (population, records, maker, number)
-    for records in (200, 2_000)
-    for population in POPULATIONS
-    for maker in MAKERS
-    for number in (0, 1)
-]
+# So many records take seconds each.
+CASES = [case for case in list_cases() if case[1] <= 2_000]
+# What says of the ground truth that an approval would mean little, whatever the candidate.
+OF_GROUND_TRUTH = {"alike", "detection_limit"}
 
 
 def recorded() -> pd.DataFrame:
@@ -36,18 +33,25 @@ def recorded() -> pd.DataFrame:
 
 def test_hardly_any_honest_candidate_is_refused() -> None:
     rows = recorded()
-    assert list(rows.index) == list_cases()
+    assert {case: row["candidates"] for case, row in rows.iterrows()} == list_cases()
     assert rows["candidates"].sum() >= 1_000
     assert rows["refused"].sum() <= MOST_REFUSED * rows["candidates"].sum()
-    assert set(rows.loc[rows["refused"] > 0, "guards"]) == {"alike"}, "docs/security.md says so"
 
 
-@pytest.mark.parametrize(("population", "records", "maker", "number"), some_of(CASES, 10))
-def test_a_candidate_is_judged_as_recorded(population: str, records: int, maker: str, number: int) -> None:
-    row: Any = recorded().loc[(population, records, maker), :]
-    refusals = list_refusals(population, maker, records, number)
-    assert {judgement.clause.figure for judgement in refusals} <= set(row["guards"].split())
-    assert bool(refusals) <= bool(row["refused"])
+def test_honest_candidates_are_undetermined_where_the_ground_truth_is_too_small_or_coarse() -> None:
+    """docs/security.md says so."""
+    rows = recorded()
+    undetermined = rows[rows["undetermined"] > 0]
+    assert set(" ".join(undetermined["reasons"]).split()) <= OF_GROUND_TRUTH
+
+
+@pytest.mark.parametrize(("name", "records", "maker"), some_of(CASES, 25))
+def test_a_candidate_is_judged_as_recorded(name: str, records: int, maker: str) -> None:
+    row: Any = recorded().loc[(name, records, maker), :]
+    for number in (0, 1):
+        verdict = decide(name, records, maker, number)
+        assert name_reasons(verdict) <= set(row["reasons"].split())
+        assert verdict.decision == "approved" or row[verdict.decision]
 
 
 def moved(people: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
