@@ -216,7 +216,7 @@ def check(gate: Path, shown_as: Format | None, show_all: bool) -> None:
     print_report(Report(heading, facts, tables, lines), shown_as)
     for finding in findings if shown_as is None else ():
         if finding.is_doubt and not finding.is_problem:
-            echo(f"warning: {finding.subject}, {finding.sentence}", err=True)
+            echo(f"warning: {finding.subject}: {finding.sentence}", err=True)
     if problems:
         raise make_ending("\n".join(place_problems(problems, file)), ExitCode.REFUSED)
 

@@ -246,14 +246,14 @@ def test_the_command_tells_no_value(home: gates.Home) -> None:
     [kept] = home.path.rglob("power.json")
     assert not [canary for canary in gates.CANARIES if canary in kept.read_text()]
     unknown = gates.run_command("check", folder).output
-    assert re.search("^warning: policy, .*not measured well enough to say", unknown, re.MULTILINE)
+    assert re.search("^warning: policy: .*not measured well enough to say", unknown, re.MULTILINE)
     assert "policy power with more --seconds" in unknown and not re.search(r"refuses \d+ of \d+", unknown)
     content = json.loads(kept.read_text())
     content["content"]["noticed"] = {kind: [None if kind == NEAR_COPIES else 3] * 20 for kind in KINDS}
     kept.write_text(json.dumps(content))
     checked = gates.run_command("check", folder)
     assert re.search(
-        "^warning: policy, .*It does not notice near copies reliably", checked.output, re.MULTILINE
+        "^warning: policy: .*It does not notice near copies reliably", checked.output, re.MULTILINE
     )
     content["content"]["noticed"] = {kind: [None] * 20 for kind in KINDS}
     kept.write_text(json.dumps(content))
