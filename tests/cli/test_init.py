@@ -159,7 +159,7 @@ def test_folders_that_others_can_enter_are_warned_of(
     warned = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]
     of_home = f"warning: {HOME}, others on this machine can read {home}, which is for exact figures"
     of_store = (
-        f"warning: store, others on this machine can read {store / 'people'}, which is for exact figures"
+        f"warning: store: others on this machine can read {store / 'people'}, which is for exact figures"
     )
     expected = {"home": [of_home], "both": [of_store, of_home], "store elsewhere": [of_store]}.get(opened, [])
     assert [line.partition(" of the ground truth")[0] for line in warned] == expected
