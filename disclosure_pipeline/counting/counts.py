@@ -274,6 +274,13 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apar
     )
 
 
+def count_equal_keys(d_q: IntArray, s_q: IntArray, hits_apart: int = 0) -> KeyCounts:
+    """Count the keys from the counts of each q; those with equal counts are counted together."""
+    base = int(s_q.max(initial=0)) + 1
+    counted = Grouped.count(d_q * base + s_q)
+    return count_keys(*np.divmod(counted.groups, base), counted.sums, hits_apart)
+
+
 def find_excluded_cells(
     f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
 ) -> FrequencyTable:

@@ -21,7 +21,7 @@ from support.surveys import TARGETS, survey
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import packing, radix
+from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
@@ -45,18 +45,17 @@ def test_the_paths_are_taken() -> None:
         memory.count_in_memory(keys, arguments, lambda step, completed, total: message.append(step), limits)
         return set(message)
 
-    assert "Sorting" not in steps(Limits())
-    assert {"Sorting", "Counting the targets"} <= steps(Limits(table=1000))
+    assert "Packing" not in steps(Limits())
+    assert {"Packing", "Counting the targets"} <= steps(Limits(table=1000))
     assert "Counting the keys" not in steps(Limits(table=0))
-    plan = radix.Job(
+    job = radix.Job(
         radix.build_radix(keys, (4000, 4000), 1 << 60),
         tuple(arguments),
         (4000, 4000),
         Limits(),
         lambda *_: None,
     )
-    packed = packing.pack(plan, arguments)
-    assert {part.records.dtype for of_table in packed.arranged for part in of_table} == {np.dtype(np.uint32)}
+    assert sorting.read_records(job, packing.Packing(job.keys, job.targets), 1).dtype == np.uint32
 
 
 # Threads, progress, interruption

@@ -2,23 +2,21 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import groupby, pairwise
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from support.same_counts import assert_same_counts
 
 from disclosure_pipeline.counting.counts import Target, count_target, find_key_levels, sample_positions
-from disclosure_pipeline.counting.memory import cell_tables, radix
-from disclosure_pipeline.counting.memory.packing import KeyRanges, sort_by_key
-from disclosure_pipeline.counting.memory.rare_keys import count_by_pattern, tabulate_patterns
-from disclosure_pipeline.counting.memory.sorting import Runs
+from disclosure_pipeline.counting.memory import cell_tables, look_alikes, radix, sorting
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
-from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import combine_keys, first_of_run, frequency_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import look_up
 
@@ -39,49 +37,14 @@ def test_integers_of_eight_bytes_far_from_zero_are_coded() -> None:
     assert column.codes[0].tolist() == [record % 7 for record in range(300)] == column.codes[1].tolist()[::-1]
 
 
-@given(st.lists(st.integers(0, 2**60), max_size=40), st.integers(0, 20))
-@example([], 3)
-@example([2**60, 0, 2**32, 2**16, 2**48 + 1, 2**48], 0)
-@example([2**59 + 7, 2**59 + 1, 2**59 + 7, 2**59], 2)
-def test_sorted_by_key(numbers: list[int], key_bit: int) -> None:
-    """Records with one key keep their order, however many digits the keys have."""
-    records = np.array(numbers, dtype=np.uint64)
-    actual = sort_by_key(records, key_bit)
-    assert actual.tolist() == sorted(numbers, key=lambda number: number >> key_bit)
-    assert actual.dtype == np.uint64
-
-
-@pytest.mark.parametrize("bits", [9, 16, 30, 60])
-@pytest.mark.parametrize("size", [1, 7, 256])
-@pytest.mark.parametrize("skewed", [False, True])
-def test_ranges_hold_all_records_of_their_keys(bits: int, size: int, skewed: bool) -> None:
-    """Also of those keys that the sample does not reach; ranges of even keys have about as many records."""
-    rng, key_bit = np.random.default_rng(bits), 3
-    records = rng.integers(0, 1 << bits, 20_000, dtype=np.uint64)
-    if skewed:
-        records[: len(records) * 3 // 4] >>= np.uint64(bits // 2)
-    sample = np.sort(records[::2])[:-100]
-    ranges = KeyRanges.from_sample(sample, size, key_bit, bits)
-    block = ranges.arrange(records)
-    assert sorted(block.records.tolist()) == sorted(records.tolist())
-    assert len(block.bounds) == size + 1
-    assert (block.bounds[0], block.bounds[-1]) == (0, len(records))
-    parts = [block.records[start:end] for start, end in pairwise(block.bounds)]
-    keys = [part >> np.uint64(key_bit) for part in parts if len(part)]
-    assert all(below.max() < above.min() for below, above in pairwise(keys))
-    if bits > 12 and not skewed:
-        assert max(map(len, parts)) < 2 * len(records) / size + 200
-
-
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=40).map(sorted), st.sampled_from([1, 5, 7]))
-def test_runs_of_every_length(values: list[int], most: int) -> None:
-    runs = Runs.from_ascending(np.array(values), most)
-    lengths = {value: len(list(run)) for value, run in groupby(values)}
-    for n in range(1, most + 1):
-        assert runs.of_length(n).tolist() == [values.index(value) for value in lengths if lengths[value] == n]
-    for n in range(most + 1):
-        longer = [place for place, value in enumerate(values) if lengths[value] > n]
-        assert runs.places_of_longer(n).tolist() == longer
+@given(st.lists(st.integers(0, 30), max_size=60).map(sorted), st.integers(0, 3), st.integers(1, 20))
+def test_parts_have_all_records_of_their_keys(numbers: list[int], key_bit: int, most: int) -> None:
+    parts = sorting.split_between_keys(np.array(numbers, dtype=np.uint64), key_bit, most)
+    assert [number for part in parts for number in numbers[part]] == numbers
+    keys = [{number >> key_bit for number in numbers[part]} for part in parts]
+    assert all(keys) and all(not below & above for below, above in pairwise(keys))
+    largest = max(Counter(number >> key_bit for number in numbers).values(), default=0)
+    assert all(part.stop - part.start < most + largest for part in parts)
 
 
 @given(
@@ -113,23 +76,22 @@ def test_a_code_for_every_combination(rows: list[list[int]], bits: int, sorted_t
 
 @given(
     st.integers(0, 2**32),
-    st.integers(2, 7),
+    st.integers(1, 9),
     st.integers(1, 30),
-    st.integers(1, 4),
+    st.integers(1, 20),
     st.sampled_from([0, 2, 9]),
+    st.integers(1, 3),
 )
-def test_cells_counted_by_pattern(seed: int, n: int, keys: int, levels: int, above: int) -> None:
-    """Every integer is that of the cells one by one, of q that have n records each."""
+def test_key_combinations_that_look_the_same_are_counted_as_one(
+    seed: int, n: int, keys: int, levels: int, above: int, parts: int
+) -> None:
+    """Every integer is that of the cells one by one, however many records a q has, and in any parts."""
     random = np.random.default_rng(seed)
-    is_synthetic = (np.arange(n)[:, None] >= random.integers(0, n + 1, keys)).astype(np.uint8)
-    assume(0 < is_synthetic.sum() < is_synthetic.size)
-    t = random.integers(0, levels + 1, (n, keys))
-    q = np.broadcast_to(np.arange(keys), t.shape)
-    values = np.where(t == levels, np.nan, t)
-    frames = [pd.Series(values[is_synthetic == table]) for table in (0, 1)]
+    q = np.sort(np.append(random.integers(0, keys, n * keys), [0, 0]))
+    is_synthetic = np.append([False, True], random.random(n * keys) < 0.5)
+    t = random.integers(0, levels + 1, len(q)) % random.integers(1, levels + 2)
+    frames = [pd.Series(np.where(t == levels, np.nan, t)[is_synthetic == table]) for table in (0, 1)]
     column = code_column("t", [*frames], ["GT", "SD"])
-    of_table = [iter(codes.tolist()) for codes in column.codes]
-    codes = np.array([[next(of_table[table]) for table in row] for row in is_synthetic.tolist()])
     target = Target(column, CodedExclusions(), above, (Fraction(1, 2), Fraction(9, 10)))
     combined = combine_keys([[q[is_synthetic == table] for table in (0, 1)]], [keys])
     [f] = frequency_tables(combined, column.codes, column.size)
@@ -138,9 +100,26 @@ def test_cells_counted_by_pattern(seed: int, n: int, keys: int, levels: int, abo
         return some[None]
 
     expected = count_target(*find_key_levels(f, target, levels_of), target, 1)
-    counted, large = count_by_pattern(codes, is_synthetic, target, levels_of)
-    table = tabulate_patterns({n: counted}, target, target.sizes(1))
-    assert_same_counts(count_target(table, large, target, 1), expected)
+    counts = []
+    for of_part in np.array_split(np.arange(f.keys), parts):
+        cells = np.flatnonzero(np.isin(f.q, of_part))
+        d, s, q_of = f.d[cells], f.s[cells], f.q[cells]
+        is_alone = f.d_q[cells] + f.s_q[cells] == 1
+        alone = [int(table[is_alone].sum()) for table in (d, s)]
+        several = np.flatnonzero(~is_alone)
+        number = np.cumsum(first_of_run(q_of[several])) - 1
+        counts.append(
+            look_alikes.count_cells(
+                number,
+                f.t[cells][several],
+                [d[several], s[several]],
+                target,
+                1,
+                partial(np.take, np.unique(q_of[several])[None], axis=1),
+                alone,
+            )
+        )
+    assert_same_counts(look_alikes.finish_target(add_up(counts), target, 1, 1), expected)
 
 
 PAIR_SIZES = dict(zip("abctu", (40, 3, 2, 20, 1), strict=True))

@@ -16,7 +16,7 @@ from hypothesis import assume
 
 from disclosure_pipeline.counting.engines import ENGINES
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import packing, sorting
+from disclosure_pipeline.counting.memory import look_alikes, sorting
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import OpenedTables, open_tables
@@ -134,12 +134,11 @@ def list_what_is_there(backend: Any) -> set[str]:
 
 @contextmanager
 def counted_plainly() -> Iterator[None]:
-    """Memory sorts all records as one part of numbers of 64 bits on one thread, also those of rare keys."""
+    """Memory sorts all records as one part of numbers of 64 bits on one thread, and none as one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "Limits", lambda: Limits(table=0, threads=1))
-        for module in (packing, sorting):
-            patch.setattr(module, "unsigned_type", lambda _: np.uint64)
-        patch.setattr(sorting, "MOST_RECORDS", 0)
+        patch.setattr(sorting, "unsigned_type", lambda _: np.uint64)
+        patch.setattr(look_alikes, "_MOST_CELLS", 0)
         yield
 
 

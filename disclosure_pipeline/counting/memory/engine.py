@@ -20,7 +20,7 @@ from disclosure_pipeline.counting.counts import (
     sample_positions,
 )
 from disclosure_pipeline.counting.memory import cell_tables, sorting
-from disclosure_pipeline.counting.memory.packing import pack, targets_packed_together
+from disclosure_pipeline.counting.memory.packing import Packing, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
 from disclosure_pipeline.counting.memory.whole_records import count_whole_records
@@ -275,20 +275,17 @@ def count_in_memory(
     to_sort = [i for i in range(len(targets)) if i not in target_counts]
     groups = list(targets_packed_together(job, to_sort))
     for group in groups or ([] if key_counts else [[]]):
+        packing = Packing(job.keys, tuple(targets[i] for i in group))
         if job.is_compiled:
             job.report("Loading or compiling the loops")(0, 0)
-        packed = pack(job, [targets[i] for i in group])
-        if job.is_compiled:
             from disclosure_pipeline.counting.memory.scanning import count_in_loops
 
-            key_counts, results = count_in_loops(job, packed)
+            key_counts, results = count_in_loops(job, packing)
         else:
-            tasks = sorting.list_tasks(job, packed)
-            parts = run_in_threads(tasks, job.threads, job.report("Measuring"))
-            key_counts, results = sorting.add_up_parts(parts, packed, len(job.syntheses))
+            key_counts, results = sorting.count_sorted(job, packing)
         target_counts |= dict(zip(group, results, strict=True))
         if together:
-            group_counts = sorting.measure_together(job, packed)
+            group_counts = sorting.measure_together(job, packing)
             unique_in_any = group_counts.unique_in_any
             together_counts |= dict(zip(group, group_counts.targets, strict=True))
         listed = [
@@ -296,7 +293,7 @@ def count_in_memory(
             for j, by_synthesis in enumerate(results)
             if any(counts.has_large_cells for counts in by_synthesis)
         ]
-        counting = [partial(cell_tables.count_pairs, keys, packed.targets[j].column) for j in listed]
+        counting = [partial(cell_tables.count_pairs, keys, packing.targets[j].column) for j in listed]
         counted = run_in_threads(counting, job.threads, job.report("Measuring"))
         pairs |= dict(zip((group[j] for j in listed), counted, strict=True))
     assert key_counts is not None

@@ -180,7 +180,7 @@ class Limits:
     """
 
     coded_part: int = 1 << 17
-    part: int = 5 << 19  # if fewer, threads wait for each other; if more, an interrupt waits for them
+    part: int = 1 << 20  # if fewer, threads wait for each other; if more, arrays leave the cache
     table: int = 1 << 22
     bits: int = 64
     threads: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,8 +25,9 @@ from disclosure_pipeline.counting.counts import (
     find_key_levels,
 )
 from disclosure_pipeline.counting.memory import loops
-from disclosure_pipeline.counting.memory.packing import PackedRecords
-from disclosure_pipeline.counting.memory.radix import Codes, Job
+from disclosure_pipeline.counting.memory.look_alikes import tabulate_classes
+from disclosure_pipeline.counting.memory.packing import Packing
+from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import IntArray, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
@@ -35,6 +36,10 @@ from disclosure_pipeline.runtime.machine import run_in_threads
 
 _CLASSES, _ROWS = 1 << 14, 1 << 20  # of a target: what does not fit stands for itself
 _CELLS = 1 << 18  # of single key combinations that the formulas see at once
+_RANGE = 1 << 16  # records that are sorted at a time: they fit the cache
+_MOST_RANGES = 1 << 8  # their numbers fit a byte
+_BITS = 16  # that tell ranges apart
+_SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
 
 
 @dataclass(frozen=True)
@@ -79,24 +84,70 @@ class PartCells:
     hits_apart: int
 
 
+@dataclass(frozen=True)
+class DealtRecords:
+    """Records in `ranges` of key combinations: `parts[table]` are its records in the order of their range.
+
+    The records of range i in a part are `records[bounds[i] : bounds[i + 1]]`.
+    """
+
+    ranges: int
+    parts: list[list[tuple[Codes, list[int]]]]
+
+    @classmethod
+    def from_job(cls, job: Job, packing: Packing) -> DealtRecords:
+        """Pack and deal all records, to ranges of about as many records of a sample."""
+        step = max(1, sum(job.records) // _SAMPLE)
+        ranges = min(_MOST_RANGES, -(-sum(job.records) // min(job.limits.part, _RANGE)))
+        readers = [packing.readers(table, np.uint64) for table in range(len(job.records))]
+        sample = np.concatenate([sum(reader(slice(None, None, step)) for reader in some) for some in readers])
+        # Ranges are made of the highest bits, as many as can be counted in a table.
+        shift = max(packing.table_bit + 1, packing.bits - _BITS)
+        counts = np.bincount((sample >> np.uint64(shift)).astype(np.intp))
+        below = np.cumsum(counts) - counts
+        range_of = (below * ranges // len(sample)).astype(np.uint8)
+
+        def deal(table: int, part: slice) -> tuple[Codes, list[int]]:
+            records = np.empty(part.stop - part.start, dtype=np.uint64)
+            sum_readers(readers[table], part, records, compiled=True)
+            ends, dealt = np.zeros(ranges, dtype=np.int64), np.empty_like(records)
+            loops.deal(records, np.uint64(shift), range_of, ends, dealt)
+            return dealt, [0, *ends.tolist()]
+
+        tasks = [partial(deal, table, part) for table in range(len(readers)) for part in job.parts(table)]
+        dealt = iter(run_in_threads(tasks, job.threads, job.report("Packing")))
+        return cls(ranges, [[next(dealt) for _ in job.parts(table)] for table in range(len(readers))])
+
+    def read(self, number: int, synthesis: int) -> Codes:
+        """Return the records of GT and a synthesis in a range."""
+        return np.concatenate(
+            [
+                records[bounds[number] : bounds[number + 1]]
+                for table in (0, synthesis)
+                for records, bounds in self.parts[table]
+            ]
+        )
+
+
 def count_in_loops(
-    job: Job, packed: PackedRecords
+    job: Job, packing: Packing
 ) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
     """Count the keys, and each packed target, in each synthesis."""
-    scans = [Scan.of_keys(), *map(Scan.of_target, packed.targets, packed.shifts)]
+    scans = [Scan.of_keys(), *map(Scan.of_target, packing.targets, packing.shifts)]
+    dealt = DealtRecords.from_job(job, packing)
     waiting: list[list[list[loops.Classes]]] = [[] for _ in job.syntheses]
     tasks = [
-        partial(_scan_part, job, packed, synthesis, ranges, scans, waiting[synthesis - 1])
+        partial(_scan_range, job, packing, synthesis, dealt, i, scans, waiting[synthesis - 1])
         for synthesis in job.syntheses
-        for ranges in packed.parts
+        for i in range(dealt.ranges)
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
     formulas, places = [], []
     for synthesis in job.syntheses:
-        own_parts = [next(parts) for _ in packed.parts]
+        own_parts = [next(parts) for _ in range(dealt.ranges)]
         for i, scan in enumerate(scans):
             classes = [of_thread[i] for of_thread in waiting[synthesis - 1]]
-            for count in _list_formulas(job, packed, synthesis, i, scan, classes, own_parts):
+            for count in _list_formulas(job, packing, synthesis, i, scan, classes, own_parts):
                 formulas.append(count)
                 places.append((synthesis, i))
     counted: dict[tuple[int, int], list[Any]] = {}
@@ -108,21 +159,22 @@ def count_in_loops(
     return keys, targets
 
 
-def _scan_part(
+def _scan_range(
     job: Job,
-    packed: PackedRecords,
+    packing: Packing,
     synthesis: int,
-    ranges: range,
+    dealt: DealtRecords,
+    number: int,
     scans: Sequence[Scan],
     waiting: list[list[loops.Classes]],
 ) -> PartCells:
-    """Scan the records of GT and one SD in some ranges; the classes are added to those of the thread."""
+    """Scan the records of GT and one SD in a range; the classes are added to those of the thread."""
     try:
         classes = waiting.pop()
     except IndexError:
         classes = [_make_classes(_CLASSES, _ROWS) for _ in scans]
-    table_bit, key_bit = np.uint64(packed.table_bit), np.uint64(packed.table_bit + 1)
-    records = packed.in_ranges(ranges, 0, synthesis)
+    table_bit, key_bit = np.uint64(packing.table_bit), np.uint64(packing.table_bit + 1)
+    records = dealt.read(number, synthesis)
     records = loops.sort_by_key(records, np.empty_like(records), key_bit)
     alone, hits_apart = np.zeros(2, dtype=np.int64), 0
     if job.shares_apart:
@@ -177,7 +229,7 @@ def _make_classes(classes: int, rows: int) -> loops.Classes:
 
 def _list_formulas(
     job: Job,
-    packed: PackedRecords,
+    packing: Packing,
     synthesis: int,
     i: int,
     scan: Scan,
@@ -193,13 +245,13 @@ def _list_formulas(
         for single in _batches(part.single[i] for part in parts):
             yield partial(_count_keys, _tabulate_single(single, 1, sizes)[0], 0)
         return
-    target = packed.targets[i - 1]
+    target = packing.targets[i - 1]
     key, t, d = (np.concatenate(column) for column in zip(*(part.large[i] for part in parts), strict=True))
     if f.keys:
-        large = sum_by_pair(packed.keys.levels_of(key), t, d, scan.levels)
+        large = sum_by_pair(packing.keys.levels_of(key), t, d, scan.levels)
         yield partial(count_target, f, large, target, synthesis)
     for single in _batches(part.single[i] for part in parts):
-        yield partial(_count_single, packed, single, target, synthesis, sizes)
+        yield partial(_count_single, packing, single, target, synthesis, sizes)
 
 
 def _count_keys(f: FrequencyTable, hits_apart: int) -> KeyCounts:
@@ -207,10 +259,10 @@ def _count_keys(f: FrequencyTable, hits_apart: int) -> KeyCounts:
 
 
 def _count_single(
-    packed: PackedRecords, single: Sequence[tuple[Codes, ...]], target: Target, synthesis: int, sizes: Sizes
+    packing: Packing, single: Sequence[tuple[Codes, ...]], target: Target, synthesis: int, sizes: Sizes
 ) -> TargetCounts:
     f, codes = _tabulate_single(single, target.column.size, sizes)
-    f, large = find_key_levels(f, target, lambda q: packed.keys.levels_of(codes[q]))
+    f, large = find_key_levels(f, target, lambda q: packing.keys.levels_of(codes[q]))
     return count_target(f, large, target, synthesis)
 
 
@@ -222,18 +274,10 @@ def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
 
 
 def _tabulate_classes(classes: loops.Classes, alone: IntArray, levels: int, sizes: Sizes) -> FrequencyTable:
-    """Return the cells of classes; lone records come first, whose level does not matter."""
     number, rows = classes.used
     q, t, d, s, n = np.empty((5, int(np.count_nonzero(classes.rows[:rows]))), dtype=np.int64)
     loops.read_classes(classes, levels, q, t, d, s, n)
-    some = np.flatnonzero(alone)
-    first = len(some)
-    q = np.concatenate((np.arange(first), q + first))
-    alike = np.concatenate((alone[some], classes.alike[:number]))
-    t, n = np.concatenate((np.zeros(first, dtype=np.int64), t)), np.concatenate((alone[some], n))
-    d, s = (np.concatenate((some == table, of_table)) for table, of_table in enumerate((d, s)))
-    f = FrequencyTable(q, t, d, s, d, s, sizes.N_d, sizes.N_s, len(alike), levels, n, alike)
-    return replace(f, d_q=f.at_cells(f.sum_by_q(d)), s_q=f.at_cells(f.sum_by_q(s)))
+    return tabulate_classes(q, t, d, s, n, classes.alike[:number], alone, sizes, levels)
 
 
 def _tabulate_single(
