@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.memory.whole_records import count_copies
+from disclosure_pipeline.counting.counts import CountRequest, select_copies
+from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.arguments import Exclusions
@@ -203,8 +202,8 @@ def measure_whole_copies(opened: OpenedTables, columns: Sequence[CodedColumn]) -
     """Return the figures of copies by all columns for each synthesis of tables in memory."""
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
-    counted = zip(N_s, count_copies(columns), strict=True)
-    return [measure_copies(counts, Sizes(N_d, n), apart) for n, counts in counted]
+    counted = zip(N_s, count_in_memory(columns, ()).keys, strict=True)
+    return [measure_copies(select_copies(counts), Sizes(N_d, n), apart) for n, counts in counted]
 
 
 def measure_copies(

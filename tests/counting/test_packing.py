@@ -39,7 +39,7 @@ def test_integers_of_eight_bytes_far_from_zero_are_coded() -> None:
 
 @given(st.lists(st.integers(0, 30), max_size=60).map(sorted), st.integers(0, 3), st.integers(1, 20))
 def test_parts_have_all_records_of_their_keys(numbers: list[int], key_bit: int, most: int) -> None:
-    parts = sorting.split_between_keys(np.array(numbers, dtype=np.uint64), key_bit, most)
+    parts = sorting.split_by_unit(np.array(numbers, dtype=np.uint64), 1 << key_bit, most)
     assert [number for part in parts for number in numbers[part]] == numbers
     keys = [{number >> key_bit for number in numbers[part]} for part in parts]
     assert all(keys) and all(not below & above for below, above in pairwise(keys))

@@ -18,8 +18,10 @@ from support.sampling import examples, some_of
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory import partial_records, whole_records
+from disclosure_pipeline.counting.counts import select_copies
+from disclosure_pipeline.counting.memory import engine, partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
+from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import link_tables, read_shared_columns
 from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
 from disclosure_pipeline.evaluation.disclosure import measure
@@ -54,7 +56,6 @@ def test_copies_are_those_of_the_reference(
     at_a_time: int, gt: list[tuple[object, ...]], sd: list[tuple[object, ...]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_records, "_AT_A_TIME", at_a_time)
         patch.setattr(partial_records, "_AT_A_TIME", at_a_time)
         result = whole(dp.copies(frame(gt), [frame(sd), frame(gt)]))
         parts = partial(dp.copies(frame(gt), frame(sd), targets=["flag", "text"]))
@@ -175,11 +176,10 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     counts = partial_records.count_records(columns)
     for left_out, column_counts in zip(columns, counts.without, strict=True):
         others = [column for column in columns if column is not left_out]
-        assert list(column_counts) == whole_records.count_copies(others)
+        assert list(column_counts) == list(map(select_copies, count_in_memory(others, ()).keys))
     assert_same_counts(counts.whole, count_in_memory(columns, ()).keys)
-    assert_same_counts(counts.whole, whole_records.count_whole_records(columns).keys)
-    # Numbers of records that fit no code or no float beside it, and records that many others equal.
-    for name, limit in (("_BITS", 20), ("_EXACT", 4), ("_FEW", 2)):
+    # Numbers of records that fit no code or no float beside it.
+    for name, limit in (("_BITS", 20), ("_EXACT", 4)):
         with monkeypatch.context() as patch:
             patch.setattr(whole_records, name, limit)
             assert_same_counts(partial_records.count_records(columns), counts)
@@ -188,8 +188,8 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     for most_lower in (1, 8, 1 << 6):
         monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
         assert_same_counts(partial_records.count_records(columns), counts)
-    monkeypatch.setattr(whole_records, "_TABLE", 0)
-    assert whole_records.count_copies(columns[1:]) == list(counts.without[0])
+    monkeypatch.setattr(engine, "Limits", lambda: Limits(table=0))
+    assert_same_counts(counts.whole, count_in_memory(columns, ()).keys)
 
 
 def test_many_columns() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import pandas as pd
@@ -23,7 +22,6 @@ from disclosure_pipeline.counting.memory import cell_tables, sorting
 from disclosure_pipeline.counting.memory.packing import Packing, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
-from disclosure_pipeline.counting.memory.whole_records import count_whole_records
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import Floats, Grouped
@@ -145,8 +143,6 @@ class FramesInMemory:
         for request in requests:
             if request.without_each and len(request.keys) > 1:
                 counts = count_records(request.keys).to_disclosure_counts()
-            elif _compares_whole_records(request):
-                counts = count_whole_records(request.keys)
             else:
                 counts = count_in_memory(
                     request.keys,
@@ -228,12 +224,6 @@ def _add_empty(frame: pd.DataFrame, names: Sequence[Any]) -> pd.DataFrame:
 def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) -> list[CodedColumn]:
     """Code these columns of a sample anew, over the levels that it has."""
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
-
-
-def _compares_whole_records(request: CountRequest) -> bool:
-    """Return whether records are sorted as a whole: no target, and too many combinations for a table."""
-    is_small = prod(column.size for column in request.keys) <= Limits().table
-    return not (request.targets or request.apart or is_small)
 
 
 def count_in_memory(

@@ -15,6 +15,7 @@ import numpy as np
 
 from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix
+from disclosure_pipeline.counting.memory.sorting import split_by_unit
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
     DistinctRecords,
@@ -24,7 +25,6 @@ from disclosure_pipeline.counting.memory.whole_records import (
     find_distinct,
     pack,
     sort_codes,
-    split_by_unit,
 )
 from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
 from disclosure_pipeline.measures.exact import add_up

@@ -185,7 +185,7 @@ class Limits:
     bits: int = 64
     threads: int | None = None
     spill_part: int = 1 << 21
-    compiled: int = 1 << 23  # Numba takes half a second to import
+    compiled: int = 1 << 22  # Numba takes half a second to import
 
 
 def is_compiled(records: int, limits: Limits | None = None) -> bool:

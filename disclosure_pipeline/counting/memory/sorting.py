@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -13,6 +14,7 @@ from disclosure_pipeline.counting.counts import (
     KeyCounts,
     TargetCounts,
     count_equal_keys,
+    count_keys,
     find_excluded_cells,
 )
 from disclosure_pipeline.counting.memory.look_alikes import CellCounts, count_cells, finish_target
@@ -45,7 +47,7 @@ def count_sorted(job: Job, packing: Packing) -> tuple[tuple[KeyCounts, ...], lis
         records.sort()
         tasks = [
             partial(_count_part, job, packing, synthesis, records[part])
-            for part in split_between_keys(records, packing.table_bit + 1, job.limits.part)
+            for part in split_by_unit(records, 2 << packing.table_bit, job.limits.part)
         ]
         of_keys, cells = add_up(run_in_threads(tasks, job.threads, job.report("Measuring")))
         keys.append(of_keys)
@@ -67,29 +69,42 @@ def read_records(job: Job, packing: Packing, table: int) -> Codes:
     return records
 
 
-def split_between_keys(records: Codes, key_bit: int, most: int) -> list[slice]:
-    """Split ascending records into parts of about `most`, or more of one key.
+def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
+    """Split ascending numbers into parts of about `most`; those with equal `number // unit` stay together.
 
-    >>> split_between_keys(np.array([0, 1, 2, 3]), key_bit=1, most=3)
+    >>> split_by_unit(np.array([0, 1, 2, 3]), unit=2, most=3)
     [slice(0, 2, None), slice(2, 4, None)]
     """
-    first_of_key = (records[most::most] >> key_bit) << key_bit
-    bounds = [0, *np.searchsorted(records, np.unique(first_of_key)).tolist(), len(records)]
-    return [slice(*ends) for ends in pairwise(bounds) if ends[0] < ends[1]]
+    bounds = np.arange(0, len(ascending), most)
+    lowest = [int(number) // unit * unit for number in ascending[bounds[1:]]]
+    bounds[1:] = np.searchsorted(ascending, np.array(lowest, dtype=ascending.dtype))
+    return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
 
 
 def _count_part(
     job: Job, packing: Packing, synthesis: int, records: Codes
 ) -> tuple[KeyCounts, tuple[CellCounts, ...]]:
     """Count some keys, all of whose records these are, and then each target."""
-    by_key = RecordsByKey.from_sorted(packing, records, packing.are_synthetic(records), 2)
+    new = np.append(first_of_run(packing.q(records)), True)
+    is_alone, is_synthetic = new[:-1] & new[1:], packing.are_synthetic(records)
+    SD = int(np.count_nonzero(is_alone & is_synthetic))
+    alone = [int(np.count_nonzero(is_alone)) - SD, SD]
+    of_several = ~is_alone
+    by_key = RecordsByKey.from_sorted(packing, records[of_several], is_synthetic[of_several], 2)
     d_q, s_q = by_key.count()
-    hits_apart = job.count_hits_apart(synthesis, by_key.codes[d_q == 1])
-    key_counts, alone = count_equal_keys(d_q, s_q, hits_apart), [0, 0]
-    if not any(target.exclusions for target in packing.targets):
-        alone = [int(np.count_nonzero((d_q == one) & (s_q == 1 - one))) for one in (1, 0)]
-        several = by_key.mark_several()
-        by_key = RecordsByKey.from_sorted(packing, records[several], by_key.table[several], 2)
+    hits_apart = 0
+    if job.shares_apart:
+        alone_in_GT = packing.q(records[is_alone & ~is_synthetic])
+        codes = np.concatenate((alone_in_GT, by_key.codes[d_q == 1]))
+        hits_apart = job.count_hits_apart(synthesis, codes)
+    key_counts = add_up(
+        [
+            count_keys(np.array([1, 0]), np.array([0, 1]), np.array(alone), hits_apart),
+            count_equal_keys(d_q, s_q),
+        ]
+    )
+    if any(target.exclusions for target in packing.targets):
+        by_key, alone = RecordsByKey.from_sorted(packing, records, is_synthetic, 2), [0, 0]
     levels_of = partial(_key_levels, packing, by_key.codes)
     return key_counts, tuple(
         count_cells(*by_key.count_cells(i), target, synthesis, levels_of, alone)
@@ -115,7 +130,7 @@ def measure_together(job: Job, packing: Packing) -> TogetherCounts:
             counts.append(count_together([f, *others], target.exclusions, target.all_sizes))
         return TogetherCounts(count_unique_in_any(d_q, s_q_of_tables), tuple(counts))
 
-    parts = split_between_keys(packing.q(records), 0, job.limits.part)
+    parts = split_by_unit(packing.q(records), 1, job.limits.part)
     tasks = [partial(measure_part, part) for part in parts]
     return add_up(run_in_threads(tasks, job.threads, job.report("Measuring together")))
 
@@ -150,11 +165,6 @@ class RecordsByKey:
         q = np.cumsum(new, dtype=np.uint32 if len(codes) <= _NARROW else np.int64)
         q -= q.dtype.type(1)
         return cls(packing, packing.targets_of(records), q, table, tables, codes[first], first)
-
-    def mark_several(self) -> Mask:
-        """Mark the records that share their q with others."""
-        new = np.append(first_of_run(self.q), True)
-        return ~(new[:-1] & new[1:])
 
     def count(self) -> list[IntArray]:
         """Count the records of each table with each q."""

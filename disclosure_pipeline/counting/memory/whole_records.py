@@ -1,27 +1,22 @@
-"""Counting records of GT and one SD that agree in all of some columns."""
+"""Distinct records of GT and one SD, by the code of all their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts, count_keys
-from disclosure_pipeline.counting.memory.cell_tables import count_codes
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix, sum_readers
-from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
+from disclosure_pipeline.counting.counts import KeyCounts, count_equal_keys
+from disclosure_pipeline.counting.memory.radix import Codes, Radix, sum_readers
 from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
 from disclosure_pipeline.measures.frequency import first_of_run
-from disclosure_pipeline.tables.levels import CodedColumn
 
 _BITS = 64  # of the largest number
 _EXACT = 53  # bits of the whole numbers that floats hold exactly
 _CELLS = 8  # for each distinct record, up to which a table is faster than sorting
-_FEW = 64  # records: most distinct records occur less often
 
 
 @dataclass(frozen=True)
@@ -188,69 +183,17 @@ def pack(
 
 
 def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
-    """Count the keys, which are all columns; records with equal d and s are counted together.
+    """Count the keys, which are all columns.
 
     >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
     >>> count_distinct([records]).uniques.in_both
     2
     """
-    table = np.zeros(_FEW * _FEW, dtype=np.int64)
-    counts: list[KeyCounts] = []
-    for part in parts:
-        few = (part.d < _FEW) & (part.s < _FEW)
-        if not few.all():
-            counts.append(count_keys(part.d[~few].astype(np.int64), part.s[~few].astype(np.int64)))
-        table += np.bincount((part.d.astype(np.int64) * _FEW + part.s)[few], minlength=len(table))
-    numbers = np.flatnonzero(table)
-    d, s = np.divmod(numbers, _FEW)
-    return add_up([count_keys(d, s, table[numbers]), *counts])
+    return add_up([count_equal_keys(part.d.astype(np.int64), part.s.astype(np.int64)) for part in parts])
 
 
-def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
-    """Split ascending numbers into parts of about `most`; those with equal `number // unit` stay together.
-
-    >>> split_by_unit(np.array([0, 1, 2, 3]), unit=2, most=3)
-    [slice(0, 2, None), slice(2, 4, None)]
-    """
-    bounds = np.arange(0, len(ascending), most)
-    lowest = [int(number) // unit * unit for number in ascending[bounds[1:]]]
-    bounds[1:] = np.searchsorted(ascending, np.array(lowest, dtype=ascending.dtype))
-    return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
-
-
-LARGEST = 1 << 63  # a code, with a bit for the table, fits 64 bits
-_AT_A_TIME = 1 << 17  # records at a time: they fit the cache
-_TABLE = 1 << 20  # combinations counted in a table of all of them
-
-
-def count_copies(columns: Sequence[CodedColumn]) -> list[CopyCounts]:
-    """Count the copies in each synthesis by all of these columns; missing is a level."""
-    records = [len(table.stored) for table in columns[0].tables]
-    codes = build_radix(columns, records, LARGEST)
-    if codes.size <= min(_TABLE, sum(records)):
-        d, *by_synthesis = (
-            count_codes(codes, table).by_position(codes.size) for table in range(len(records))
-        )
-        return [copy_counts(d, s) for s in by_synthesis]
-    return [
-        add_up([copy_counts(part.d, part.s) for part in _find_distinct(codes, synthesis)])
-        for synthesis in range(1, len(records))
-    ]
-
-
-def count_whole_records(columns: Sequence[CodedColumn]) -> DisclosureCounts:
-    """Count the keys of each synthesis, which are all of these columns."""
-    records = [len(table.stored) for table in columns[0].tables]
-    codes = build_radix(columns, records, LARGEST)
-    syntheses = range(1, len(records))
-    return DisclosureCounts(
-        tuple(count_distinct(_find_distinct(codes, synthesis)) for synthesis in syntheses), (), ()
-    )
-
-
-def _find_distinct(codes: Radix, synthesis: int) -> list[DistinctRecords]:
-    pooled = sort_codes(codes, synthesis)
-    return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2, _AT_A_TIME)]
+LARGEST = 1 << 63
+"""One more than the largest code: with a bit for the table, it fits 64 bits."""
 
 
 def sort_codes(codes: Radix, synthesis: int) -> Codes:
