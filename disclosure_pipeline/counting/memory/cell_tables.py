@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -13,27 +14,20 @@ from disclosure_pipeline.counting.counts import (
     KeyCounts,
     Target,
     TargetCounts,
-    count_keys,
-    count_target,
+    count_equal_keys,
     find_excluded_cells,
-    find_key_levels,
 )
-from disclosure_pipeline.counting.memory.radix import (
-    Codes,
-    Job,
-    Numbering,
-    Radix,
-    is_compiled,
-    sum_readers,
-)
+from disclosure_pipeline.counting.memory.look_alikes import CellCounts, count_cells, finish_target
+from disclosure_pipeline.counting.memory.radix import Codes, Job, Radix, is_compiled, sum_readers
+from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, first_of_run, tabulate_cells
+from disclosure_pipeline.measures.frequency import combine_keys, first_of_run, tabulate_cells
 from disclosure_pipeline.measures.together import (
     TogetherTargetCounts,
     count_together,
 )
 from disclosure_pipeline.runtime.machine import run_in_threads
-from disclosure_pipeline.tables.levels import CodedColumn, Reader
+from disclosure_pipeline.tables.levels import CodedColumn
 
 _LARGEST = 1 << 22  # cells counted in a table of all of them
 _AT_A_TIME = 1 << 17  # records at a time: they fit the cache
@@ -98,9 +92,8 @@ _FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records
 _MOST_TABLES = 4  # tables of cells of the largest size that are in memory together
 
 
-def number_keys(job: Job) -> tuple[Numbering, list[IntArray]]:
-    """Number the key combinations, and count each table's records with each of them."""
-    size = job.keys.size
+def code_keys(job: Job) -> tuple[list[Codes], list[IntArray]]:
+    """Return the code of each record of each table, and the number of records with each code."""
     codes = [np.empty(records, dtype=np.uint32) for records in job.records]
     coding = [
         partial(sum_readers, readers, part, codes[table][part])
@@ -109,29 +102,15 @@ def number_keys(job: Job) -> tuple[Numbering, list[IntArray]]:
         for part in job.parts(table)
     ]
     run_in_threads(coding, job.threads, job.report("Coding the keys"))
-    counting = [partial(_count_codes, table_codes, size) for table_codes in codes]
-    counts = run_in_threads(counting, job.threads, job.report("Counting the keys"))
-    occurring = np.flatnonzero(np.any(np.array(counts) > 0, axis=0))
-    if 2 * len(occurring) > size:
-        return Numbering(tuple(codes), np.arange(size), job.keys), counts
-    number = np.zeros(size, dtype=np.uint32)
-    number[occurring] = np.arange(len(occurring))
-
-    def renumber(table_codes: Codes, part: slice) -> None:
-        table_codes[part] = number[table_codes[part]]
-
-    numbering = [
-        partial(renumber, codes[table], part) for table in range(len(codes)) for part in job.parts(table)
-    ]
-    run_in_threads(numbering, job.threads, job.report("Numbering the keys"))
-    return Numbering(tuple(codes), occurring, job.keys), [table_counts[occurring] for table_counts in counts]
+    counting = [partial(_count_cells, of_table, job.keys.size) for of_table in codes]
+    return codes, run_in_threads(counting, job.threads, job.report("Counting the keys"))
 
 
-def measure_keys(job: Job, combinations: Codes, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
-    """Count the keys alone, for each synthesis, from the code of each combination and its records."""
-    alone = combinations[counts[0] == 1]
+def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
+    """Count the keys alone, for each synthesis, from the records of each table with each code."""
+    alone = np.flatnonzero(counts[0] == 1)
     return tuple(
-        count_keys(counts[0], counts[i], hits_apart=job.count_hits_apart(i, alone)) for i in job.syntheses
+        count_equal_keys(counts[0], counts[i], job.count_hits_apart(i, alone)) for i in job.syntheses
     )
 
 
@@ -147,12 +126,17 @@ class TargetsMeasured:
     together: list[TogetherTargetCounts]
 
 
-def measure_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> TargetsMeasured:
-    """Count each target, in batches whose tables of cells fit into memory."""
-    batches = [
-        measure_cells(job, keys, batch, _count_all_cells(job, keys, batch))
-        for batch in _split_targets(job, keys, targets)
-    ]
+def measure_targets(job: Job, codes: Sequence[Codes], targets: Sequence[Target]) -> TargetsMeasured:
+    """Count each target, in batches whose tables of cells fit into memory; `codes`: see `code_keys`."""
+    batches = []
+    for batch in _split_targets(job, targets):
+        tasks = [
+            partial(_count_cells, of_table, job.keys.size, target, table)
+            for target in batch
+            for table, of_table in enumerate(codes)
+        ]
+        counted = iter(run_in_threads(tasks, job.threads, job.report("Counting the targets")))
+        batches.append(measure_cells(job, batch, [[next(counted) for _ in codes] for _ in batch]))
     return TargetsMeasured(
         [counts for batch in batches for counts in batch.counts],
         [pairs for batch in batches for pairs in batch.pairs],
@@ -160,50 +144,11 @@ def measure_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> Tar
     )
 
 
-def measure_cells(
-    job: Job,
-    keys: Numbering,
-    targets: Sequence[Target],
-    cells: Sequence[Sequence[IntArray]],
-) -> TargetsMeasured:
-    """Measure as `measure_targets` does, from `cells[target][table]`, the records by q * levels + t."""
-    results = _measure_all(job, keys, targets, cells)
-    listed = [any(counts.has_large_cells for counts in target_counts) for target_counts in results]
-    tasks = [
-        partial(_pairs_of_key, keys, target, target_cells[0] if has_listed_cells else None)
-        for target, target_cells, has_listed_cells in zip(targets, cells, listed, strict=True)
-    ]
-    pairs = run_in_threads(tasks, job.threads, job.report("Measuring"))
-    return TargetsMeasured(results, pairs, _measure_together(job, keys, targets, cells))
-
-
-def _measure_together(
-    job: Job, keys: Numbering, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
-) -> list[TogetherTargetCounts]:
-    if not job.together:
-        return []
-
-    def measure(target: Target, target_cells: Sequence[IntArray]) -> TogetherTargetCounts:
-        parts = []
-        for rows in _split_combinations(keys, target, job):
-            tabulated = _tabulate(job, keys, target, target_cells, range(len(target_cells)), rows)
-            if tabulated is not None:
-                (first, *others), key_levels_of = tabulated
-                tables = [find_excluded_cells(first, target, key_levels_of), *others]
-                parts.append(count_together(tables, target.exclusions, target.all_sizes))
-        return add_up(parts)
-
-    tasks = [
-        partial(measure, target, target_cells) for target, target_cells in zip(targets, cells, strict=True)
-    ]
-    return run_in_threads(tasks, job.threads, job.report("Measuring together"))
-
-
-def _split_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> Iterator[list[Target]]:
+def _split_targets(job: Job, targets: Sequence[Target]) -> Iterator[list[Target]]:
     """Yield batches of targets whose tables of cells fit into memory together."""
     batch: list[Target] = []
     for target in targets:
-        size = keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)
+        size = job.keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)
         if batch and size > _MOST_TABLES * job.limits.table:
             yield batch
             batch = []
@@ -212,104 +157,93 @@ def _split_targets(job: Job, keys: Numbering, targets: Sequence[Target]) -> Iter
         yield batch
 
 
-def _count_all_cells(job: Job, keys: Numbering, targets: Sequence[Target]) -> list[list[IntArray]]:
-    """Count the records in every cell, for each target and table."""
-    tables = range(len(job.records))
-    tasks = [
-        partial(_count_cells, keys, table, target, target.column.reader(table, np.arange(target.column.size)))
-        for target in targets
-        for table in tables
-    ]
-    counted = iter(run_in_threads(tasks, job.threads, job.report("Counting the targets")))
-    return [[next(counted) for _ in tables] for _ in targets]
+def _count_cells(codes: Codes, size: int, target: Target | None = None, table: int = 0) -> IntArray:
+    """Count the records of a table with each code below `size`, or with each code and level of a target."""
+    levels = target.column.size if target else 1
+    reader = target.column.reader(table, np.arange(levels)) if target else None
+    counts = np.zeros(size * levels, dtype=np.int64)
+    step = min(max(len(counts), _FEWEST_AT_ONCE), _MOST_AT_ONCE)
+    for start in range(0, len(codes), step):
+        records = slice(start, start + step)
+        cells = codes[records].astype(np.intp)
+        if reader:
+            cells *= levels
+            cells += reader(records)
+        counts += np.bincount(cells, minlength=len(counts))
+    return counts
 
 
-def _measure_all(
-    job: Job,
-    keys: Numbering,
-    targets: Sequence[Target],
-    cells: Sequence[Sequence[IntArray]],
-) -> list[tuple[TargetCounts, ...]]:
+def measure_cells(
+    job: Job, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
+) -> TargetsMeasured:
+    """Measure as `measure_targets` does, from `cells[target][table]`, the records by code * levels + t."""
     places = [
-        (i, j, rows)
-        for i, t in enumerate(targets)
-        for j in job.syntheses
-        for rows in _split_combinations(keys, t, job)
+        (i, j, rows) for i, t in enumerate(targets) for j in job.syntheses for rows in _split_rows(job, t)
     ]
-    tasks = [partial(_measure, job, keys, targets[i], cells[i], j, rows) for i, j, rows in places]
-    parts: dict[tuple[int, int], list[TargetCounts]] = {}
+    tasks = [partial(_measure, job, targets[i], cells[i], j, rows) for i, j, rows in places]
+    parts: dict[tuple[int, int], list[CellCounts]] = {}
     measured = run_in_threads(tasks, job.threads, job.report("Measuring"))
     for (i, j, _), part in zip(places, measured, strict=True):
-        if part is not None:
-            parts.setdefault((i, j), []).append(part)
-    return [tuple(add_up(parts[i, j]) for j in job.syntheses) for i in range(len(targets))]
+        parts.setdefault((i, j), []).append(part)
+    results = [
+        tuple(finish_target(add_up(parts[i, j]), target, j, job.keys.width) for j in job.syntheses)
+        for i, target in enumerate(targets)
+    ]
+    pairs = [
+        _pairs_of_key(job, target, target_cells[0])
+        if any(counts.has_large_cells for counts in target_counts)
+        else ()
+        for target, target_cells, target_counts in zip(targets, cells, results, strict=True)
+    ]
+    together = [
+        partial(_measure_together, job, target, target_cells)
+        for target, target_cells in zip(targets if job.together else (), cells, strict=False)
+    ]
+    return TargetsMeasured(
+        results, pairs, run_in_threads(together, job.threads, job.report("Measuring together"))
+    )
 
 
-def _count_codes(codes: Codes, size: int) -> IntArray:
-    counts = np.zeros(size, dtype=np.int64)
-    step = min(max(size, _FEWEST_AT_ONCE), _MOST_AT_ONCE)
-    for start in range(0, len(codes), step):
-        counts += np.bincount(codes[start : start + step].astype(np.intp), minlength=size)
-    return counts
+def _split_rows(job: Job, target: Target) -> list[slice]:
+    """Split the cells into parts, between codes."""
+    levels = target.column.size
+    step = max(1, job.limits.part // levels)
+    bounds = [*range(0, job.keys.size, step), job.keys.size]
+    return [slice(first * levels, end * levels) for first, end in pairwise(bounds)]
 
 
-def _count_cells(keys: Numbering, table: int, target: Target, reader: Reader) -> IntArray:
-    """Count the records of a table in each cell: q * size of the target + t."""
-    q = keys.codes[table]
-    size = keys.size * target.column.size
-    counts = np.zeros(size, dtype=np.int64)
-    step = min(max(size, _FEWEST_AT_ONCE), _MOST_AT_ONCE)
-    for start in range(0, len(q), step):
-        records = slice(start, start + step)
-        cells = q[records].astype(np.intp)
-        cells *= target.column.size
-        cells += reader(records)
-        counts += np.bincount(cells, minlength=size)
-    return counts
+def _find_cells(
+    target: Target, counts: Sequence[IntArray], rows: slice
+) -> tuple[IntArray, IntArray, list[IntArray]]:
+    """Return the code and the level of each cell that occurs in some rows, and its records of each table."""
+    some = [of_table[rows] for of_table in counts]
+    occupied = np.flatnonzero(reduce(np.bitwise_or, some))
+    row = occupied // target.column.size
+    t = occupied - row * target.column.size
+    return row + rows.start // target.column.size, t, [of_table[occupied] for of_table in some]
 
 
-def _split_combinations(keys: Numbering, target: Target, job: Job) -> list[slice]:
-    step = max(1, job.limits.part // target.column.size)
-    return [slice(start, min(start + step, keys.size)) for start in range(0, keys.size, step)]
+def _measure(job: Job, target: Target, cells: Sequence[IntArray], synthesis: int, rows: slice) -> CellCounts:
+    q, t, counts = _find_cells(target, (cells[0], cells[synthesis]), rows)
+    return count_cells(q, t, counts, target, synthesis, job.keys.levels_of)
 
 
-def _measure(
-    job: Job, keys: Numbering, target: Target, cells: Sequence[IntArray], synthesis: int, rows: slice
-) -> TargetCounts | None:
-    """Count the q of some rows; return None if no record of GT or this SD has any of them."""
-    tabulated = _tabulate(job, keys, target, cells, (0, synthesis), rows)
-    if tabulated is None:
-        return None
-    [f], key_levels_of = tabulated
-    return count_target(*find_key_levels(f, target, key_levels_of), target, synthesis)
+def _measure_together(job: Job, target: Target, cells: Sequence[IntArray]) -> TogetherTargetCounts:
+    parts = []
+    for rows in _split_rows(job, target):
+        q, t, counts = _find_cells(target, cells, rows)
+        if len(q):
+            new = first_of_run(q)
+            f, *others = tabulate_cells(np.cumsum(new) - 1, t, counts, job.records, target.column.size)
+            f = find_excluded_cells(f, target, partial(_key_levels, job, q[new]))
+            parts.append(count_together([f, *others], target.exclusions, target.all_sizes))
+    return add_up(parts)
 
 
-def _tabulate(
-    job: Job, keys: Numbering, target: Target, cells: Sequence[IntArray], tables: Sequence[int], rows: slice
-) -> tuple[list[FrequencyTable], Callable[[IntArray], IntArray]] | None:
-    """Return the cells of some rows, and a function to their levels of keys; None if all are empty."""
-    size = target.column.size
-    counts = [cells[table][rows.start * size : rows.stop * size] for table in tables]
-    occupied = np.flatnonzero(reduce(np.bitwise_or, counts))
-    if not len(occupied):
-        return None
-    row = occupied // size
-    new = first_of_run(row)
-    combinations = keys.combinations[row[new] + rows.start]
-    return tabulate_cells(
-        np.cumsum(new) - 1,
-        occupied - row * size,
-        [of_table[occupied] for of_table in counts],
-        [job.records[table] for table in tables],
-        size,
-    ), lambda some: job.keys.levels_of(combinations[some])
+def _key_levels(job: Job, q: IntArray, some: IntArray) -> IntArray:
+    return job.keys.levels_of(q[some])
 
 
-def _pairs_of_key(keys: Numbering, target: Target, d: IntArray | None) -> tuple[Grouped, ...]:
-    if d is None:
-        return ()
-    size = target.column.size
-    occupied = np.flatnonzero(d)
-    row = occupied // size
-    t, levels = occupied - row * size, keys.radix.levels_of(keys.combinations)
-    return tuple(Grouped.sum_by_group(level[row] * size + t, d[occupied]) for level in levels)
+def _pairs_of_key(job: Job, target: Target, d: IntArray) -> tuple[Grouped, ...]:
+    q, t, [records] = _find_cells(target, [d], slice(0, len(d)))
+    return sum_by_pair(job.keys.levels_of(q), t, records, target.column.size)

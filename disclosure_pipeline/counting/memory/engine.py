@@ -243,8 +243,8 @@ def count_in_memory(
     records = tuple(len(table.stored) for table in keys[0].tables)
     widest = max((target.bits for target in targets), default=0)
     # The code of the keys leaves room for a bit that marks SD, and for the widest target.
-    code = build_radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
-    job = Job(code, tuple(targets), records, limits, on_progress, together, shares_apart)
+    radix = build_radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
+    job = Job(radix, tuple(targets), records, limits, on_progress, together, shares_apart)
     largest_table = min(limits.table, sum(records))  # entries: a larger one is slower than sorting
 
     key_counts: tuple[KeyCounts, ...] | None = None
@@ -253,10 +253,10 @@ def count_in_memory(
     unique_in_any, together_counts = 0, dict[int, TogetherTargetCounts]()
     narrowest = min((target.column.size for target in targets), default=1)
     if job.keys.size * narrowest <= largest_table:
-        numbered, counts = cell_tables.number_keys(job)
-        key_counts = cell_tables.measure_keys(job, numbered.combinations, counts)
-        small = [i for i, target in enumerate(targets) if numbered.size * target.column.size <= largest_table]
-        measured = cell_tables.measure_targets(job, numbered, [targets[i] for i in small])
+        codes, counts = cell_tables.code_keys(job)
+        key_counts = cell_tables.measure_keys(job, counts)
+        small = [i for i, target in enumerate(targets) if job.keys.size * target.column.size <= largest_table]
+        measured = cell_tables.measure_targets(job, codes, [targets[i] for i in small])
         target_counts = dict(zip(small, measured.counts, strict=True))
         pairs = dict(zip(small, measured.pairs, strict=True))
         if together:

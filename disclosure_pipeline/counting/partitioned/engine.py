@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.partial_records import deal_columns
-from disclosure_pipeline.counting.memory.radix import Job, Limits, Numbering, Radix
+from disclosure_pipeline.counting.memory.radix import Job, Limits, Radix
 from disclosure_pipeline.counting.partitioned.record_parts import (
     RecordParts,
     group_requests,
@@ -74,11 +74,10 @@ class CellCounter:
         together = self.request.together
         targets, shares = tuple(self.request.targets), self.request.shares_apart
         job = Job(self.keys, targets, self.records, limits, on_progress, together, shares)
-        numbered = Numbering((), np.arange(self.keys.size), self.keys)
-        measured = cell_tables.measure_cells(job, numbered, self.request.targets, self.by_cell)
+        measured = cell_tables.measure_cells(job, self.request.targets, self.by_cell)
         unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
         return DisclosureCounts(
-            cell_tables.measure_keys(job, numbered.combinations, self.by_key),
+            cell_tables.measure_keys(job, self.by_key),
             tuple(measured.counts),
             tuple(measured.pairs),
             TogetherCounts(unique_in_any, tuple(measured.together)) if together else None,
