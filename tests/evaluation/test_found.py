@@ -12,10 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import found as reference
-from support.sampling import only_in_ci
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
@@ -26,9 +24,8 @@ from disclosure_pipeline.evaluation.boxed_people import (
     MatchCounter,
     count_nearly_whole,
 )
-from disclosure_pipeline.evaluation.copies import measure_whole_copies
 from disclosure_pipeline.evaluation.counts import plan_measures
-from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables, read_equal
+from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.measures.found import (
     TOLERANCES,
@@ -277,67 +274,6 @@ def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | 
             refused[times] += of_table.found > max(10, of_table.found_by_chance)
     assert refused[1.2] >= 28
     assert refused[0.6] <= 15
-
-
-POPULATIONS: dict[str, Callable[[np.random.Generator, int], dict[str, Any]]] = {
-    "coarse": lambda random, n: {f"c{i}": random.choice(4, n, p=[0.5, 0.25, 0.15, 0.1]) for i in range(6)},
-    "narrow": lambda random, n: {
-        "age": random.integers(18, 90, n),
-        "sex": random.choice(["f", "m"], n),
-        "education": random.choice(4, n),
-        "region": random.choice(10, n),
-    },
-    "detailed": lambda random, n: {
-        "age": random.integers(18, 90, n),
-        "region": random.integers(0, 8, n),
-        "income": np.round(np.exp(random.normal(8, 0.7, n))),
-    },
-    "skewed": lambda random, n: {
-        "a": random.zipf(1.6, n).clip(max=200),
-        "b": random.zipf(1.8, n).clip(max=100),
-        "c": random.choice(3, n),
-        "d": random.poisson(3, n),
-    },
-}
-
-
-@only_in_ci("simulates the share of copies that 19 of 20 tables are refused with")
-@pytest.mark.parametrize("unchanged", [True, False])
-@pytest.mark.parametrize("name", POPULATIONS)
-def test_the_detection_limit_of_a_gate_is_that_of_simulation(name: str, unchanged: bool) -> None:
-    """Within three points or a fifth: of 30 ground truths, each with a fresh table in which copies stand."""
-    n, bound = 200, 2.5 if unchanged else 10
-
-    def measure(gt: pd.DataFrame, sd: pd.DataFrame) -> tuple[list[Found], BoxCounts]:
-        tables = box_tables(gt, sd)
-        people = BoxedPeople(tables, np.arange(n))
-        counters = [MatchCounter(people.find_matches(number, 1), n) for number in (0, 1)]
-        counts = count_nearly_whole(people, 0 if unchanged else 1, counters)[None]
-        if not unchanged:
-            return [found(counts, tables.sizes)], counts
-        coded = read_shared_columns(gt, sd)
-        columns = coded.code(coded.keys)
-        [of_whole] = measure_whole_copies(FramesInMemory(coded.frames, ""), columns)
-        return list(read_equal(of_whole, int((counts.others == 0).sum()), n)), counts
-
-    limits, beyond = [], []
-    for seed in range(30):
-        random = np.random.default_rng([seed, 11])
-        gt, fresh = (pd.DataFrame(POPULATIONS[name](random, n)) for _ in range(2))
-        order = random.permutation(n)
-        figures, counts = measure(gt, fresh)
-        limit: Callable[..., float] = detection_limit_of_copies if unchanged else detection_limit
-        limits.append(limit(*figures, counts.others, Sizes(n, n), bound))
-        low, high = 0, n + 1
-        while high - low > 1:
-            copied = (low + high) // 2
-            with_copies, _ = measure(gt, pd.concat([gt.iloc[order[:copied]], fresh.iloc[copied:]]))
-            is_refused = any(of.found > max(bound, of.found_by_chance) for of in with_copies)
-            low, high = (low, copied) if is_refused else (copied, high)
-        can_be_shown = figures[0].alone - 100 * reference.fresh_share(counts.others.tolist(), 1)
-        beyond.append(high / n * can_be_shown - limits[-1])
-    near = max(3.0, float(np.mean(limits)) / 5)
-    assert -near <= sorted(beyond)[28] <= near
 
 
 @settings(max_examples=60, deadline=None)
