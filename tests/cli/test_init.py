@@ -157,7 +157,7 @@ def test_folders_that_others_can_enter_are_warned_of(
     checked = run_command("check", file.parent)
     assert checked.exit_code == 0
     warned = [line for line in checked.stderr.splitlines() if line.startswith("warning: ")]
-    of_home = f"warning: {HOME}, others on this machine can read {home}, which is for exact figures"
+    of_home = f"warning: {HOME}: others on this machine can read {home}, which is for exact figures"
     of_store = (
         f"warning: store: others on this machine can read {store / 'people'}, which is for exact figures"
     )
