@@ -246,7 +246,7 @@ def test_the_demo_prints_on_six_pages_with_the_verdict_on_each(
     assert ("Refused,whatnow?" in pages[0]) == (candidate == LEAKY and edition == "internal")
     assert "Whatnow" not in "".join(pages[1:])
     assert "9of9columnsaremeasuredandreleased" in pages[0]
-    assert "Itwouldhavenoticedif" in pages[0]
+    assert "Thegatewouldhavenoticedif" in pages[0]
 
 
 def test_what_must_not_be_cut_is_told_so_and_fits_a_page(paths: Mapping[str, Path], tab: Page) -> None:
