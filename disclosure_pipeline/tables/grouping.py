@@ -91,7 +91,7 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
     """
     if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers have a band.")
-    is_special = np.isin(column.levels, list(special))
+    is_special = _mark_special(column.levels, special)
     codes = np.flatnonzero(~is_special)
     levels = column.levels[codes]
     if not all(map(math.isfinite, levels[[0, -1]] if len(levels) else ())):
@@ -114,6 +114,16 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
     for ends, amount_ends in zip((low, high, reach), _find_ends(numbers, unit, within), strict=True):
         ends[amounts.start : amounts.stop] = amounts.start + amount_ends
     return Band(order, low, high, reach, amounts, numbers, None if within.is_share else width, within.size)
+
+
+def _mark_special(levels: Values, special: Iterable[float]) -> Mask:
+    """Mark the levels that are special values."""
+    values = list(special)
+    if levels.dtype != object:
+        return np.isin(levels, values)
+    # Where tables have numbers of several types, fractions are exact decimals.
+    exact = [Decimal(repr(float(value))) for value in values if not float(value).is_integer()]
+    return np.isin(levels, np.array([*values, *exact], dtype=object))
 
 
 def _find_ends(values: Values, unit: int, within: Within) -> tuple[IntArray, IntArray, IntArray]:
@@ -261,7 +271,7 @@ class Grouping:
             raise InputError(
                 f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped."
             )
-        return np.isin(column.levels, list(self.special_values.get(column.name, ())))
+        return _mark_special(column.levels, self.special_values.get(column.name, ()))
 
 
 def grouping_of(

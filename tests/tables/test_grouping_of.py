@@ -130,3 +130,19 @@ def test_a_drafted_dictionary_is_not_escaped(tmp_path: Path) -> None:
     pd.DataFrame({"job": ["a\u200b"] * 20 + ["b"] * 20}).to_csv(path, index=False)
     printed = CliRunner().invoke(main, ["dictionary", "draft", "--synthetic", str(path)])
     assert yaml.safe_load(printed.stdout)["columns"]["job"]["levels"] == ["a\u200b", "b"]
+
+
+@pytest.mark.parametrize("options", [{"groups": {"n": 2}}, {"within": {"n": 0.5}}])
+def test_special_values_are_found_among_numbers_of_several_types(options: dict[str, Any]) -> None:
+    """Where one table has integers and another fractions, these are compared as decimals."""
+    gt = pd.DataFrame({"k": [1, 1, 2, 2, 3, 3], "n": [0.1, 0.1, -8.0, -0.5, 2.0, 7.0]})
+    whole = pd.DataFrame({"k": [1, 2, 3], "n": pd.array([-8, 2, 7], dtype="Int64")})
+    fractions = pd.DataFrame({"k": [1, 2, 3], "n": [0.1, -8.0, 2.5]})
+    special = {"n": [-8, 0.1]}
+    given = dp.disclosure(gt, [whole, fractions], ["k"], "n", special_values=special, **options)
+    floats = [whole.astype(float), fractions]
+    expected = dp.disclosure(gt, floats, ["k"], "n", special_values=special, **options)
+    for actual, alike in ((given, expected), (given.stacked, expected.stacked)):
+        assert actual is not None and alike is not None
+        pd.testing.assert_frame_equal(actual.attribute, alike.attribute, check_exact=True)
+    assert expected.attribute["DiSCO"].sum() > 0
