@@ -369,7 +369,8 @@ def detection_limit(
     fresh = _Fresh.count(others, sizes)
     share = min(sizes.N_s / sizes.N_d, 1.0)
     threshold = share * max(bound, figures.found_by_chance) / 100
-    return 100 * _find_limit(threshold, figures, fresh, sizes, records_per_unit)
+    limit = _find_limit(threshold, figures, fresh, sizes, records_per_unit)
+    return min(100 * limit, figures.alone)  # which the rounding of a share may exceed
 
 
 def detection_limit_of_copies(

@@ -80,10 +80,10 @@ class Description:
             return {"type": "category"}, [f"{why}: {_STAY}"]
         kind = "ordered category" if self.is_ordered else "category"
         texts = {normalize_text(level_label(code)): label for code, label in labels.items()}
-        if collision := _describe_collision(texts, {normalize_text(code) for code in missing}):
+        occurring = dict.fromkeys(normalize_text(level_label(value)) for value in present)
+        if collision := _describe_collision(texts, {normalize_text(code) for code in missing}, occurring):
             levels = [{"level": code, "label": label} for code, label in texts.items()]
-            unlabelled = dict.fromkeys(normalize_text(level_label(value)) for value in present)
-            levels += [{"level": value} for value in unlabelled if value not in texts]
+            levels += [{"level": value} for value in occurring if value not in texts]
             return {"type": kind, "levels": levels}, [f"{collision}: {_STAY}"]
         named = [
             label if label == code else {"level": label, "aliases": [code]} for code, label in texts.items()
@@ -98,13 +98,18 @@ def _are_whole(values: Collection[Code]) -> bool:
     return all(float(value).is_integer() for value in values)
 
 
-def _describe_collision(labels: Mapping[str, str], missing: Collection[str]) -> str:
+def _describe_collision(
+    labels: Mapping[str, str], missing: Collection[str], occurring: Collection[str]
+) -> str:
     """Return why labels by code would make two values one, or an empty text if they do not."""
     texts = list(labels.values())
     if twice := sorted({label for label in texts if texts.count(label) > 1}):
         return f"several values have the label {listed(twice)}"
     if also_codes := [
-        label for code, label in labels.items() if label != code and (label in labels or label in missing)
+        label
+        for code, label in labels.items()
+        if label != code
+        and (label in labels or label in missing or (label in occurring and code in occurring))
     ]:
         return f"the label {listed(also_codes)} is also a value"
     return "a value has an empty label" if "" in texts else ""

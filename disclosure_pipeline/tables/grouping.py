@@ -91,7 +91,7 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
     """
     if column.kind not in {Kind.NUMBER, Kind.EMPTY}:
         raise InputError(f"Column {column.name!r} holds {column.kind.value}: only numbers have a band.")
-    is_special = _mark_special(column.levels, special)
+    is_special = mark_special(column.levels, special)
     codes = np.flatnonzero(~is_special)
     levels = column.levels[codes]
     if not all(map(math.isfinite, levels[[0, -1]] if len(levels) else ())):
@@ -116,7 +116,7 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
     return Band(order, low, high, reach, amounts, numbers, None if within.is_share else width, within.size)
 
 
-def _mark_special(levels: Values, special: Iterable[float]) -> Mask:
+def mark_special(levels: Values, special: Iterable[float]) -> Mask:
     """Mark the levels that are special values."""
     values = list(special)
     if levels.dtype != object:
@@ -271,7 +271,7 @@ class Grouping:
             raise InputError(
                 f"Column {column.name!r} holds {column.kind.value}: only numbers can be grouped."
             )
-        return _mark_special(column.levels, self.special_values.get(column.name, ()))
+        return mark_special(column.levels, self.special_values.get(column.name, ()))
 
 
 def grouping_of(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import found as reference
 
@@ -285,6 +285,7 @@ def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | 
     t=st.sampled_from([0.2, 1, 3]),
     times=st.sampled_from([1, 5]),
 )
+@example(others=[0, 0, 1, 1, 2, 2, 2], expected=0.0, by_chance=0.0, bound=0.5, t=1, times=1)
 def test_the_detection_limit_by_loops(
     others: list[int], expected: float, by_chance: float, bound: float, t: float, times: int
 ) -> None:

@@ -219,6 +219,7 @@ texts = st.sampled_from(["yes", "no", "1", "2", " no ", "", "é", "e\u0301"])
 @example({2: "1"}, [0, 2], [0, 1])
 @example({2: "1"}, [0], [0, 1])
 @example({0: "yes", 2: "yes", 3: "1"}, [1], [])
+@example({0: "1"}, [0, 1], [])
 def test_no_two_values_become_one(labels: dict[Code, str], values: list[int], missing: list[int]) -> None:
     """However the labels are, each value is read, and by itself, unless it is missing."""
     described = Description({"missing_codes": tuple(dict.fromkeys(missing))}, labels)

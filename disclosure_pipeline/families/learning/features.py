@@ -15,6 +15,7 @@ import numpy as np
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import combine_keys
+from disclosure_pipeline.tables.grouping import mark_special
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 
 # In wider matrices most entries are 0, and a sparse matrix is smaller and faster.
@@ -31,7 +32,7 @@ def convert_levels(column: CodedColumn, special: Sequence[float] = ()) -> Floats
     """
     numbers = np.full(column.size, np.nan)
     if column.kind is Kind.NUMBER:
-        ordinary = ~np.isin(column.levels, list(special))
+        ordinary = ~mark_special(column.levels, special)
         numbers[:-1][ordinary] = [_to_float(level) for level in column.levels[ordinary].tolist()]
         if not (np.abs(numbers[:-1][ordinary]) < 1e150).all():  # noqa: PLR2004 (its square is a float)
             raise InputError(
