@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from support import distributions
 from support.paths import ROOT
 from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, PART_IN_CI, SEED
@@ -35,7 +35,7 @@ if sys.dont_write_bytecode:
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # Random tables are large as random inputs go, and a shared machine can be slow at any moment.
-# Every day the same examples are tried, in CI new ones each time.
+# Every day the same examples are tried, in CI new ones each day, drawn by the seed.
 settings.register_profile(
     "every day",
     max_examples=EXAMPLES,
@@ -122,7 +122,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests of Spark and of a shared fixture first.
+    """Put tests of Spark and of a shared fixture first; in CI, draw random examples by the seed.
 
     They go to the same worker: Java, which takes long to get going, is started by it alone.
     """
@@ -135,6 +135,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
 
     items.sort(key=shared)
+    for item in items if CI else ():
+        if isinstance(item, pytest.Function) and item.get_closest_marker("hypothesis"):
+            seed(SEED)(item.obj)
 
 
 def pytest_collection_finish() -> None:

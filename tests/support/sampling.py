@@ -46,7 +46,7 @@ def some_of(cases: Iterable[Case], part: int = PART, part_in_ci: int = PART_IN_C
 def examples(every_day: int, in_ci: int | None = None) -> settings:
     """Set the number of random examples of a test that takes long with each.
 
-    CI draws twice as many, other ones each time, if it says no other number.
+    CI draws twice as many, others each day, if it says no other number.
     """
     number = in_ci or min(EXAMPLES_IN_CI, 2 * every_day)
     return settings(max_examples=number if CI else min(every_day, EXAMPLES) if QUICK else every_day)
