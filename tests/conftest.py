@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
 from support import distributions
 from support.paths import ROOT
 from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, PART_IN_CI, SEED
@@ -136,7 +136,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=shared)
     for item in items if CI else ():
-        if isinstance(item, pytest.Function) and item.get_closest_marker("hypothesis"):
+        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
             seed(SEED)(item.obj)
 
 
