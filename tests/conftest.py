@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, is_hypothesis_test, seed, settings
+from hypothesis import HealthCheck, seed, settings
 from support import distributions
 from support.paths import ROOT
 from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, PART_IN_CI, SEED
@@ -121,6 +121,7 @@ def pytest_report_header() -> str:
     return f"one in {PART_IN_CI if CI else PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
 
 
+@pytest.hookimpl(trylast=True)  # Hypothesis marks its tests before
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of Spark and of a shared fixture first; in CI, draw random examples by the seed.
 
@@ -136,7 +137,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=shared)
     for item in items if CI else ():
-        if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
+        if isinstance(item, pytest.Function) and item.get_closest_marker("hypothesis"):
             seed(SEED)(item.obj)
 
 
