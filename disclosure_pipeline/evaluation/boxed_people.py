@@ -25,7 +25,7 @@ from disclosure_pipeline.measures.found import (
     chance_of_values,
 )
 from disclosure_pipeline.measures.frequency import aranges
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
 
 GT, SD = 0, 1
 WIDEST = FAR - 1
@@ -54,7 +54,7 @@ class BoxedTables:
     @cached_property
     def records_per_unit(self) -> float:
         """The mean number of GT records of a unit."""
-        return len(self.unit) / max(len(np.unique(self.unit)), 1)
+        return average_records_per_unit(self.unit)
 
     @cached_property
     def is_diluted(self) -> bool:

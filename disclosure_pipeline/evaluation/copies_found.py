@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
-from disclosure_pipeline.measures.found import ALL_BUT_ONE, BY_RECORDS, WAYS, WHOLE
+from disclosure_pipeline.measures.found import ALL_BUT_ONE, WAYS, WHOLE, split_where
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, table_names
 
 _STACKED = "all synthetic tables together"
@@ -115,15 +115,15 @@ def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[
 
 
 def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: str) -> CopiesFinding:
-    shown, where = f"{row['shown']:.0f} %", ", ".join(filter(None, (table, row["where"])))
+    shown, (is_by_records, where) = f"{row['shown']:.0f} %", split_where(row["where"])
     fresh = f"in a fresh table {row['expected']:.1f} % would"
-    if row["where"].startswith(BY_RECORDS):
-        of_records = row["where"].removeprefix(BY_RECORDS)
-        headline = f"{shown} of the records of {table} copy one person each{of_records}"
+    if is_by_records:
+        headline = ", ".join(filter(None, (f"{shown} of the records of {table} copy one person each", where)))
         sentence = f"{headline}; {fresh}: people were copied."
     else:
-        headline = f"{shown} of the people are copied in {where}"
-        sentence = f"{shown} of the people are in {where}; {fresh} be: people were copied."
+        place = ", ".join(filter(None, (table, where)))
+        headline = f"{shown} of the people are copied in {place}"
+        sentence = f"{shown} of the people are in {place}; {fresh} be: people were copied."
     return CopiesFinding(table, way, value, bound, headline, sentence)
 
 

@@ -29,7 +29,7 @@ from disclosure_pipeline.measures.copies import (
     copy_counts,
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error, require_unit
@@ -61,7 +61,7 @@ class PeopleRecords:
     @cached_property
     def records_per_unit(self) -> float:
         """The mean number of GT records of a unit."""
-        return len(self.unit) / len(np.unique(self.unit))
+        return average_records_per_unit(self.unit)
 
     def draw(self, most: int, seed: int) -> PeopleRecords:
         """Draw at most `most` records of each table, as `code_records` does."""

@@ -66,6 +66,16 @@ _EULER = [sum(math.comb(_TERMS, i) for i in range(k, _TERMS + 1)) / 2**_TERMS fo
 """The chance that a fair coin falls heads at least k times in `_TERMS`: the weight of the k-th term."""
 
 
+def split_where(where: str) -> tuple[bool, str]:
+    """Return whether people are found `BY_RECORDS`, and by what else.
+
+    >>> split_where(f"{BY_RECORDS}, alike in all but 'age'")
+    (True, "alike in all but 'age'")
+    """
+    rest = where.removeprefix(BY_RECORDS)
+    return rest != where, rest.removeprefix(", ")
+
+
 @dataclass(frozen=True)
 class BoxCounts:
     """The records in the boxes of some people (shape: people).

@@ -101,6 +101,11 @@ class Sizes:
         return chance_of_none_drawn(records, self.N_s, self.n)
 
 
+def average_records_per_unit(unit: IntArray) -> float:
+    """Return the mean number of records of a unit, given whose each record is."""
+    return len(unit) / max(len(np.unique(unit)), 1)
+
+
 def chance_of_none_drawn(records: IntArray, total: int, n: int) -> Floats:
     """Return C(total - m, n) / C(total, n), the chance that a draw of n contains none of m given records.
 

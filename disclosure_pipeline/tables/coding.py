@@ -27,6 +27,7 @@ from disclosure_pipeline.tables.levels import (
     count_codes,
     find_common_kind,
     replace_nan,
+    to_exact,
     widen_column,
     widen_floats,
     widen_number,
@@ -114,15 +115,7 @@ def _unify_numbers(levels: list[Values]) -> list[Values]:
     if "O" not in kinds and exact:
         return [table.astype(np.float64) for table in levels]
     # Python's integers and decimals compare and hash by their exact value.
-    return [np.array([_as_written(value) for value in table.tolist()], dtype=object) for table in levels]
-
-
-def _as_written(number: Any) -> Any:
-    """Return a number as Python's integer or decimal: 0.1 is one tenth. Infinite numbers stay floats."""
-    value = number.item() if isinstance(number, np.generic) else number
-    if not isinstance(value, float) or not math.isfinite(value):
-        return value
-    return int(value) if value.is_integer() else Decimal(repr(value))
+    return [np.array([to_exact(value) for value in table.tolist()], dtype=object) for table in levels]
 
 
 def _as_instants(levels: Any, utc: bool) -> pd.DatetimeIndex:

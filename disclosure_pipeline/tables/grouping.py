@@ -23,6 +23,7 @@ from disclosure_pipeline.tables.levels import (
     Mask,
     Values,
     level_label,
+    to_exact,
 )
 from disclosure_pipeline.tables.messages import describe_argument, listed
 
@@ -118,12 +119,10 @@ def band_of(column: CodedColumn, within: Within, special: Iterable[float]) -> Ba
 
 def mark_special(levels: Values, special: Iterable[float]) -> Mask:
     """Mark the levels that are special values."""
-    values = list(special)
     if levels.dtype != object:
-        return np.isin(levels, values)
-    # Where tables have numbers of several types, fractions are exact decimals.
-    exact = [Decimal(repr(float(value))) for value in values if not float(value).is_integer()]
-    return np.isin(levels, np.array([*values, *exact], dtype=object))
+        return np.isin(levels, list(special))
+    # Among numbers of several types, fractions are exact decimals.
+    return np.isin(levels, np.array([to_exact(value) for value in special], dtype=object))
 
 
 def _find_ends(values: Values, unit: int, within: Within) -> tuple[IntArray, IntArray, IntArray]:

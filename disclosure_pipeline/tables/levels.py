@@ -413,3 +413,11 @@ def _offsets(stored: IntArray, lowest: int) -> IntArray:
     if not lowest:
         return stored
     return (stored - stored.dtype.type(lowest)).view(f"u{stored.dtype.itemsize}")
+
+
+def to_exact(number: Any) -> Any:
+    """Return a number as Python's integer or decimal: 0.1 is one tenth. Infinite numbers stay floats."""
+    value = number.item() if isinstance(number, np.generic) else number
+    if not isinstance(value, float) or not math.isfinite(value):
+        return value
+    return int(value) if value.is_integer() else Decimal(repr(value))

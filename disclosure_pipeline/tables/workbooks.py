@@ -34,9 +34,7 @@ def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack:
     import python_calamine as calamine
 
     file = stack.enter_context(path.open_file(path.path))
-    if zipfile.is_zipfile(file):
-        require_unpackable(zipfile.ZipFile(file).infolist(), path.files()[0].size, table)
-    if _is_protected(file):
+    if _is_protected(file, path.files()[0].size, table):
         raise InputError(f"{table}: {PASSWORD}.")
     file.seek(0)
     workbook = stack.enter_context(calamine.CalamineWorkbook.from_filelike(file))
@@ -61,10 +59,11 @@ def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack:
     return OpenTable(tuple(names), batches)
 
 
-def _is_protected(file: Any) -> bool:
-    """Return whether a password is needed to read the workbook."""
+def _is_protected(file: Any, packed: int, table: str) -> bool:
+    """Return whether a password is needed to read the workbook. Errors as of `require_unpackable`."""
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
+            require_unpackable(archive.infolist(), packed, table)
             return _MANIFEST in archive.namelist() and _ENCRYPTION in archive.read(_MANIFEST)
     file.seek(0)
     if file.read(len(_COMPOUND)) != _COMPOUND:

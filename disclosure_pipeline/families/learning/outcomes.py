@@ -28,6 +28,7 @@ from disclosure_pipeline.measures.prediction import (
     within,
     worse,
 )
+from disclosure_pipeline.measures.samples import average_records_per_unit
 from disclosure_pipeline.tables.levels import CodedColumn
 
 
@@ -107,7 +108,7 @@ def classify(
     space = learner.encode_keys(keys, [0])
     q = space.q[0]
     parts = make_folds(true, folds, learner.seed, unit)
-    per_unit = len(unit) / len(np.unique(unit))
+    per_unit = average_records_per_unit(unit)
 
     def predict_fold(fold: Fold) -> tuple[IntArray, Floats]:
         """Predict levels and confidences of the records held out."""
