@@ -1,7 +1,8 @@
 """Original and synthetic tables that others published, measured and held against what was expected.
 
 `PYTHONPATH=benchmarks python -m pairs --files FOLDER` runs all: those of packages, and those whose
-repositories lie in FOLDER as owner/name, at the commit of their recipe.
+repositories are cloned to FOLDER as owner/name. Files of a package are known by their SHA-256, those of a
+repository by a commit, which is the hash of everything in it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import subprocess
+import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +37,6 @@ class Pair:
     copied: bool
     package: str | None = None
     repository: str | None = None
-    commit: str | None = None
 
     def folder(self, files: Path | None) -> Path | None:
         """Return the folder of the package or repository, or None if it is not here."""
@@ -43,6 +45,24 @@ class Pair:
             return Path(spec.origin).parent if spec is not None and spec.origin is not None else None
         folder = None if files is None else files / str(self.repository)
         return folder if folder is not None and folder.is_dir() else None
+
+    def read(self, file: dict[str, str], folder: Path) -> bytes:
+        """Return the content of a file. Raise LookupError if it is not there, or is another file."""
+        path = file["path"]
+        if self.package is None:
+            # Asked of git, as what is checked out may be of another commit, or changed.
+            asked = ["git", "-C", str(folder), "cat-file", "blob", f"{file['commit']}:{path}"]
+            answer = subprocess.run(asked, capture_output=True, check=False)
+            if answer.returncode:
+                raise LookupError(f"{path} of commit {file['commit']} is not in this clone")
+            return answer.stdout
+        if not (folder / path).is_file():
+            raise LookupError(f"{path} is not in this version of the package")
+        content = (folder / path).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        if digest != file["sha256"]:
+            raise LookupError(f"{path} is another file than that of the recipe (SHA-256 {digest})")
+        return content
 
 
 def read_recipes() -> dict[str, Pair]:
@@ -56,23 +76,17 @@ def read_recipes() -> dict[str, Pair]:
 
 def measure(pair: Pair, folder: Path) -> tuple[bool, str]:
     """Return whether the pair is as expected, and a line for each thing found."""
-    lines, paths = [], []
-    for file in (pair.original, pair.synthetic):
-        path = folder / file["path"]
-        paths.append(path)
-        if not path.is_file():
-            return False, f"  {file['path']} is not in this version of the repository"
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        expected = file.get("sha256")
-        if expected is None:
-            lines.append(f"  {file['path']} has sha256 {digest}: write it into the recipe")
-        elif digest != expected:
-            return False, f"  {file['path']} is another file than that of the recipe (sha256 {digest})"
-    with warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as copies, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they stand in the result
+        paths = [Path(copies) / name for name in ("original.csv", "synthetic.csv")]
+        try:
+            for path, file in zip(paths, (pair.original, pair.synthetic), strict=True):
+                path.write_bytes(pair.read(file, folder))
+        except LookupError as error:
+            return False, f"  {error.args[0]}"
         result = dp.disclosure(paths[0], paths[1], pair.keys, pair.targets)
     found = bool(result.copies.sentences)
-    lines += [
+    lines = [
         f"  {result.headline}",
         *(f"  {sentence}" for sentence in (*result.copies.not_examined, *result.warnings)),
     ]
