@@ -42,7 +42,7 @@ _FRAMES = (
     *("bands", "cap", "key_overlap", "target_overlap", "guards", "partial_copies", "found"),
 )
 _COLUMNS = (
-    *("frame", "synthesis", "target", "key", "columns", "way", "where"),
+    *("frame", "synthesis", "target", "key", "columns", "way", "where", "basis"),
     *("measure", "name", "value", "unit", "meaning"),
 )
 _SHOWN = ("Dorig", "DiSCO", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se")

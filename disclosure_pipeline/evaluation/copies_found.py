@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
-from disclosure_pipeline.measures.found import ALL_BUT_ONE, WAYS, WHOLE, split_where
+from disclosure_pipeline.measures.found import ALL_BUT_ONE, WAYS, WHOLE
+from disclosure_pipeline.measures.words import SYNTHETIC
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, table_names
 
 _STACKED = "all synthetic tables together"
@@ -115,9 +116,9 @@ def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[
 
 
 def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: str) -> CopiesFinding:
-    shown, (is_by_records, where) = f"{row['shown']:.0f} %", split_where(row["where"])
+    shown, where = f"{row['shown']:.0f} %", row["where"]
     fresh = f"in a fresh table {row['expected']:.1f} % would"
-    if is_by_records:
+    if row["basis"] == SYNTHETIC:
         headline = ", ".join(filter(None, (f"{shown} of the records of {table} copy one person each", where)))
         sentence = f"{headline}; {fresh}: people were copied."
     else:

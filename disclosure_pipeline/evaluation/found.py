@@ -38,7 +38,6 @@ from disclosure_pipeline.evaluation.record_sets import (
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
-    BY_RECORDS,
     IN_PIECES,
     NEARLY,
     NEARLY_IN_PIECES,
@@ -52,6 +51,7 @@ from disclosure_pipeline.measures.found import (
 )
 from disclosure_pipeline.measures.found import found as compare
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.words import SYNTHETIC, Basis
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import quote_name, suggest_names
@@ -70,7 +70,8 @@ MOST_RECORDS = 400_000
 class FoundRow:
     """People found in one way: by which columns, within which tolerance, in which group; with the figures.
 
-    `compared` are the columns in words, with "{}" for the `names` of some.
+    `compared` are the columns in words, with "{}" for the `names` of some. `basis`: what the figures count,
+    GT's records or the synthetic records that copy one person.
     """
 
     way: str
@@ -79,7 +80,7 @@ class FoundRow:
     names: Sequence[Any] = ()
     tolerance: float = 0.0
     groups: Sequence[Any] = ()
-    is_by_records: bool = False
+    basis: Basis = "records"
 
     @property
     def where(self) -> str:
@@ -89,7 +90,6 @@ class FoundRow:
         if self.way in {IN_PIECES, NEARLY_IN_PIECES}:
             return f"with {columns} {within or 'alike'}"
         parts = (
-            BY_RECORDS if self.is_by_records else "",
             f"alike in {columns}" if columns != ALL_COLUMNS else "",
             f"with numbers {within}" if within else "",
             f"among those of one group of {_quote(self.groups)}" if self.groups else "",
@@ -97,11 +97,12 @@ class FoundRow:
         return ", ".join(filter(None, parts))
 
     def describe(self) -> dict[str, Any]:
-        """Return columns, tolerance and group as `found()` has them."""
+        """Return columns, tolerance, group and basis as `found()` has them."""
         return {
             "columns": self.compared.format(", ".join(map(str, self.names))),
             "tolerance": self.tolerance,
             "group": ", ".join(map(str, self.groups)),
+            "basis": self.basis,
         }
 
 
@@ -134,8 +135,9 @@ def measure_found(
         limits[synthesis] = _find_limits(equal, near, sizes, plan.bounds, records.records_per_unit)
         for way, row in by_way.items():
             bounded = {"found_beyond_chance": row.figures.bounded}
-            rows[way, synthesis] = {"where": row.where, **to_row(row.figures), **bounded}
-    found = build_frame(rows, ["way", "synthesis"], ["where", *list_figures(Found), "found_beyond_chance"])
+            rows[way, synthesis] = {"where": row.where, "basis": row.basis, **to_row(row.figures), **bounded}
+    columns = ["where", "basis", *list_figures(Found), "found_beyond_chance"]
+    found = build_frame(rows, ["way", "synthesis"], columns)
     return found, pd.DataFrame.from_dict(limits, orient="index").rename_axis(index="synthesis")
 
 
@@ -262,7 +264,7 @@ def find_equal(
         rows = in_each_way.setdefault(way, [])
         compared, named = forms.get(label, (label, ()))
         rows.append(FoundRow(way, of_people, compared, named))
-        rows.append(FoundRow(way, of_records, compared, named, is_by_records=True))
+        rows.append(FoundRow(way, of_records, compared, named, basis=SYNTHETIC))
     return [_find_worst(of_way) for of_way in in_each_way.values()]
 
 
@@ -361,10 +363,11 @@ def found(
         chosen on one half of the people and read on the other; "in a group", the level of a category, and "in
         part of a number", a tenth or tail of its range, also within another group. `columns`, `tolerance`
         and `group` say which. Percent of the people: `alone` have nobody near, `shown` are shown as well,
-        `expected` would be. `found`: the difference in percent of the people or of SD's records, whichever
-        are fewer, high is a risk; `found_by_chance`: the largest by chance; `found_beyond_chance`: `found`
-        where it exceeds that, otherwise at most 0. `people`: records looked at. A way that does not apply to
-        the tables is left out.
+        `expected` would be; where `basis` is "synthetic records", the last two are percent of the synthetic
+        records that show one person. `found`: the difference in percent of the people or of SD's records,
+        whichever are fewer, high is a risk; `found_by_chance`: the largest by chance; `found_beyond_chance`:
+        `found` where it exceeds that, otherwise at most 0. `people`: records looked at. A way that does not
+        apply to the tables is left out.
 
     Raises:
         InputError: No column is in all tables, a column has values of different kinds, a key is not in all
@@ -408,7 +411,7 @@ def found(
             }
             for row in (*equal, *near.rows)
         }
-    described = ["columns", "tolerance", "group", *list_figures(Found), "found_beyond_chance"]
+    described = ["columns", "tolerance", "group", "basis", *list_figures(Found), "found_beyond_chance"]
     return FiguresFrame(build_frame(rows, ["table", "way"], described))
 
 

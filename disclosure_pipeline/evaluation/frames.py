@@ -228,6 +228,7 @@ LABELS: Mapping[str, Label] = {
     "group": Label("group", "The group of people that the row is about."),
     "level": Label("value", "The value, or the group of values, that the row is about."),
     "planted": Label("planted", "The kind of copies that were planted in a table."),
+    "basis": Label("counted by", "Each record once, the people it represents, or synthetic records."),
     "where": Label("found by", "By which columns, how nearly, and among whom people are found."),
     "way": Label("way", "How people are found: by which columns, how nearly, and among whom."),
     "remedy": Label("remedy", "What was done to the synthetic table."),

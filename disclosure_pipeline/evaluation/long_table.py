@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, Place
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
+from disclosure_pipeline.measures.words import SYNTHETIC, Basis
 
 if TYPE_CHECKING:
     from disclosure_pipeline.evaluation.result import Disclosure
@@ -28,9 +29,6 @@ ANY_FILE = "any file"
 """The part of a figure of people whom at least one file of a candidate concerns."""
 WITH_RELEASES = "with all releases"
 """The part of a figure of a candidate together with everything published."""
-
-Basis = Literal["records", "people"]
-"""The weight of a record: it counts once, or as the people it represents."""
 
 CONFIDENTIAL = "confidential"
 """The frame of copies of further confidential tables, and the level of its index that names them."""
@@ -81,6 +79,11 @@ class FigureRow:
     def __hash__(self) -> int:
         return hash(tuple(self.to_record().values()))
 
+    @property
+    def place(self) -> tuple[str | None, Part, bool]:
+        """(about, part, True if it is by weight), by which the rows of a figure differ."""
+        return self.about, self.part, self.basis == "people"
+
     def to_record(self) -> dict[str, Any]:
         """Return the row as plain JSON: a number that is not finite is None."""
         return {name: _to_plain(value) for name, value in asdict(self).items()}
@@ -89,8 +92,14 @@ class FigureRow:
     def from_record(cls, record: Mapping[str, Any]) -> FigureRow:
         """Read the output of `to_record`. Raise KeyError or TypeError if it is damaged."""
         values: dict[str, Any] = {name: record[name] for name in _NAMES if name in record or name != "where"}
+        if values.get("where", "").startswith(_EARLIER_BASIS):
+            rest = values["where"].removeprefix(_EARLIER_BASIS).removeprefix(", ")
+            values |= {"basis": SYNTHETIC, "where": rest}
         return cls(**values | {name: math.nan for name in NUMBERS if values[name] is None})
 
+
+_EARLIER_BASIS = "counted by synthetic records"
+"""How an earlier version began `where` instead of having a basis."""
 
 _NAMES = tuple(column.name for column in fields(FigureRow))
 NUMBERS = tuple(column.name for column in fields(FigureRow) if column.type == "float")
@@ -201,7 +210,7 @@ def _read_frame(
     if frame.empty or not _has_figure(place, frame):
         return
     holdout = {} if is_stacked or basis == "people" else sizes.holdout
-    of_figure = frame[frame.columns.intersection([*place.columns, "where"])]
+    of_figure = frame[frame.columns.intersection([*place.columns, "where", "basis"])]
     for row in of_figure.reset_index().to_dict("records"):
         about = place.about or (None if label is None else str(row[label]))
         if label == CONFIDENTIAL and entry.about == "way":
@@ -211,7 +220,7 @@ def _read_frame(
             entry.name,
             about,
             part,
-            basis,
+            row.get("basis", basis),
             value=_read_value(place, row),
             at_n=_read_at_n(place, row),
             others=_read_others(place, row),

@@ -42,10 +42,10 @@ def build_metric_table(clauses: Sequence[Clause], rows: Sequence[FigureRow], fil
     table = frame_figures(rows)
     columns: dict[str, pd.Series[Any]] = {}
     for clause in clauses:
-        of_figure = table[table["figure"] == clause.figure]
-        expected = list_expected(clause, [row for row in rows if row.figure == clause.figure], files)
-        places = list(zip(of_figure["about"], of_figure["part"], of_figure["basis"], strict=True))
-        own = of_figure[np.array([place in expected for place in places], dtype=bool)]
+        of_figure = [row for row in rows if row.figure == clause.figure]
+        expected, places = list_expected(clause, of_figure, files), [row.place for row in of_figure]
+        is_own = np.array([place in expected for place in places], dtype=bool)
+        own = table[table["figure"] == clause.figure][is_own]
         bounded = {clause.name: _read_bounded(clause, own)}
         if clause.statistic == "at_most_share":
             bounded[ALLOWED.format(clause.name)] = clause.bound * own["own"]

@@ -49,11 +49,8 @@ WAYS = (
 )
 """The ways in which people may be found."""
 
-BY_RECORDS = "counted by synthetic records"
-"""How people are found if the figures are percent of SD's records that copy one person."""
-
 BY_RECORDS_FINDING = "{value} of the synthetic records copy one person each, {column}"
-"""The sentence on people who are found `BY_RECORDS`."""
+"""The sentence on people found whose figures count the synthetic records that copy one."""
 
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 """The largest differences of two numbers that are near each other, as shares of the number."""
@@ -64,16 +61,6 @@ USUAL_BOUNDS: Mapping[str, float] = {WHOLE: 2.5, NEARLY: 10}
 _TERMS = 12
 _EULER = [sum(math.comb(_TERMS, i) for i in range(k, _TERMS + 1)) / 2**_TERMS for k in range(1, _TERMS + 1)]
 """The chance that a fair coin falls heads at least k times in `_TERMS`: the weight of the k-th term."""
-
-
-def split_where(where: str) -> tuple[bool, str]:
-    """Return whether people are found `BY_RECORDS`, and by what else.
-
-    >>> split_where(f"{BY_RECORDS}, alike in all but 'age'")
-    (True, "alike in all but 'age'")
-    """
-    rest = where.removeprefix(BY_RECORDS)
-    return rest != where, rest.removeprefix(", ")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 PROJECT = "this project"
 RAAB = "Raab, Nowok & Dibben 2024, arXiv:2406.16826"
@@ -37,7 +37,10 @@ BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
 
 # Denominators.
 CONFIDENTIAL = "confidential records"
-SYNTHETIC = "synthetic records"
+SYNTHETIC: Final = "synthetic records"
+
+Basis = Literal["records", "people", "synthetic records"]
+"""The records that a figure counts: each once, each as the people it represents, or those of SD."""
 
 Direction = Literal["risk", "safe", "neither"]
 PERCENT, POINTS, RECORDS, SHARE = "%", "percentage points", "records", "share of 1"

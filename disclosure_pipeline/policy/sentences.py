@@ -14,7 +14,7 @@ from typing import Any
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, name_level
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
-from disclosure_pipeline.measures.found import BY_RECORDS_FINDING, split_where
+from disclosure_pipeline.measures.found import BY_RECORDS_FINDING
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
     COUNT,
@@ -184,10 +184,11 @@ def _compare(judgement: Judgement, content: Content) -> str:
     is_difference = clause.statistic == "beyond"
     if entry is None or row is None or not math.isfinite(row.others) or not math.isfinite(row.value):
         return f"{_fill_in(judgement, content)}{bases}"
-    is_by_records, where = split_where(row.where)
-    words = replace(entry.words, finding=BY_RECORDS_FINDING) if is_by_records else entry.words
+    words = entry.words
+    if row.basis == SYNTHETIC:
+        words = replace(words, finding=BY_RECORDS_FINDING, denominator=SYNTHETIC)
     shown = row.value if is_difference else value
-    subject = name_quoted(where, content) or judgement.column
+    subject = name_quoted(row.where, content) or judgement.column
     sentence = _fill(words, shown, subject, content, None if is_difference else judgement.limit) + bases
     as_many = row.at_n if is_difference and row.is_larger and math.isfinite(row.at_n) else shown
     if write_figure(as_many, words) != write_figure(shown, words):

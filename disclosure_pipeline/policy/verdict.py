@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import product
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,7 +18,6 @@ from disclosure_pipeline.evaluation.long_table import (
     NUMBERS,
     OVER_RELEASES,
     WITH_RELEASES,
-    Basis,
     FigureRow,
     Part,
     tabulate_figures,
@@ -216,8 +216,10 @@ def judge_rows(clauses: Sequence[Clause], rows: Sequence[FigureRow], files: int)
     return tuple(_judge(clause, by_figure.get(clause.figure, []), files) for clause in clauses)
 
 
-def list_expected(clause: Clause, rows: Sequence[FigureRow], files: int) -> list[tuple[Any, ...]]:
-    """List (about, part, basis) of each row that a clause must have; `rows` are those of its figure.
+def list_expected(
+    clause: Clause, rows: Sequence[FigureRow], files: int
+) -> list[tuple[str | None, Part, bool]]:
+    """List the place of each row that a clause must have; `rows` are those of its figure.
 
     None can be expected if the catalogue does not know the figure, or if there are rows of more files.
     """
@@ -232,10 +234,10 @@ def list_expected(clause: Clause, rows: Sequence[FigureRow], files: int) -> list
         parts = [WITH_RELEASES] if entry.place.frame in OVER_RELEASES else [ANY_FILE]
     elif files > 1 and entry.is_stacked and clause.over == "worst":
         parts.append(ALL_FILES)
-    bases: tuple[Basis, ...] = ("records", "people") if clause.by_weight else ("records",)
-    listed = [(about, part, basis) for about in clause.about or (None,) for part in parts for basis in bases]
+    weights = (False, True) if clause.by_weight else (False,)
+    listed = list(product(clause.about or (None,), parts, weights))
     if clause.column in WAYS:  # by weight, and of further confidential tables, files alone are looked at
-        listed.append((clause.column, WITH_RELEASES, "records"))
+        listed.append((clause.column, WITH_RELEASES, False))
     return listed
 
 
@@ -261,7 +263,7 @@ def find_bounded(clause: Clause, row: FigureRow) -> float:
 def _judge(clause: Clause, rows: Sequence[FigureRow], files: int) -> Judgement:
     undetermined = Judgement(clause, None, None, "undetermined")
     expected = list_expected(clause, rows, files)
-    places = [(row.about, row.part, row.basis) for row in rows]
+    places = [row.place for row in rows]
     if not expected or any(places.count(place) != 1 for place in expected):
         return undetermined
     judged = [rows[places.index(place)] for place in expected]

@@ -21,6 +21,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
 from disclosure_pipeline.evaluation import disclosure as measuring
 from disclosure_pipeline.evaluation.copies_found import CopiesFound
+from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result
 from disclosure_pipeline.policy.gate import Gate
@@ -132,6 +133,23 @@ def test_copies_in_a_small_table_are_found_by_its_records() -> None:
     sd = pd.concat([PEOPLE.head(8), FRESH.head(40)], ignore_index=True)
     [finding] = found(PEOPLE, sd).findings
     assert finding.sentence.startswith("17 % of the records of the synthetic table copy one person each")
+
+
+def test_who_is_found_by_records_stands_in_a_column_of_its_own() -> None:
+    """An earlier version wrote it into the words on where people are found."""
+    sd = pd.concat([PEOPLE.head(8), FRESH.head(40)], ignore_index=True)
+    result = dp.disclosure(PEOPLE, sd, ["age"], "work")
+    rows = {row.about: row for row in tabulate_figures(result) if row.figure == "found"}
+    assert {about: row.basis for about, row in rows.items() if row.basis != "records"} == dict.fromkeys(
+        ("whole", "all but one"), "synthetic records"
+    )
+    for row in rows.values():
+        record, by_records = row.to_record(), "counted by synthetic records"
+        if row.basis == "synthetic records":
+            assert by_records not in row.where
+            record |= {"basis": "records", "where": ", ".join(filter(None, (by_records, row.where)))}
+        assert FigureRow.from_record(record) == row
+    assert dp.found(PEOPLE, sd)["basis"]["1", "whole"] == "synthetic records"
 
 
 CANDIDATES: dict[str, Callable[[], list[pd.DataFrame]]] = {
