@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -169,6 +169,26 @@ def code_exclusions(
             for pair in pairs
         ],
         count_over=exclusions.count_over,
+    )
+
+
+def drop_unknown_levels(exclusions: Exclusions, columns: Mapping[Any, CodedColumn]) -> Exclusions:
+    """Return the exclusions without the levels that no record of some drawn columns has."""
+
+    def occurs(column: Any, level: Any) -> bool:
+        return column in columns and columns[column].find(level) is not None
+
+    return replace(
+        exclusions,
+        target_levels={
+            target: [level for level in levels if occurs(target, level)]
+            for target, levels in exclusions.target_levels.items()
+        },
+        pairs=[
+            pair
+            for pair in exclusions.pairs
+            if occurs(pair.key, pair.key_level) and occurs(pair.target, pair.target_level)
+        ],
     )
 
 

@@ -403,13 +403,7 @@ def _measure_tables(
     groups = pd.DataFrame()
     if whole.group_columns:
         groups = measure_worst_groups(
-            people or draw_records(opened, coded, MOST_RECORDS, 0),
-            whole.group_columns,
-            result,
-            plan.grouping,
-            whole.special_values,
-            whole.smallest_count,
-            is_weighted=plan.weights is not None,
+            people or draw_records(opened, coded, MOST_RECORDS, 0), columns, plan, result
         )
     sizes = [size.divide(records.records_per_unit) for size in records.sizes]
     copied = [counts.copies for counts in records.whole]

@@ -14,7 +14,13 @@ from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import check_read_tables, read_frames
 from disclosure_pipeline.errors import HoldoutWarning, InputError
-from disclosure_pipeline.evaluation.arguments import Exclusions, find_code, require_whole_number
+from disclosure_pipeline.evaluation.arguments import (
+    Exclusions,
+    code_exclusions,
+    drop_unknown_levels,
+    find_code,
+    require_whole_number,
+)
 from disclosure_pipeline.evaluation.catalogue import name_level
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
@@ -35,7 +41,6 @@ from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doub
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.bands import Bands
 from disclosure_pipeline.measures.chance import difference_by_chance
-from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     GROUP_FIGURES,
@@ -329,33 +334,28 @@ INDEX = ["column", "group", "target", "synthesis"]
 
 
 def measure_worst_groups(
-    people: PeopleRecords,
-    by: Iterable[Any],
-    result: Disclosure,
-    grouping: Grouping,
-    special_values: Mapping[Any, Sequence[float]],
-    smallest_count: int,
-    *,
-    is_weighted: bool = False,
+    people: PeopleRecords, columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, result: Disclosure
 ) -> pd.DataFrame:
-    """Return `measure_exposed_groups` of the most disclosed target, by the columns `by` with few levels.
+    """Return `measure_exposed_groups` of the most disclosed target, by columns of the plan with few levels.
 
-    `special_values`: codes that stay outside groups of numbers. If `is_weighted`, GT's records stand for as
-    many people as they weigh. Empty if no target has a figure.
+    `columns`: those of all records, not grouped, as `people` may be drawn from these. Empty if no target has
+    a figure.
     """
-    worst = find_worst_target(result.attribute)
-    if worst is None:
+    worst, whole = find_worst_target(result.attribute), plan.whole_records
+    if worst is None or whole is None:
         return pd.DataFrame()
     drawn = people.draw(MOST_RECORDS, 0)
-    by_name = {name: grouping.apply(column) for name, column in drawn.columns.items()}
-    group_columns = [by_name[name] for name in by if name in by_name and name != worst]
+    by_name = {name: plan.grouping.apply(column, columns[name]) for name, column in drawn.columns.items()}
+    keys, column = [by_name[name] for name in plan.keys], by_name[worst]
+    exclusions = code_exclusions(drop_unknown_levels(plan.exclusions, by_name), column, keys)
+    group_columns = [by_name[name] for name in whole.group_columns if name in by_name and name != worst]
     return measure_exposed_groups(
-        [by_name[name] for name in result.keys],
-        by_name[worst],
-        choose_group_columns(group_columns, special_values),
-        smallest_count,
+        keys,
+        Target(column, exclusions, math.inf, band=plan.grouping.band_of(column)),
+        choose_group_columns(group_columns, whole.special_values),
+        whole.smallest_count,
         drawn.unit,
-        drawn.weight if is_weighted else None,
+        drawn.weight if plan.weights is not None else None,
     )
 
 
@@ -382,7 +382,7 @@ def choose_group_columns(
 
 def measure_exposed_groups(
     keys: Sequence[CodedColumn],
-    target: CodedColumn,
+    target: Target,
     by: Sequence[CodedColumn],
     smallest_count: int,
     unit: IntArray,
@@ -397,13 +397,12 @@ def measure_exposed_groups(
     q = combine_columns(keys)
     members = [_number_groups(column, smallest_count) for column in by]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    everything = Target(target, CodedExclusions(), math.inf)
-    for synthesis in range(1, len(target.tables)):
-        added = Contributions(place_records(q, everything, synthesis, unit))
+    for synthesis in range(1, len(q.q)):
+        added = Contributions(place_records(q, target, synthesis, unit))
         for column, (group_of_record, labels) in zip(by, members, strict=True):
             figures = _measure_groups(added, group_of_record, len(labels), weight)
             for label, of_group in zip(labels, figures, strict=True):
-                rows[column.name, label, target.name, synthesis] = of_group
+                rows[column.name, label, target.column.name, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= smallest_count}
     if not shown:
         return pd.DataFrame()

@@ -205,11 +205,11 @@ class Grouping:
         """Return whether grouping of the column is requested."""
         return column in self.groups or column in self.explicit
 
-    def apply(self, column: CodedColumn) -> CodedColumn:
-        """Return the column, grouped if that is requested."""
+    def apply(self, column: CodedColumn, drawn_from: CodedColumn | None = None) -> CodedColumn:
+        """Return the column, grouped if that is requested; `drawn_from`: the column whose edges it gets."""
         if not self.groups_column(column.name):
             return column
-        return self.group_by(column, self.find_edges(column))
+        return self.group_by(column, self.find_edges(column if drawn_from is None else drawn_from))
 
     def group_by(self, column: CodedColumn, edges: Floats) -> CodedColumn:
         """Group a column into intervals closed on the left; special values and missing stay levels.

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
 from reference.cap import Record, one_level
+from support import gates
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
@@ -157,3 +158,34 @@ def test_a_holdout_leaves_the_groups_as_they_are(groups: dict[str, int] | None) 
     beside = dp.subgroups(gt, gt.head(30), ["age"], "ill", **options, holdout=older)
     pd.testing.assert_frame_equal(pd.DataFrame(beside[list(alone)]), pd.DataFrame(alone))
     assert beside["DiSCO_holdout"].notna().sum() == (0 if groups is None else 1)  # the last is open
+
+
+WITHOUT = {"work": ["none", gates.CANARIES[0]]}
+BANDED = gates.definition()["columns"] | {"income": {"type": "integer", "within": 100}}
+
+
+@pytest.mark.parametrize("most", [10**6, 60], ids=["all records", "drawn records"])
+def test_the_groups_of_a_gate_take_its_exclusions_and_bands(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are those of `subgroups()`; of drawn records, a level that is left out may have been lost."""
+    monkeypatch.setattr("disclosure_pipeline.evaluation.disclosure.MOST_RECORDS", most)
+    gt = gates.ground_truth()
+    copied = pd.concat([gt.head(150), gates.honest().head(150)])
+    for target, changes, options in (
+        ("work", {"exclusions": {"target_levels": WITHOUT}}, {"exclude": dp.Exclusions(WITHOUT)}),
+        ("income", {"columns": BANDED}, {"within": {"income": 100}}),
+    ):
+        bounds = dict.fromkeys(["repU", "DiSCO", *(["DiSCO_within"] if "within" in options else [])], 99)
+        gate = gates.gate(targets=[target], policy=bounds, **changes)
+        groups = gates.measured(gate, gt, [copied]).subgroups
+        assert (groups["records"] >= 10).all()
+        if most < len(gt):
+            assert groups["records"].max() < most
+            continue
+        expected = dp.subgroups(gt, copied, ["sex", "age"], target, by="sex", **options)
+        actual = groups.loc["sex"].reset_index("target", drop=True)
+        pd.testing.assert_frame_equal(
+            actual.sort_index(), pd.DataFrame(expected.loc[target])[list(actual)].sort_index()
+        )
+        assert ("DiSCO_within" in actual) == ("within" in options)

@@ -320,7 +320,6 @@ def render_page(
             disclosure=sections.show_disclosure(shown),
             subgroups=sections.show_subgroups(shown),
             groups_drawn=MOST_RECORDS if max(records) > MOST_RECORDS else 0,
-            excludes_records=sections.excludes_records(shown),
             flags=sections.list_flagged_levels(shown),
             copies=sections.show_copies(shown),
             growth=None if is_public else sections.show_growth(shown),

@@ -239,12 +239,6 @@ def _name_group(row: Mapping[str, Any]) -> str:
     return f"{row['column']}: {low} or more" if high == "inf" else f"{row['column']}: {low} to below {high}"
 
 
-def excludes_records(content: Mapping[str, Any]) -> bool:
-    """Return True if the policy excludes GT records from its figures; those of groups include them."""
-    rows = [row for row in content["figures"]["excluded"] if row["table"] == "original"]
-    return any(row["remaining"] != content["figures"]["N_d"] for row in rows)
-
-
 def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
     """Return the levels that dominate the disclosed records; None if no check flags one."""
     rows = content["figures"]["one_way"]
