@@ -184,7 +184,7 @@ def test_the_groups_of_a_gate_take_its_exclusions_and_bands(
             assert groups["records"].max() < most
             continue
         expected = dp.subgroups(gt, copied, ["sex", "age"], target, by="sex", **options)
-        actual = groups.loc["sex"].reset_index("target", drop=True)
+        actual = pd.DataFrame(groups.loc["sex"]).reset_index("target", drop=True)
         pd.testing.assert_frame_equal(
             actual.sort_index(), pd.DataFrame(expected.loc[target])[list(actual)].sort_index()
         )
