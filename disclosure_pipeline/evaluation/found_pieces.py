@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,9 +10,9 @@ from itertools import combinations
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.box_sets import BoxCounter
+from disclosure_pipeline.counting.memory.box_sets import MOST_RECORDS, BoxCounter
 from disclosure_pipeline.counting.memory.boxes import Boxes
-from disclosure_pipeline.evaluation.boxed_people import SD, WIDEST, BoxedPeople, BoxedTables
+from disclosure_pipeline.evaluation.boxed_people import GT, SD, WIDEST, BoxedPeople, BoxedTables
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.found import BoxCounts, Found, OwnCoverage, find_beyond_fresh, found
 
@@ -24,6 +25,7 @@ _EXTENDED = 5  # sets to extend at a time
 _LARGEST = 7  # columns
 _LARGE_SETS = 60
 _FEWEST_ALONE = 0.05  # a set that tells fewer people apart shows nobody to speak of
+_HARDLY_ANYBODY = 0.01  # of all people, where a set has no more combinations of levels
 _MOST_CELLS = 2e10  # sets times people times records, up to which all sets are tried
 
 
@@ -52,9 +54,10 @@ def find_in_pieces(
     choosing, reading = np.sort(mixed[:half][:_CHOOSING]), np.sort(mixed[half:][:_READING])
     if not len(choosing):
         return None
-    search = _Search(BoxedPeople(tables, choosing), rng)
+    some = _draw_records(tables, choosing, rng)
+    search = _Search(some, rng)
     best: tuple[float, Set, int] | None = None
-    sets = _list_sets(len(tables.columns), first, tables, len(choosing), rng)
+    sets = _list_sets(len(tables.columns), first, some.tables, len(choosing), rng)
     for place in places:
         for figure, columns in search.search(sets, place):
             if best is None or figure > best[0]:
@@ -70,6 +73,18 @@ def find_in_pieces(
     )
 
 
+def _draw_records(tables: BoxedTables, people: IntArray, rng: np.random.Generator) -> BoxedPeople:
+    """Return the people among all records, or among as large a share of them as can be searched fast."""
+    sizes = tables.sizes
+    share = MOST_RECORDS / (sizes.N_d + sizes.N_s)
+    if share >= 1:
+        return BoxedPeople(tables, people)
+    of_GT, of_SD = (np.sort(rng.permutation(n)[: round(n * share)]) for n in (sizes.N_d, sizes.N_s))
+    of_GT = np.union1d(of_GT, people)
+    columns = [column.select([[GT], [SD]], [of_GT, of_SD]) for column in tables.columns]
+    return BoxedPeople(BoxedTables(columns, tables.unit[of_GT]), np.searchsorted(of_GT, people))
+
+
 def _list_sets(
     columns: int, first: Iterable[Set], tables: BoxedTables, people: int, rng: np.random.Generator
 ) -> list[Set]:
@@ -81,7 +96,13 @@ def _list_sets(
     drawn = rng.permutation(len(triples))[: min(_MOST_TRIPLES, max(most - len(sets), 0))]
     # Few columns with few levels tell nobody apart.
     large = {tuple(sorted(rng.permutation(columns)[:_LARGEST].tolist())) for _ in range(_LARGE_SETS)}
-    return sorted(sets | {triples[i] for i in drawn.tolist()} | large)
+    levels = [np.count_nonzero(column.counts[GT]) for column in tables.columns]
+    people_alone = _HARDLY_ANYBODY * tables.sizes.N_d / tables.records_per_unit
+    return sorted(
+        one
+        for one in sets | {triples[i] for i in drawn.tolist()} | large
+        if math.prod(levels[k] for k in one) >= people_alone
+    )
 
 
 class _Search:
@@ -93,6 +114,8 @@ class _Search:
     def search(self, sets: Sequence[Set], place: int) -> list[tuple[float, Set]]:
         """Return the best of the sets, and of sets with more columns, with their figures."""
         columns = self.boxed.tables.columns
+        for counter in self.boxed.counters:
+            counter.forget()
         if place:  # without a number, a tolerance changes nothing
             sets = [one for one in sets if any(columns[k].is_number for k in one)]
         best = self._rank(sets, place)

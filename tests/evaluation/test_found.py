@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from reference import found as reference
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import box_sets
+from disclosure_pipeline.counting.memory.boxes import count_in_boxes
 from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation import found_pieces
 from disclosure_pipeline.evaluation.boxed_people import (
     BoxedPeople,
     BoxedTables,
@@ -101,6 +104,10 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
             assert find_beyond_fresh(counts, tables.sizes) == figures.found
             [by_bits] = people.count_others([[(k, place) for k in columns]])
             assert by_bits.tolist() == list(others)
+            of_set = [(k, place) for k in columns]
+            for number, counter in enumerate(people.counters):
+                by_sorting = count_in_boxes(people.boxes, number, of_set)
+                assert by_sorting.tolist() == counter.count([of_set])[0].tolist()
 
 
 def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:
@@ -193,6 +200,22 @@ def test_leaks_are_found(leak: str) -> None:
     gt = population(1000)
     way, make = LEAKS[leak]
     assert find(gt, make(gt, synthesise(gt, 1))).loc[("1", way), "found_beyond_chance"] > BOUNDS[way]
+
+
+def test_sets_of_large_tables_are_chosen_on_some_records_and_read_on_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for module in (box_sets, found_pieces):
+        monkeypatch.setattr(module, "MOST_RECORDS", 700)
+    gt = population(1000)
+    _, make = LEAKS["two blocks"]
+    in_pieces = find(gt, make(gt, synthesise(gt, 1))).loc[("1", "in pieces")]
+    assert in_pieces["found_beyond_chance"] > BOUNDS["in pieces"]
+    monkeypatch.undo()
+    columns = in_pieces["columns"].split(", ")
+    alike = gt.groupby(columns, dropna=False, observed=True)[columns[0]].transform("size")
+    alone = 100 * (alike == 1).mean()
+    assert in_pieces["alone"] == pytest.approx(alone, abs=3)  # among all records, of half of the people
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.memory.boxes import Boxes
+from disclosure_pipeline.counting.memory.boxes import Boxes, count_in_boxes
 from disclosure_pipeline.measures.exact import IntArray
 
 Bits = npt.NDArray[np.uint64]  # shape: people, records / 64
@@ -15,18 +15,21 @@ Bits = npt.NDArray[np.uint64]  # shape: people, records / 64
 BoxSet = Sequence[tuple[int, int]]
 """Columns, each with the place of its tolerance."""
 
+MOST_RECORDS = 1 << 17
+"""The most records of a table that have bits; records of larger ones are sorted for each set."""
+
 _BITS = 64
-_RECORDS_AT_A_TIME = 1 << 16
+_WINDOWS_AT_A_TIME = 64
 _MOST_KEPT = 1 << 28  # bytes
 _ONES_OF_TWO_BYTES = np.array([bin(i).count("1") for i in range(1 << 16)], dtype=np.uint8)
 
 
 class BoxCounter:
-    """Counts the records of a table in people's boxes; the bits of small tables are kept for further sets."""
+    """Counts the records of a table in people's boxes; the bits of columns are kept for further sets."""
 
     def __init__(self, boxes: Boxes, table: int) -> None:
         self.boxes, self.table = boxes, table
-        self._kept: dict[tuple[int, int, int], Bits] = {}
+        self._kept: dict[tuple[int, int], Bits] = {}
         self._bytes = 0
 
     def count(self, sets: Sequence[BoxSet]) -> list[IntArray]:
@@ -34,44 +37,44 @@ class BoxCounter:
 
         Sets that begin alike are counted faster one after the other.
         """
-        records = len(self.boxes.columns[0].codes[self.table])
-        counts: list[IntArray] = [np.zeros(1, dtype=np.int64)] * len(sets)
-        for start in range(0, records, _RECORDS_AT_A_TIME):
-            joined_before: tuple[BoxSet, Bits] | None = None
-            for number, one in enumerate(sets):
-                bits = [self._find_bits(start, *pair) for pair in one]
-                *first, last = bits
-                if not first:
-                    joined = last
-                elif joined_before is not None and list(joined_before[0]) == list(one[:-1]):
-                    joined = joined_before[1] & last
-                else:
-                    begin = first[0]
-                    for more in first[1:]:
-                        begin = begin & more
-                    joined_before, joined = (one[:-1], begin), begin & last
-                counts[number] = counts[number] + _count_ones(joined)
+        if len(self.boxes.columns[0].codes[self.table]) > MOST_RECORDS:
+            return [count_in_boxes(self.boxes, self.table, one) for one in sets]
+        counts: list[IntArray] = []
+        begun: tuple[BoxSet, Bits] | None = None
+        for one in sets:
+            *first, last = [self._find_bits(*pair) for pair in one]
+            if first and (begun is None or list(begun[0]) != list(one[:-1])):
+                begin = first[0]
+                for more in first[1:]:
+                    begin = begin & more
+                begun = (one[:-1], begin)
+            counts.append(_count_ones(begun[1] & last if first and begun else last))
         return counts
 
-    def _find_bits(self, start: int, k: int, place: int) -> Bits:
-        """Return which of some records are near each person in a column."""
+    def forget(self) -> None:
+        """Make room for the bits of other tolerances."""
+        self._kept.clear()
+        self._bytes = 0
+
+    def _find_bits(self, k: int, place: int) -> Bits:
+        """Return which records are near each person in a column."""
         if not self.boxes.columns[k].is_number:
             place = 0
-        key = (start, k, place)
-        if key in self._kept:
-            return self._kept[key]
+        if (k, place) in self._kept:
+            return self._kept[k, place]
         column, (low, high) = self.boxes.columns[k], self.boxes.windows[k][place]
-        codes = column.codes[self.table][start : start + _RECORDS_AT_A_TIME]
         windows, position = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
         small = np.min_scalar_type(column.size)
-        codes, (lowest, highest) = codes.astype(small), windows.astype(small)[:, :, None]
-        near = (codes >= lowest) & (codes <= highest) if place else codes == lowest
-        packed = np.packbits(near, axis=1)
-        padded = np.zeros((len(packed), -(-len(codes) // _BITS) * _BITS // 8), dtype=np.uint8)
-        padded[:, : packed.shape[1]] = packed
-        bits: Bits = padded.view(np.uint64)[position.ravel()]
+        codes, windows = column.codes[self.table].astype(small), windows.astype(small)[:, :, None]
+        packed = np.zeros((len(windows[0]), -(-len(codes) // _BITS) * _BITS // 8), dtype=np.uint8)
+        for start in range(0, len(packed), _WINDOWS_AT_A_TIME):
+            some = slice(start, start + _WINDOWS_AT_A_TIME)
+            lowest, highest = windows[:, some]
+            near = np.packbits((codes >= lowest) & (codes <= highest) if place else codes == lowest, axis=1)
+            packed[some, : near.shape[1]] = near
+        bits: Bits = packed.view(np.uint64)[position.ravel()]
         if self._bytes + bits.nbytes <= _MOST_KEPT:
-            self._kept[key] = bits
+            self._kept[k, place] = bits
             self._bytes += bits.nbytes
         return bits
 

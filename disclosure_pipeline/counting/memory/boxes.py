@@ -204,6 +204,15 @@ def find_matches(boxes: Boxes, table: int, most_missed: int) -> Matches:
     )
 
 
+def count_in_boxes(boxes: Boxes, table: int, columns: Sequence[tuple[int, int]]) -> IntArray:
+    """Count the records of a table near each person in some columns, each with the place of its tolerance."""
+    windows = [[boxes.windows[k][place]] * len(TOLERANCES) for k, place in columns]
+    on_these = Boxes([boxes.columns[k] for k, _ in columns], windows, boxes.people)
+    person = find_matches(on_these, table, 0).person
+    counts: IntArray = np.bincount(person, minlength=boxes.people)
+    return counts
+
+
 def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[list[int]]:
     """Deal the positions of the columns to blocks, the most selective first."""
     in_order = sorted(range(len(columns)), key=lambda k: share_near(columns[k]))
