@@ -60,6 +60,7 @@ from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.measures.words import WEIGHTED
 
 _PARTS = ("_others", "_beyond")
+_OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
 def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringPlan) -> Disclosure:
@@ -157,7 +158,10 @@ def _measure_in_population(
     disclosed_q = np.bincount(rows.q, weights=added.add("DiSCO"), minlength=rows.f.keys).astype(np.int64)
     d_q = np.bincount(rows.q, minlength=rows.f.keys)
     figures = to_row(population_disclosure(d_q, people_q.astype(np.float64), disclosed_q, len(rows)))
-    return figures | (_weigh(added, TARGET_FIGURES, records) if plan.weights is not None else {})
+    if plan.weights is None:
+        return figures
+    weighed = [name for name in TARGET_FIGURES if plan.attribution or not name.startswith(_OF_ATTRIBUTION)]
+    return figures | _weigh(added, weighed, records)
 
 
 def _add_population(

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import choose_form, write_count
+from disclosure_pipeline.evaluation.catalogue import FIGURES, QUESTIONS, Question
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
-from disclosure_pipeline.evaluation.result import FRAMES as ALL_FRAMES
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate, list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
@@ -30,12 +30,12 @@ from disclosure_pipeline.policy.verdict import (
 )
 from disclosure_pipeline.tables.messages import escape_markdown
 
-FRAMES = tuple(
-    name
-    for name in ALL_FRAMES
-    if name not in {"certainty", "band_certainty", "together_identity", "exact_copies", "groups"}
+FRAMES = (
+    *("identity", "units", "population", "attribute", "population_targets", "bands", "together"),
+    *("guards", "partial_copies", "found", "columns_apart", "subgroups", "holdout", "membership"),
+    *("over_releases", "released_targets", "one_way", "two_way", "control_identity", "control_attribute"),
 )
-"""The frames of a dossier's figures; copies stand beside them, and groups name levels of few people."""
+"""The frames that the page draws, and those of flags and controls; figures are judged in the long table."""
 
 _WITHHELD = "(too few records to name)"
 
@@ -47,7 +47,7 @@ _LEVELS = {
 
 
 def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
-    """Return every frame of the result as rows, without levels of fewer than `smallest_count` GT records."""
+    """Return the `FRAMES` of the result as rows, without levels of fewer than `smallest_count` GT records."""
     return {
         "keys": [str(key) for key in result.keys],
         "targets": [str(target) for target in result.targets],
@@ -55,7 +55,6 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
-        **({} if result.stacked is None else {"stacked": collect_figures(result.stacked, smallest_count)}),
     }
 
 
@@ -244,21 +243,9 @@ def describe_broken_clauses(content: Mapping[str, Any], smallest_count: int) -> 
     return sentences
 
 
-_FAMILIES = {
-    "cap": "Correct attribution probability (%)",
-    "protection": "Disclosure protection (shares from 0 to 1; high is safe)",
-    "prediction": "Prediction risk (%; mse in the target's unit squared)",
-}
-
-
 def to_markdown(content: Mapping[str, Any]) -> str:
     """Return every clause and figure of the dossier as markdown."""
     figures = content["figures"]
-    confidential: list[str] = []
-    if figures.get("confidential"):
-        confidential = ["Copies of further confidential tables:"]
-        confidential.append(_to_table(figures["confidential"]))
-        confidential.append(_to_table(figures["confidential_found"]))
     parts = [
         f"# All figures of candidate {format_cell(content['candidate'])}",
         f"{count_kept(content['clauses'])}.",
@@ -276,29 +263,8 @@ def to_markdown(content: Mapping[str, Any]) -> str:
             if row["loosened_from"] is not None
         ),
         *(f"- Waiver {escape_markdown(_describe_waiver(waiver))}" for waiver in content["waivers"]),
-        "## Identity disclosure (% of records)",
-        _to_table(figures["identity"]),
-        "## Attribute disclosure (% of records; max_denom and mean_denom: records)",
-        _to_table(figures["attribute"]),
-        *(
-            part
-            for name, heading in _FAMILIES.items()
-            if figures[name]
-            for part in (f"## {heading}", _to_table(figures[name]))
-        ),
-        "## Guards, over all columns (% of SD records; TVD, relabelled: shares)",
-        _to_table(figures["guards"]),
-        _to_table(figures["partial_copies"]),
-        "People found, in percent of the people:",
-        _to_table(figures["found"]),
-        _to_table(figures["columns_apart"]),
-        "Guessed from the keys (% of GT records), and by other people's records:",
-        _to_table(figures["guessed"]),
-        *confidential,
-        *_format_stack(figures),
-        "## Key overlap (% of records)",
-        _to_table(figures["key_overlap"]),
-        _to_table(figures["target_overlap"]),
+        *(part for question in QUESTIONS for part in _list_figures(question, figures["table"])),
+        "## Copies",
         "Synthetic records that are exact copies of a GT record in all shared columns:",
         _to_table(content["exact_copies"]),
         *(f"- {escape_markdown(warning)}" for warning in content["warnings"]),
@@ -326,14 +292,16 @@ def _describe_waiver(waiver: Mapping[str, Any]) -> str:
     )
 
 
-def _format_stack(figures: Mapping[str, Any]) -> list[str]:
-    if "stacked" not in figures:
-        return []
-    frames = [
-        figures["stacked"][name]
-        for name in ("identity", "attribute", "cap", "guards", "guessed", "confidential")
+def _list_figures(question: Question, table: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the figures that answer a question, with the columns of the long table that they fill."""
+    rows = [
+        {**row, "figure": f"{row['figure']} ({FIGURES[row['figure']].words.unit})"}
+        for row in table
+        if row["figure"] in FIGURES and FIGURES[row["figure"]].question == question
     ]
-    return ["## All files together", *(_to_table(rows) for rows in frames if rows)]
+    names = [name for name in table[0] if name != "is_larger"]
+    filled = [name for name in names if any(row[name] not in {None, ""} for row in rows)]
+    return [f"## {question.capitalize()}", to_markdown_table(rows, dict(zip(filled, filled, strict=True)))]
 
 
 def _to_clauses_table(judgements: Sequence[Judgement]) -> str:

@@ -17,7 +17,8 @@ from support.paths import PACKAGE
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.long_table import ALL_FILES, ANY_FILE, WITH_RELEASES, FigureRow
-from disclosure_pipeline.evidence.dossier import build_dossier
+from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evidence.dossier import build_dossier, to_rows
 from disclosure_pipeline.evidence.page.clauses_section import write_baselines
 from disclosure_pipeline.evidence.page.first_page import (
     answer_questions,
@@ -42,7 +43,7 @@ def copy_some(people: pd.DataFrame, number: int, records: int) -> pd.DataFrame:
 
 
 @cache
-def _dossier(records: tuple[int, ...]) -> str:
+def measure(records: tuple[int, ...]) -> tuple[Gate, Disclosure]:
     people = population(PEOPLE)
     definition = yaml.safe_load((PACKAGE / "defs" / "survey" / "defs.yaml").read_text(encoding="utf-8"))
     attributes = definition["attributes"]
@@ -53,7 +54,12 @@ def _dossier(records: tuple[int, ...]) -> str:
     }
     gate = Gate.model_validate(attributes)
     tables = [copy_some(people, number, size) for number, size in enumerate(records)]
-    result = gates.measured(gate, people, tables)
+    return gate, gates.measured(gate, people, tables)
+
+
+@cache
+def _dossier(records: tuple[int, ...]) -> str:
+    gate, result = measure(records)
     return json.dumps(build_dossier(gate, "c", MEASURED, result, judge(gate.clauses(), result)))
 
 
@@ -67,18 +73,20 @@ EACH_SIZE = pytest.mark.parametrize(
 )
 
 
-def find_by_hand(clause: Mapping[str, Any], figures: Mapping[str, Any]) -> list[tuple[Any, Any, float]]:
+def find_by_hand(clause: Mapping[str, Any], result: Disclosure) -> list[tuple[Any, Any, float]]:
     """Return the part, column and figure of every row of the frames that a clause is about, one at a time."""
     place, about, found = FIGURES[clause["figure"]].place, clause["about"], []
-    if place.frame == "together" and len(figures["N_s"]) == 1:
+    if place.frame == "together" and len(result.N_s) == 1:
         place = replace(FIGURES["DiSCO"].place, permuted="")  # any file is the only one
     is_beyond = clause["statistic"] == "beyond" or "beyond" not in FIGURES[clause["figure"]].statistics
     column = place.beyond_chance if place.beyond_chance and is_beyond else place.value
-    sources = [("", figures[place.frame]), (ALL_FILES, (figures.get("stacked") or {}).get(place.frame, ()))]
+    sources = [("", result.frame(place.frame))]
+    if result.stacked is not None:
+        sources.append((ALL_FILES, result.stacked.frame(place.frame)))
     if place.frame == "found":
-        sources.append((WITH_RELEASES, figures["released_found"]))
-    for part, rows in sources:
-        for row in rows:
+        sources.append((WITH_RELEASES, result.released_found))
+    for part, frame in sources:
+        for row in to_rows(frame):
             labelled = next((row[name] for name in ("target", "key", "way") if name in row), None)
             if about and labelled not in about:
                 continue
@@ -101,7 +109,7 @@ def test_a_judgement_names_the_part_that_it_judged(records: tuple[int, ...]) -> 
             continue
         if entry.about == "key":
             continue  # distances of the keys have frames of their own
-        found = find_by_hand(clause, content["figures"])
+        found = find_by_hand(clause, measure(records)[1])
         judged = [value for part, column, value in found if (part, column) == (row["part"], row["about"])]
         assert clause["value"] in judged, clause["name"]
         values = [value for _, _, value in found]

@@ -20,6 +20,7 @@ from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.policy.bounds import Measures
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
+from disclosure_pipeline.tables.messages import escape_markdown
 
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
 ALL_ON = {"protection": {"methods": ["cap", "zero_cap", "generalized_cap"]}, "prediction": True}
@@ -148,13 +149,13 @@ def test_a_bound_on_what_is_not_measured_is_refused_when_the_file_is_read(
 
 
 def test_the_dossier_shows_what_is_on_and_nothing_else(tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    headings = {"Correct attribution probability", "Disclosure protection", "Prediction risk"}
+    figures = {"DCAP", "protection", "gain_over_GT"}
     for measures, shown in (
-        (ALL_ON, headings),
+        (ALL_ON, figures),
         ({"attribution": False}, set()),
-        ({"protection": True}, {"Correct attribution probability", "Disclosure protection"}),
+        ({"protection": True}, {"DCAP", "protection"}),
     ):
         some = gate(measures, {})
         result = gates.measured(some, tables[0], [tables[1]])
         text = to_markdown(build_dossier(some, "c", {}, result, judge(some.clauses(), result)))
-        assert {heading for heading in headings if f"## {heading}" in text} == shown
+        assert {figure for figure in figures if f"| {escape_markdown(figure)} (" in text} == shown

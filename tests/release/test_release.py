@@ -81,8 +81,6 @@ def forge(content: Any) -> None:
         row["DiSCO"] = 0.0
     for row in (*content["figures"]["guards"], *content["figures"]["over_releases"]):
         row.update({name: 0.0 for name in row if name not in {"synthesis", "releases"}})
-    for row in content["figures"]["guessed"]:
-        row.update(guessed_beyond=0.0, guessed_beyond_chance=0.0)
     for row in content["figures"]["table"]:
         if "overlap" not in row["figure"]:
             row.update({name: 0.0 for name, value in row.items() if isinstance(value, float)})

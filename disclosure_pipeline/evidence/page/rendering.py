@@ -72,7 +72,7 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 Edition = Literal["internal", "publication"]
 
 # Frames that name levels, which are never public, and of what any of several files discloses.
-_WITHHELD = ("one_way", "two_way", "together", "released_targets", "sensitive")
+_WITHHELD = ("one_way", "two_way", "together", "released_targets")
 # Labels of rows: names of columns and numbers of tables.
 _KEPT = frozenset(
     ("synthesis", "target", "key", "way", "table", "confidential", "column", "columns", "releases")
@@ -210,14 +210,12 @@ def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str,
         for row in figures.get("holdout", ())
         if any((frame, row["measure"]) in PUBLISHED for frame in ("identity", "attribute", "cap"))
     ]
-    stacked = figures.get("stacked")
     return {
         **{name: figures[name] for name in ("keys", "targets", "N_s")},
         "N_d": round_records(figures["N_d"], rounding.smallest),
         "one_way": [],
         "two_way": [],
         **rounded,
-        **({} if stacked is None else {"stacked": _round_figures(stacked, rounding)}),
     }
 
 
