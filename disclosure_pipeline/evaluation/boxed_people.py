@@ -107,7 +107,10 @@ class BoxedPeople:
         codes = [column.codes[GT][self.people] for column in columns]
         return np.array(
             [
-                [column.count_near(SD, own, tolerance) for column, own in zip(columns, codes, strict=True)]
+                [
+                    column.count_near(column.counts[SD], own, tolerance)
+                    for column, own in zip(columns, codes, strict=True)
+                ]
                 for tolerance in TOLERANCES
             ]
         )
@@ -117,7 +120,10 @@ class BoxedPeople:
         """The mean share of GT records that are near people on one column (shape: tolerances, columns)."""
         columns = self.tables.columns
         near = [
-            [column.count_near(GT, column.codes[GT][self.people], tolerance).mean() for column in columns]
+            [
+                column.count_near(column.counts[GT], column.codes[GT][self.people], tolerance).mean()
+                for column in columns
+            ]
             for tolerance in TOLERANCES
         ]
         return np.array(near) / self.tables.sizes.N_d
@@ -130,7 +136,9 @@ class BoxedPeople:
         for k, column in enumerate(self.tables.columns):
             if column.is_number:
                 own = self.boxes.are_near(k, GT, self.own, WIDEST)
-                everybody = column.count_near(GT, column.codes[GT][self.people], TOLERANCES[WIDEST])
+                everybody = column.count_near(
+                    column.counts[GT], column.codes[GT][self.people], TOLERANCES[WIDEST]
+                )
                 near[k] = everybody - np.bincount(person[own], minlength=len(self.people))
         return near
 

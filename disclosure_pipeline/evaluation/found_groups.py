@@ -193,15 +193,14 @@ def _measure(
     """Return the figures within a group; SD's columns are permuted within it."""
     columns, (Y, X) = boxed.tables.columns, counted
 
-    def mark(table: int) -> Mask:
+    def mark(table: int, records: IntArray | slice) -> Mask:
         marked: Mask = np.logical_and.reduce(
-            [group.mark(columns[group.column].codes[table]) for group in groups]
+            [group.mark(columns[group.column].codes[table][records]) for group in groups]
         )
         return marked
 
-    of_GT_records, of_SD_records = mark(GT), mark(SD)
-    inside = of_GT_records[boxed.people]
-    N_d, N_s = int(of_GT_records.sum()), int(of_SD_records.sum())
+    inside, of_SD_records = mark(GT, boxed.people), np.flatnonzero(mark(SD, slice(None)))
+    N_d, N_s = int(np.count_nonzero(mark(GT, slice(None)))), len(of_SD_records)
     alone = inside & (Y == 0)
     # By a tolerance, records from outside show people of the group, too.
     sizes = Sizes(N_d, max(N_s, int(np.count_nonzero(alone & (X > 0)))))
@@ -210,8 +209,10 @@ def _measure(
     if find_beyond_fresh(counts.select(inside), sizes) > 0:
         in_columns = np.array(
             [
-                column.select([[GT], [SD]], [None, of_SD_records]).count_near(
-                    SD, column.codes[GT][boxed.people[alone]], TOLERANCES[place]
+                column.count_near(
+                    np.bincount(column.codes[SD][of_SD_records], minlength=column.size),
+                    column.codes[GT][boxed.people[alone]],
+                    TOLERANCES[place],
                 )
                 for column in columns
             ],

@@ -104,10 +104,10 @@ class BoxColumn:
         high[near] = np.searchsorted(self.values, top[finite], side="right") - 1
         return low[position], high[position]
 
-    def count_near(self, table: int, codes: IntArray, tolerance: float) -> IntArray:
-        """Return the records of a table near each of `codes`."""
+    def count_near(self, records: IntArray, codes: IntArray, tolerance: float) -> IntArray:
+        """Return how many of some records are near each of `codes`; `records` are their numbers by code."""
         low, high = self.find_windows(codes, tolerance)
-        up_to = np.concatenate(([0], np.cumsum(self.counts[table])))
+        up_to = np.concatenate(([0], np.cumsum(records)))
         near: IntArray = up_to[high.astype(np.int64) + 1] - up_to[low]
         return near
 
@@ -224,7 +224,7 @@ def share_near(column: BoxColumn) -> float:
     """Return the share of pairs of GT records that are near each other by the largest tolerance."""
     occurring = np.flatnonzero(column.counts[0])
     records = column.counts[0][occurring]
-    near = column.count_near(0, occurring, TOLERANCES[-1])
+    near = column.count_near(column.counts[0], occurring, TOLERANCES[-1])
     return float((records * near).sum() / max(int(records.sum()), 1) ** 2)
 
 
