@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, islice
 
 import numpy as np
 
@@ -18,8 +17,6 @@ from disclosure_pipeline.measures.checks import (
     STEPS,
     CodedExclusions,
     exclude,
-    find_excluded,
-    pairs_in_large_cells,
 )
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
@@ -128,32 +125,6 @@ class CountRequest:
 def gather_columns(requests: Sequence[CountRequest]) -> list[CodedColumn]:
     """Return the columns of several requests, each object once."""
     return list({id(column): column for request in requests for column in request.columns}.values())
-
-
-def count_without_each(
-    requests: Sequence[CountRequest],
-    count: Callable[[Sequence[CountRequest]], Sequence[DisclosureCounts]],
-    supports_without_each: Callable[[CountRequest], bool] = lambda request: False,
-) -> list[DisclosureCounts]:
-    """Count the requests by `count`, with a request of its own for each key left out.
-
-    A request that `count` supports `without_each` is passed on unchanged.
-    """
-    whole, partial_requests = list[CountRequest](), list[list[CountRequest]]()
-    for request in requests:
-        keys = request.keys if request.without_each and not supports_without_each(request) else ()
-        partial_requests.append(
-            [CountRequest([*keys[:k], *keys[k + 1 :]]) for k in range(len(keys)) if len(keys) > 1]
-        )
-        whole.append(replace(request, without_each=False) if keys else request)
-    counted = iter(count([*whole, *chain.from_iterable(partial_requests)]))
-    whole_counts = list(islice(counted, len(whole)))
-    return [
-        replace(counts, without=tuple(tuple(map(select_copies, next(counted).keys)) for _ in without_each))
-        if without_each
-        else counts
-        for counts, without_each in zip(whole_counts, partial_requests, strict=True)
-    ]
 
 
 def select_copies(keys: KeyCounts) -> CopyCounts:
@@ -279,28 +250,6 @@ def count_equal_keys(d_q: IntArray, s_q: IntArray, hits_apart: int = 0) -> KeyCo
     base = int(s_q.max(initial=0)) + 1
     counted = Grouped.count(d_q * base + s_q)
     return count_keys(*np.divmod(counted.groups, base), counted.sums, hits_apart)
-
-
-def find_excluded_cells(
-    f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
-) -> FrequencyTable:
-    """Return the cells, with `excluded` found.
-
-    `key_levels_of` returns the level of each key for an array of q (shape: keys, numbers).
-    """
-    exclusions = target.exclusions
-    if not (exclusions.missing_keys or exclusions.pairs):
-        return f
-    levels = key_levels_of(np.arange(f.keys))
-    return replace(f, excluded=find_excluded(exclusions, f.t, lambda k: levels[k][f.q]))
-
-
-def find_key_levels(
-    f: FrequencyTable, target: Target, key_levels_of: Callable[[IntArray], IntArray]
-) -> tuple[FrequencyTable, tuple[Grouped, ...]]:
-    """Return the cells as `find_excluded_cells` does, and the records of DiSCO cells to list."""
-    f = find_excluded_cells(f, target, key_levels_of)
-    return f, pairs_in_large_cells(f, target.exclusions, key_levels_of, target.list_cells_above)
 
 
 def count_target(

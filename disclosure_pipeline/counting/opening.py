@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import FindsCells
 from disclosure_pipeline.counting.engines import DATABASE, ENGINES, list_engines
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
@@ -40,7 +41,6 @@ from disclosure_pipeline.tables.sources import (
 )
 
 if TYPE_CHECKING:
-    from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts
     from disclosure_pipeline.measures.exact import IntArray
     from disclosure_pipeline.runtime.progress import OnProgress
     from disclosure_pipeline.tables.additions import RealValues
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from disclosure_pipeline.tables.levels import CodedColumn
 
 
-class OpenedTables(Protocol):
+class OpenedTables(FindsCells, Protocol):
     """GT (first) and its syntheses, opened by an engine.
 
     Library, command line and gate measure only these, and know no engine.
@@ -76,9 +76,6 @@ class OpenedTables(Protocol):
 
         Raise InputError if their values cannot be compared, or cannot be grouped as `grouping` says.
         """
-
-    def count(self, requests: Sequence[CountRequest], on_progress: OnProgress) -> list[DisclosureCounts]:
-        """Count the records by columns coded here, grouped or not."""
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values; `columns` are not grouped."""

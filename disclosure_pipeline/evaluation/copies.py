@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import CountRequest, select_copies
-from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read_frames, read_shared_columns
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.arguments import Exclusions
@@ -41,7 +42,6 @@ from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -202,8 +202,9 @@ def measure_whole_copies(opened: OpenedTables, columns: Sequence[CodedColumn]) -
     """Return the figures of copies by all columns for each synthesis of tables in memory."""
     N_d, *N_s = (int(counts.sum()) for counts in columns[0].counts)
     [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
-    counted = zip(N_s, count_in_memory(columns, ()).keys, strict=True)
-    return [measure_copies(select_copies(counts), Sizes(N_d, n), apart) for n, counts in counted]
+    [counted] = count_tables(opened, [CountRequest(columns)])
+    of_keys = zip(N_s, counted.keys, strict=True)
+    return [measure_copies(select_copies(counts), Sizes(N_d, n), apart) for n, counts in of_keys]
 
 
 def measure_copies(
@@ -305,7 +306,7 @@ def _count_alone(
     by_levels = sorted(columns, key=lambda column: -int((column.counts[0] > 0).sum()))
     left_out = by_levels[: max(_FEWEST_SETS, MOST_CELLS // (records * len(columns)))]
     chosen = [columns, *([column for column in columns if column is not other] for other in left_out)]
-    counted = opened.count([CountRequest(column_set) for column_set in chosen], ignore_progress)
+    counted = count_tables(opened, [CountRequest(column_set) for column_set in chosen])
     return [
         (column_set, counts.keys[0].people.alone) for column_set, counts in zip(chosen, counted, strict=True)
     ]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import CopiesWarning, HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
@@ -363,7 +364,7 @@ def measure_key_overlap(
     plan = plan_measures(opened, keys, (), grouping)
     coded = opened.code(plan.columns, grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    [counted] = opened.count([request], on_progress)
+    [counted] = count_tables(opened, [request], on_progress)
     return build_key_overlap(build_counts(opened, request, counted, coded))
 
 
@@ -379,7 +380,7 @@ def _measure_tables(
     columns = {column.name: column for column in coded}
     request = build_request(plan, columns)
     if whole is None:
-        [counted] = opened.count([request], on_progress)
+        [counted] = count_tables(opened, [request], on_progress)
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     KeyCounts,
@@ -143,7 +144,8 @@ def _measure_holdout(
     """Return the frame `holdout`, from the counts of GT and of the holdout, and the holdout's key counts."""
     last = prepared.table
     request = prepared.build_request()
-    [holdout_counts] = prepared.opened.only((last, *prepared.syntheses)).count([request], on_progress)
+    held = prepared.opened.only((last, *prepared.syntheses))
+    [holdout_counts] = count_tables(held, [request], on_progress)
     N_d, *N_s = counts.records
     records = prepared.records
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -200,7 +202,7 @@ def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> 
     except InputError as error:
         problem = str(error)
     else:
-        [counted] = both.count([CountRequest(columns)], on_progress)
+        [counted] = count_tables(both, [CountRequest(columns)], on_progress)
         N_d, records = (int(level_counts.sum()) for level_counts in columns[0].counts)
         return _describe_shared(counted.keys[0], records, N_d)
     return [f"It could not be checked whether {HOLDOUT} shares records with {GROUND_TRUTH}: {problem}"]
@@ -362,7 +364,7 @@ def _count_in_stack(
 
 def _count_found(opened: OpenedTables, columns: Sequence[CodedColumn], on_progress: OnProgress) -> list[int]:
     """Count the records of the first table that are in each of the others, by these columns."""
-    [counted] = opened.count([CountRequest(columns)], on_progress)
+    [counted] = count_tables(opened, [CountRequest(columns)], on_progress)
     return [counts.shared.GT_in_SD for counts in counted.keys]
 
 

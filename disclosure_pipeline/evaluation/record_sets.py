@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import (
     CountRequest,
     DisclosureCounts,
@@ -189,7 +190,7 @@ def count_whole_records(
     on_progress: OnProgress = ignore_progress,
 ) -> RecordSets:
     """Count the people by all `columns` alone, as `count_people` does."""
-    [counted] = opened.count([CountRequest(columns)], on_progress)
+    [counted] = count_tables(opened, [CountRequest(columns)], on_progress)
     records = RecordSets(opened, columns, counted.keys, [*map(select_copies, counted.keys)])
     return records.count_people(plan, on_progress)
 
@@ -206,7 +207,7 @@ def count_record_sets(
     left_out = len(columns) if len(columns) > 1 else 0  # `without_each` counts the sets that lack a column
     set_requests = map(CountRequest, list(sets.values())[left_out:])
     whole_request = CountRequest(columns, without_each=True)
-    counted = opened.count([*requests, whole_request, *set_requests], on_progress)
+    counted = count_tables(opened, [*requests, whole_request, *set_requests], on_progress)
     whole, *others = counted[len(requests) :]
     copies = [*whole.without, *([*map(select_copies, counts.keys)] for counts in others)]
     partial = dict(zip(sets, copies, strict=True))

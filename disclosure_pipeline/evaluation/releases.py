@@ -14,6 +14,7 @@ from itertools import accumulate
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copies import APART_SAMPLE, ColumnsApart
 from disclosure_pipeline.evaluation.counts import (
@@ -126,7 +127,7 @@ def measure_together(
         tables = range(number + 1)
         first_tables = {name: column.only(tables) for name, column in grouped.items()}
         request = build_request(release_plan, first_tables)
-        [counts] = opened.only(tables).count([request], on_progress)
+        [counts] = count_tables(opened.only(tables), [request], on_progress)
         counts_with_columns = Counts(
             keys=request.keys,
             targets=[target.column for target in request.targets],

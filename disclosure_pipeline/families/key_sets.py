@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import read_frames
@@ -211,7 +212,7 @@ def _measure(
             [columns[name] for name in keys],
             [Target(columns[targets[t]], CodedExclusions(), math.inf) for t in measured],
         )
-        [counts] = opened.count([request])
+        [counts] = count_tables(opened, [request])
         for t, of_target in zip(measured, counts.targets, strict=True):
             records = [of_synthesis.totals.records for of_synthesis in of_target]
             Dorig[i, :, t] = [percent(of_synthesis.Dorig, N_d) for of_synthesis in records]

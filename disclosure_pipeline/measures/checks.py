@@ -10,7 +10,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.totals import Cells, DisclosureTables, is_only_level
+from disclosure_pipeline.measures.totals import CellCounts, DisclosureTables, is_only_level
 from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure, neutral
 
 _LEVEL = Words.neutral(
@@ -145,16 +145,10 @@ def two_way(
     return {field.name: column[order].tolist() for field, column in zip(fields(TwoWay), columns, strict=True)}
 
 
-def pairs_in_large_cells(
-    f: FrequencyTable,
-    exclusions: CodedExclusions,
-    levels_of: Callable[[IntArray], IntArray],
-    more_than: float,
-) -> tuple[Grouped, ...]:
-    """Return the records of DiSCO cells larger than `more_than`, for each key as `sum_by_pair`."""
+def find_large_cells(f: FrequencyTable, exclusions: CodedExclusions, more_than: float) -> IntArray:
+    """Return the positions of the DiSCO cells of more GT records than that, after the exclusions."""
     large = (f.d > more_than) & is_only_level(f.s, f.s_q)
-    cells = np.flatnonzero(large & mark_remaining(f, exclusions) if exclusions else large)
-    return sum_by_pair(levels_of(f.q[cells]), f.t[cells], f.d[cells], f.targets)
+    return np.flatnonzero(large & mark_remaining(f, exclusions) if exclusions else large)
 
 
 def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
@@ -202,7 +196,7 @@ def exclude(
     masks = _exclusion_masks(f, exclusions)
     reduced, excluded = {}, {}
     for field in fields(DisclosureTables):
-        cells: Cells = getattr(tables, field.name)
+        cells: CellCounts = getattr(tables, field.name)
         counts = {}
         for step, mask in masks.items():
             counts[step] = f.total(cells.counts, cells.where & mask)
@@ -231,7 +225,7 @@ def mark_remaining(f: FrequencyTable, exclusions: CodedExclusions) -> Mask:
     return left if exclusions.count_over is None else left & (f.d <= exclusions.count_over)
 
 
-def _cells_over(cells: Cells, limit: int | None) -> Mask:
+def _cells_over(cells: CellCounts, limit: int | None) -> Mask:
     return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
 
 

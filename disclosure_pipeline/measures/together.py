@@ -223,10 +223,13 @@ def count_together(
     )
 
 
-def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray]) -> int:
-    """Return the number of q with d_q = 1 and s_q = 1 in at least one synthesis."""
+def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray], keys: IntArray | int = 1) -> int:
+    """Return the number of q with d_q = 1 and s_q = 1 in at least one synthesis.
+
+    An entry can stand for several `keys` with the same counts.
+    """
     in_any = np.any([s_q == 1 for s_q in s_q_of_tables], axis=0)
-    return int(np.count_nonzero(in_any & (d_q == 1)))
+    return int(((in_any & (d_q == 1)) * keys).sum())
 
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"

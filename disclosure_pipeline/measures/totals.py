@@ -15,15 +15,15 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 
 
 @dataclass(frozen=True)
-class Cells:
+class CellCounts:
     """A frequency table reduced to some cells: `counts` where `where` is true, otherwise 0."""
 
     counts: IntArray
     where: Mask
 
-    def without(self, excluded: Mask) -> Cells:
+    def without(self, excluded: Mask) -> CellCounts:
         """Return the cells with the excluded ones set to zero."""
-        return Cells(self.counts, self.where & ~excluded)
+        return CellCounts(self.counts, self.where & ~excluded)
 
     def values(self) -> IntArray:
         """Return the counts, 0 where `where` is false."""
@@ -34,14 +34,14 @@ class Cells:
 class DisclosureTables:
     """The tables of [R App. 1]: GT or SD, reduced to the cells of each definition."""
 
-    original: Cells
-    synthetic: Cells
-    Dorig: Cells
-    Dsyn: Cells
-    iS: Cells
-    DiS: Cells
-    DiSCO: Cells
-    DiSDiO: Cells
+    original: CellCounts
+    synthetic: CellCounts
+    Dorig: CellCounts
+    Dsyn: CellCounts
+    iS: CellCounts
+    DiS: CellCounts
+    DiSCO: CellCounts
+    DiSDiO: CellCounts
 
 
 def is_only_level(records: Any, of_key: Any) -> Any:
@@ -59,14 +59,14 @@ def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
     disclosive_q = np.zeros(f.keys, dtype=bool)
     disclosive_q[f.q[ps_is_1]] = True
     return DisclosureTables(
-        original=Cells(f.d, in_GT),
-        synthetic=Cells(f.s, in_SD),
-        Dorig=Cells(f.d, pd_is_1),
-        Dsyn=Cells(f.s, ps_is_1),
-        iS=Cells(f.d, in_GT & (f.s_q > 0)),
-        DiS=Cells(f.d, in_GT & disclosive_q[f.q]),
-        DiSCO=Cells(f.d, in_GT & ps_is_1),
-        DiSDiO=Cells(f.d, pd_is_1 & ps_is_1),
+        original=CellCounts(f.d, in_GT),
+        synthetic=CellCounts(f.s, in_SD),
+        Dorig=CellCounts(f.d, pd_is_1),
+        Dsyn=CellCounts(f.s, ps_is_1),
+        iS=CellCounts(f.d, in_GT & (f.s_q > 0)),
+        DiS=CellCounts(f.d, in_GT & disclosive_q[f.q]),
+        DiSCO=CellCounts(f.d, in_GT & ps_is_1),
+        DiSDiO=CellCounts(f.d, pd_is_1 & ps_is_1),
     )
 
 

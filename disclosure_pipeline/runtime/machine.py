@@ -57,14 +57,15 @@ def run_in_threads(
 
 
 def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    """Yield the results of `work` on each item in order, with only a few items in memory at a time.
+    """Return the results of `work` on each item in order, with only a few items in memory at a time.
 
     The caller's own thread fetches the items, and does the work if `threads` is 0. An exception of `work`, or
     an interrupt, is raised after the running tasks have ended.
     """
-    if not threads:
-        yield from map(work, items)
-        return
+    return _map_in_pool(items, work, threads) if threads else map(work, items)
+
+
+def _map_in_pool(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
     with ThreadPoolExecutor(threads) as pool:
         running: deque[Future[Result]] = deque()
         try:

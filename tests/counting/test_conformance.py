@@ -39,6 +39,7 @@ from support.surveys import survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.measure import measure
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
 from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
@@ -199,7 +200,7 @@ def test_types(engine: str, databases: Databases) -> None:
 
     def count(opened: OpenedTables) -> tuple[DisclosureCounts, ...]:
         columns = opened.code(table.column_names, grouping_of(), ignore_progress)
-        return tuple(opened.count([CountRequest([column]) for column in columns], ignore_progress))
+        return tuple(count_tables(opened, [CountRequest([column]) for column in columns]))
 
     with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), frames, databases) as (tables, name):
         with open_tables(tables[0], tables[1:], name) as opened:
@@ -290,7 +291,7 @@ def test_tables_in_canonical_form(name: str, tmp_path: Path) -> None:
             with engine.open_read([gt, sd]) as opened:
                 columns = opened.code(["k", "t"], grouping_of(), ignore_progress)
                 target = Target(columns[1], code_exclusions(dp.Exclusions(), columns[1], columns[:1]), 0)
-                counts = opened.count([CountRequest(columns[:1], [target])], ignore_progress)
+                counts = count_tables(opened, [CountRequest(columns[:1], [target])])
                 shown = sorted(opened.ledger, key=str), opened.columns
             assert gt.sha256 not in {sd.sha256, tables[0].keep_columns(["k"]).sha256}
         described = [

@@ -19,7 +19,8 @@ from support.sampling import only_in_ci
 from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.counts import Target
+from disclosure_pipeline.counting.cells import count_tables
+from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
@@ -34,28 +35,25 @@ def surveys() -> list[pd.DataFrame]:
     return [survey(4000, 1), survey(5000, 2)]
 
 
-def test_the_paths_are_taken() -> None:
+def test_the_paths_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     frames = [survey(4000, 1), survey(4000, 2)]
     tables = check_tables(frames[0], frames[1:], ["age", "sex"], TARGETS, Grouping({}, {}, "pooled"))
     keys, targets = tables.code(tables.keys), tables.code(tables.targets)
-    arguments = [Target(target, CodedExclusions(), math.inf) for target in targets]
+    request = CountRequest(keys, [Target(target, CodedExclusions(), math.inf) for target in targets])
 
     def steps(limits: Limits) -> set[str]:
         message: list[str] = []
-        memory.count_in_memory(keys, arguments, lambda step, completed, total: message.append(step), limits)
+        monkeypatch.setattr(memory, "Limits", lambda: limits)
+        opened = memory.FramesInMemory((), "memory")
+        count_tables(opened, [request], lambda step, completed, total: message.append(step))
         return set(message)
 
     assert "Packing" not in steps(Limits())
     assert {"Packing", "Counting the targets"} <= steps(Limits(table=1000))
     assert "Counting the keys" not in steps(Limits(table=0))
-    job = radix.Job(
-        radix.build_radix(keys, (4000, 4000), 1 << 60),
-        tuple(arguments),
-        (4000, 4000),
-        Limits(),
-        lambda *_: None,
-    )
-    assert sorting.read_records(job, packing.Packing(job.keys, job.targets), 1).dtype == np.uint32
+    job = radix.Job(request, radix.build_radix(keys, (4000, 4000), 1 << 60), (4000, 4000), Limits())
+    packed = packing.Packing(job.keys, tuple(request.targets), 2)
+    assert sorting.read_records(job, packed, 1).dtype == np.uint32
 
 
 # Threads, progress, interruption

@@ -18,7 +18,6 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import radix
 from disclosure_pipeline.counting.memory.radix import Limits
-from disclosure_pipeline.measures.samples import Sizes
 
 pytest.importorskip("numba")
 from disclosure_pipeline.counting.memory import loops, scanning
@@ -55,11 +54,9 @@ def test_classes_and_single_keys_are_all_keys(
         packed, begins[:keys], ends[:keys], KEY_BIT - np.uint64(1), *of_scan, classes, single, large
     )
 
-    f = scanning._tabulate_classes(
-        scanning._merge([classes], 16), np.zeros(2, dtype=int), 16, Sizes(400, 400)
-    )
-    assert f.keys == classes.used[0]
-    assert int(f.total(f.d) + f.total(f.s)) + int(
+    _, t_of_class, d, s, n, alike = scanning._read_classes(scanning._merge([classes], 16), 16)
+    assert len(alike) == classes.used[0]
+    assert int(d @ n + s @ n) + int(
         single.d[: single.used[1]].sum() + single.s[: single.used[1]].sum()
     ) == len(records)
     expected: Counter[tuple[int, int, int]] = Counter()
@@ -69,16 +66,14 @@ def test_classes_and_single_keys_are_all_keys(
         levels = sorted({t for t, _ in cells})
         expected.update((t, cells[t, 0], cells[t, 1]) for t in levels)
         looks[tuple(sorted((cells[t, 0], cells[t, 1], t == 15) for t in levels))] += 1
-    counted = Counter(
-        dict(zip(zip(*(x.tolist() for x in (f.t, f.d, f.s)), strict=True), [0] * len(f.t), strict=True))
-    )
-    for t, d, s, n in zip(f.t.tolist(), f.d.tolist(), f.s.tolist(), np.asarray(f.n).tolist(), strict=True):
-        counted[t, d, s] += n
+    counted: Counter[tuple[int, int, int]] = Counter()
+    for *cell, number in zip(*(column.tolist() for column in (t_of_class, d, s, n)), strict=True):
+        counted[cell[0], cell[1], cell[2]] += number
     of_single = [column[: single.used[1]].tolist() for column in (single.t, single.d, single.s)]
     counted.update(zip(*of_single, strict=True))
     assert +counted == expected
     if room == (1 << 14, 1 << 20) and not single.used[0]:
-        assert sorted(np.asarray(f.alike).tolist()) == sorted(looks.values())
+        assert sorted(alike.tolist()) == sorted(looks.values())
 
 
 def test_the_loops_are_said_and_taken_for_many_records_alone(

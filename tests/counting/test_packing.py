@@ -4,6 +4,7 @@ from collections import Counter
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.same_counts import assert_same_counts
 
-from disclosure_pipeline.counting.counts import Target, count_target, find_key_levels, sample_positions
-from disclosure_pipeline.counting.memory import cell_tables, look_alikes, radix, sorting
+from disclosure_pipeline.counting.cells import Cells
+from disclosure_pipeline.counting.counts import CountRequest, Target, TargetCounts, sample_positions
+from disclosure_pipeline.counting.memory import cell_tables, radix, sorting
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import Grouped, add_up
 from disclosure_pipeline.measures.frequency import combine_keys, first_of_run, frequency_tables
@@ -96,30 +98,27 @@ def test_key_combinations_that_look_the_same_are_counted_as_one(
     combined = combine_keys([[q[is_synthetic == table] for table in (0, 1)]], [keys])
     [f] = frequency_tables(combined, column.codes, column.size)
 
-    def levels_of(some: np.ndarray) -> np.ndarray:
-        return some[None]
+    key = code_column("q", [pd.Series(q[is_synthetic == table]) for table in (0, 1)], ["GT", "SD"])
+    request = CountRequest([key], [target])
 
-    expected = count_target(*find_key_levels(f, target, levels_of), target, 1)
+    def count(cells: Cells) -> TargetCounts:
+        [(_, counts)] = cells.count(request)
+        return cast(TargetCounts, counts)
+
+    whole = Cells(0, [1], f.q, f.t, [f.d, f.s], lambda some: some[None], is_joined=True)
     counts = []
     for of_part in np.array_split(np.arange(f.keys), parts):
-        cells = np.flatnonzero(np.isin(f.q, of_part))
-        d, s, q_of = f.d[cells], f.s[cells], f.q[cells]
-        is_alone = f.d_q[cells] + f.s_q[cells] == 1
-        alone = [int(table[is_alone].sum()) for table in (d, s)]
+        rows = np.flatnonzero(np.isin(f.q, of_part))
+        d, s, q_of = f.d[rows], f.s[rows], f.q[rows]
+        is_alone = f.d_q[rows] + f.s_q[rows] == 1
+        alone = np.array([int(table[is_alone].sum()) for table in (d, s)])
         several = np.flatnonzero(~is_alone)
         number = np.cumsum(first_of_run(q_of[several])) - 1
-        counts.append(
-            look_alikes.count_cells(
-                number,
-                f.t[cells][several],
-                [d[several], s[several]],
-                target,
-                1,
-                partial(np.take, np.unique(q_of[several])[None], axis=1),
-                alone,
-            )
-        )
-    assert_same_counts(look_alikes.finish_target(add_up(counts), target, 1, 1), expected)
+        levels_of = partial(np.take, np.unique(q_of[several])[None], axis=1)
+        of_several = (number, f.t[rows][several], [d[several], s[several]])
+        if len(rows):
+            counts.append(count(Cells(0, [1], *of_several, levels_of, alone)))
+    assert_same_counts(add_up(counts), count(whole))
 
 
 PAIR_SIZES = dict(zip("abctu", (40, 3, 2, 20, 1), strict=True))

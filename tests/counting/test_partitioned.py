@@ -4,9 +4,9 @@ import errno
 import os
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,22 +25,44 @@ from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting import opening
-from disclosure_pipeline.counting.counts import CountRequest, Target, count_without_each, gather_columns
+from disclosure_pipeline.counting.cells import CellParts, count_tables
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target, gather_columns
 from disclosure_pipeline.counting.memory import partial_records
-from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts
 from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
-from disclosure_pipeline.counting.partitioned.streams import batches_in_memory, code_batch
+from disclosure_pipeline.counting.partitioned.streams import Batches, batches_in_memory, code_batch
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.runtime.progress import ignore_progress
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.files import find_suffix
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 
 TABLES = ("the ground truth", "synthetic table 1", "synthetic table 2")
+
+
+def count_in_memory(request: CountRequest) -> DisclosureCounts:
+    """Count the columns of a request in memory, which needs no frames for that."""
+    [counts] = count_tables(FramesInMemory((), "memory"), [request])
+    return counts
+
+
+@dataclass
+class InParts:
+    """Batches whose records are counted in parts, one order after the other unless `in_orders` is False."""
+
+    batches: Batches
+    limits: Limits
+    in_orders: bool = True
+
+    def leaves_out_each(self, _: CountRequest) -> bool:
+        return self.in_orders
+
+    def find_cells(self, requests: Sequence[CountRequest], on_progress: OnProgress) -> CellParts:
+        return engine.find_in_batches(requests, self.batches, on_progress, self.limits)
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +112,11 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
         return batches.code(table, batch, column)
 
     watched = replace(batches, read=read_table, code=code)
-    counts = engine.count_in_parts(requests, watched, limits=IN_PARTS[limits])
+    counts = count_tables(InParts(watched, IN_PARTS[limits]), requests)
     assert read == [0, 1, 2]
     assert len(coded) == len(set(coded)) == (5 + 4 + 1) * len(columns)
     for count, request in zip(counts, requests, strict=True):
-        expected = count_in_memory(
-            request.keys, request.targets, together=request.together, shares_apart=request.shares_apart
-        )
-        assert_same_counts(count, expected)
+        assert_same_counts(count, count_in_memory(request))
 
 
 @pytest.mark.parametrize("most_lower", [1 << 32, 40])
@@ -122,12 +141,11 @@ def test_copies_without_a_column_take_as_few_parts_as_orders(
 
     monkeypatch.setattr(record_parts, "open_spill_file", open_and_note)
     limits = Limits(table=5, spill_part=500)
-    [counts] = engine.count_in_parts([request], batches_in_memory(columns, records=700), limits=limits)
+    in_parts = InParts(batches_in_memory(columns, records=700), limits)
+    [counts] = count_tables(in_parts, [request])
     assert len(opened) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
-    assert_same_counts(counts, partial_records.count_records(columns).to_disclosure_counts())
-    [by_requests] = count_without_each(
-        [request], partial(engine.count_in_parts, batches=batches_in_memory(columns))
-    )
+    assert_same_counts(counts, count_in_memory(request))
+    [by_requests] = count_tables(replace(in_parts, in_orders=False), [request])
     assert_same_counts(counts, by_requests)
 
 
@@ -136,11 +154,9 @@ def test_requests_share_their_parts_where_their_keys_allow_it(
 ) -> None:
     """Records with equal keys are in one part for each request: the fewest keys that all have decide."""
     copies, measures, sex, income = requests
-    assert [list(map(id, group)) for group in record_parts.group_requests(requests)] == [
-        list(map(id, [sex, measures, copies])),
-        [id(income)],
-    ]
-    assert record_parts.group_requests([copies, measures]) == [[measures, copies]]
+    groups = record_parts.group_requests({0: copies, 1: measures, 2: sex, 3: income})
+    assert [list(group) for group in groups] == [[2, 1, 0], [3]]
+    assert [list(group) for group in record_parts.group_requests({0: copies, 1: measures})] == [[1, 0]]
     assert record_parts.determines(raw["age"], grouped["age"])
     assert not record_parts.determines(grouped["age"], raw["age"])
     assert not record_parts.determines(raw["age"], raw["sex"])
@@ -153,7 +169,7 @@ def test_requests_share_their_parts_where_their_keys_allow_it(
 def test_no_request_is_no_work() -> None:
     frame = survey(10, 1)
     column = code_column("age", [frame["age"], frame["age"]], TABLES[:2])
-    assert engine.count_in_parts([], batches_in_memory([column])) == []
+    assert count_tables(InParts(batches_in_memory([column]), Limits()), []) == []
 
 
 @pytest.mark.parametrize("suffix", ["arrow", "parquet"])
@@ -270,16 +286,18 @@ def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: 
     for spill_part in (3000, 300):
         with ExitStack() as stack:
             parts = record_parts.open_record_parts(
-                [request], batches.records, Limits(spill_part=spill_part), stack
+                {0: request}, batches.records, Limits(spill_part=spill_part), stack
             )
             for table in batches.tables:
                 for batch in batches.read(table):
                     parts.spill_batch(table, code_batch(batches, parts.counter.columns, table, batch))
-            [counted] = parts.measure(Limits(), 0, ignore_progress)
+            found = parts.find_cells(Limits(), 0, ignore_progress)
+            monkeypatch.setattr(engine, "find_in_batches", lambda *_, found=found: (some for some in [found]))
+            [counted] = count_tables(InParts(batches, Limits()), [request])
             chunks.append(sum(len(of_part) // 2 for of_part in parts.spill_file.chunks.values()))
             nbytes = sum(batches.records) * parts.spill_file.dtype.itemsize
             assert chunks[-1] <= nbytes / 128
-        assert_same_counts(counted, count_in_memory(request.keys, request.targets))
+        assert_same_counts(counted, count_in_memory(request))
     assert chunks[0] > 10 and chunks[1] > 10
 
 
@@ -334,8 +352,8 @@ def test_nothing_is_left_behind(paths: list[Path], tmp_path: Path, monkeypatch: 
             raise KeyboardInterrupt
         return original(*_, **__)
 
-    original = record_parts._measure_part
-    monkeypatch.setattr(record_parts, "_measure_part", interrupted)
+    original = record_parts._find_in_part
+    monkeypatch.setattr(record_parts, "_find_in_part", interrupted)
     with small_batches(Limits(table=0, spill_part=500, threads=2)), pytest.raises(KeyboardInterrupt):
         dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
     assert parts > 2
@@ -352,9 +370,9 @@ def test_a_file_is_read_once(
     def change_first(*arguments: Any) -> Any:
         surveys[0].assign(postcode=99_999).to_parquet(paths[0], index=False)
         paths[1].unlink()
-        return engine.count_in_parts(*arguments)
+        return engine.find_in_batches(*arguments)
 
-    monkeypatch.setattr(opened_files, "count_in_parts", change_first)
+    monkeypatch.setattr(opened_files, "find_in_batches", change_first)
     with small_batches(Limits(table=0, spill_part=500)):
         result = dp.disclosure(paths[0], paths[1], ["age", "postcode"], TARGETS, engine="partitioned")
     assert_same(result, expected)

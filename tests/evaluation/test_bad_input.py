@@ -44,7 +44,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise AssertionError("the work started")
 
     monkeypatch.setattr("disclosure_pipeline.evaluation.counts.combine_keys", started)
-    monkeypatch.setattr("disclosure_pipeline.counting.memory.engine.count_in_memory", started)
+    monkeypatch.setattr("disclosure_pipeline.counting.memory.engine.find_in_memory", started)
     yield
 
 

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from support import gates
 from support.sampling import examples
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, sample_positions
+from disclosure_pipeline.counting.cells import CellParts, Counted, Part
+from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
@@ -141,10 +143,16 @@ def test_large_tables_are_sampled_with_a_seed(tables: tuple[pd.DataFrame, pd.Dat
 class AnswersNothing(FramesInMemory):
     """No record is unique, none is disclosed, none is found."""
 
-    def count(
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        return [without_figures(counts) for counts in super().count(requests, on_progress)]
+    ) -> CellParts:
+        def count(part: Part) -> Iterator[tuple[int, Counted]]:
+            for number, cells in part():
+                counts = [(place, without_figures(of)) for place, of in cells.count(requests[number])]
+                yield number, Counted(counts)
+
+        for some in super().find_cells(requests, on_progress):
+            yield replace(some, parts=[partial(count, part) for part in some.parts])
 
 
 def without_figures(counts: Any) -> Any:
@@ -160,11 +168,14 @@ def without_figures(counts: Any) -> Any:
 
 
 class DropsAKey(FramesInMemory):
-    def count(
+    def leaves_out_each(self, _: CountRequest) -> bool:
+        return False
+
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        fewer = [replace(request, keys=request.keys[:-1]) for request in requests]
-        return super().count(fewer, on_progress)
+    ) -> CellParts:
+        fewer = [replace(request, keys=request.keys[:-1] or request.keys) for request in requests]
+        return super().find_cells(fewer, on_progress)
 
 
 class ShiftsAColumn(FramesInMemory):

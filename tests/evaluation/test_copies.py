@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -18,9 +18,10 @@ from support.sampling import examples, some_of
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.counting.counts import select_copies
+from disclosure_pipeline.counting.cells import count_tables
+from disclosure_pipeline.counting.counts import CountRequest, KeyCounts, select_copies
 from disclosure_pipeline.counting.memory import engine, partial_records, whole_records
-from disclosure_pipeline.counting.memory.engine import FramesInMemory, count_in_memory
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import link_tables, read_shared_columns
 from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
@@ -29,6 +30,7 @@ from disclosure_pipeline.evaluation.guards import measure_guards
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
+from disclosure_pipeline.tables.levels import CodedColumn
 
 ROW = st.sampled_from(list(product(["a", "b", None], [1, 2, 30], [False, True])))
 COLUMNS = ["text", "number", "flag"]
@@ -173,11 +175,16 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     )
     tables = read_shared_columns(gt, syntheses)
     columns = tables.code(tables.keys)
+
+    def count(some: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
+        [counted] = count_tables(FramesInMemory(tables.frames, "memory"), [CountRequest(some)])
+        return counted.keys
+
     counts = partial_records.count_records(columns)
     for left_out, column_counts in zip(columns, counts.without, strict=True):
         others = [column for column in columns if column is not left_out]
-        assert list(column_counts) == list(map(select_copies, count_in_memory(others, ()).keys))
-    assert_same_counts(counts.whole, count_in_memory(columns, ()).keys)
+        assert list(column_counts) == list(map(select_copies, count(others)))
+    assert_same_counts(counts.whole, count(columns))
     # Numbers of records that fit no code or no float beside it.
     for name, limit in (("_BITS", 20), ("_EXACT", 4)):
         with monkeypatch.context() as patch:
@@ -189,7 +196,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
         monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
         assert_same_counts(partial_records.count_records(columns), counts)
     monkeypatch.setattr(engine, "Limits", lambda: Limits(table=0))
-    assert_same_counts(counts.whole, count_in_memory(columns, ()).keys)
+    assert_same_counts(counts.whole, count(columns))
 
 
 def test_many_columns() -> None:

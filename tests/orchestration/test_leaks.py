@@ -433,7 +433,7 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
     """Neither a value nor the coded records, in any open file but GT itself, whenever a part is measured."""
     spilled: set[bytes] = set()
     searched, unnamed = 0, 0
-    original_add, original_part = SpillFile.add, record_parts._measure_part
+    original_add, original_part = SpillFile.add, record_parts._find_in_part
 
     def add(self: SpillFile, part: Any, records: Any) -> None:
         if records.nbytes >= 16:  # what is shorter may be found by chance
@@ -453,7 +453,7 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
         return original_part(*arguments)
 
     monkeypatch.setattr(SpillFile, "add", add)
-    monkeypatch.setattr(record_parts, "_measure_part", measure_part)
+    monkeypatch.setattr(record_parts, "_find_in_part", measure_part)
     with disk(in_batches, monkeypatch) as home:
         assert home.run_ground_truth().success
         assert home.run_gate(HONEST).success
@@ -477,14 +477,14 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     coding.code_distinct,
     opened_files.stream_canonical,
     opened_files.StreamedTable.take_records,
-    opened_files.StreamedTables.count,
+    opened_files.StreamedTables.find_cells,
     streams.code_batch,
-    engine.count_in_parts,
-    record_parts.RecordParts.measure,
+    engine.find_in_batches,
+    record_parts.RecordParts.find_cells,
     record_parts.RecordParts.spill_batch,
-    record_parts._measure_part,
-    record_parts._pairs_of_key,
-    PartCounter.count,
+    record_parts._find_in_part,
+    record_parts._find_pairs,
+    PartCounter.find_cells,
     PartCounter.find_parts,
     SpillFile._decrypt,
     SpillFile.add,
@@ -497,10 +497,10 @@ IN_BATCHES: tuple[Callable[..., Any], ...] = (
     streams.read_stream,
 )
 AS_CELLS: tuple[Callable[..., Any], ...] = (
-    engine.count_in_parts,
+    engine.find_in_batches,
     CellCounter.add,
     CellCounter.count_batch,
-    CellCounter.measure,
+    CellCounter.find_cells,
 )
 
 

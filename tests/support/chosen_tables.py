@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.arguments import code_exclusions
@@ -57,7 +58,7 @@ class Chosen:
                 CountRequest(keys, apart=True),
                 CountRequest([grouped[self.targets[0]]], targets[1 : len(self.targets)]),
             ]
-        return opened.count(requests, ignore_progress)
+        return count_tables(opened, requests)
 
 
 def small_survey(records: int, seed: int, *, postcodes: int = 0) -> pd.DataFrame:

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume
 
+from disclosure_pipeline.counting import cells
 from disclosure_pipeline.counting.engines import ENGINES
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import look_alikes, sorting
+from disclosure_pipeline.counting.memory import sorting
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import OpenedTables, open_tables
@@ -138,7 +139,7 @@ def counted_plainly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "Limits", lambda: Limits(table=0, threads=1))
         patch.setattr(sorting, "unsigned_type", lambda _: np.uint64)
-        patch.setattr(look_alikes, "_MOST_CELLS", 0)
+        patch.setattr(cells, "_MOST_CELLS", 0)
         yield
 
 

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
 from itertools import pairwise
 from math import prod
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import (
-    KeyCounts,
-    Target,
-    TargetCounts,
-    count_equal_keys,
-    find_excluded_cells,
-)
-from disclosure_pipeline.counting.memory.look_alikes import CellCounts, count_cells, finish_target
+from disclosure_pipeline.counting.cells import CellParts, Cells, Parts
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Radix, is_compiled, sum_readers
 from disclosure_pipeline.measures.checks import sum_by_pair
-from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.measures.frequency import combine_keys, first_of_run, tabulate_cells
-from disclosure_pipeline.measures.together import (
-    TogetherTargetCounts,
-    count_together,
-)
+from disclosure_pipeline.measures.exact import Grouped, IntArray
+from disclosure_pipeline.measures.frequency import combine_keys, first_of_run
 from disclosure_pipeline.runtime.machine import run_in_threads
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -67,6 +56,11 @@ def count_pairs(keys: Sequence[CodedColumn], target: CodedColumn) -> tuple[Group
     return tuple(pairs)
 
 
+def count_pairs_of(job: Job, i: int) -> tuple[Grouped, ...]:
+    """Count the pairs of a target, by its place, as `count_pairs` does."""
+    return count_pairs(job.request.keys, job.request.targets[i].column)
+
+
 def count_codes(codes: Radix, table: int) -> Grouped:
     """Count a table's records by code."""
     records, is_small = codes.records(table), codes.size <= _LARGEST
@@ -106,53 +100,43 @@ def code_keys(job: Job) -> tuple[list[Codes], list[IntArray]]:
     return codes, run_in_threads(counting, job.threads, job.report("Counting the keys"))
 
 
-def measure_keys(job: Job, counts: Sequence[IntArray]) -> tuple[KeyCounts, ...]:
-    """Count the keys alone, for each synthesis, from the records of each table with each code."""
-    alone = np.flatnonzero(counts[0] == 1)
-    return tuple(
-        count_equal_keys(counts[0], counts[i], job.count_hits_apart(i, alone)) for i in job.syntheses
-    )
+def find_keys(job: Job, counts: Sequence[IntArray]) -> Parts:
+    """Return the key combinations, from the records of each table with each code."""
+
+    def find() -> Iterator[Cells]:
+        def list_alone() -> Codes:
+            return np.flatnonzero(counts[0] == 1)
+
+        hits_apart = [job.count_hits_apart(synthesis, list_alone) for synthesis in job.syntheses]
+        yield Cells.of_keys(counts, hits_apart=hits_apart)
+
+    return job.collect([find])
 
 
-@dataclass(frozen=True)
-class TargetsMeasured:
-    """The counts of each target in each synthesis, and its `pairs_of_key` if cells are listed.
+def find_in_tables(job: Job, codes: Sequence[Codes], targets: Sequence[int]) -> CellParts:
+    """Yield the cells of targets, as many at a time as have tables that fit into memory together.
 
-    `together`: what all syntheses disclose; empty unless the job asks for it.
+    `codes`: see `code_keys`.
     """
-
-    counts: list[tuple[TargetCounts, ...]]
-    pairs: list[tuple[Grouped, ...]]
-    together: list[TogetherTargetCounts]
-
-
-def measure_targets(job: Job, codes: Sequence[Codes], targets: Sequence[Target]) -> TargetsMeasured:
-    """Count each target, in batches whose tables of cells fit into memory; `codes`: see `code_keys`."""
-    batches = []
     for batch in _split_targets(job, targets):
         tasks = [
-            partial(_count_cells, of_table, job.keys.size, target, table)
-            for target in batch
+            partial(_count_cells, of_table, job.keys.size, job.request.targets[i], table)
+            for i in batch
             for table, of_table in enumerate(codes)
         ]
         counted = iter(run_in_threads(tasks, job.threads, job.report("Counting the targets")))
-        batches.append(measure_cells(job, batch, [[next(counted) for _ in codes] for _ in batch]))
-    return TargetsMeasured(
-        [counts for batch in batches for counts in batch.counts],
-        [pairs for batch in batches for pairs in batch.pairs],
-        [together for batch in batches for together in batch.together],
-    )
+        yield find_in_counts(job, {i: [next(counted) for _ in codes] for i in batch})
 
 
-def _split_targets(job: Job, targets: Sequence[Target]) -> Iterator[list[Target]]:
+def _split_targets(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
     """Yield batches of targets whose tables of cells fit into memory together."""
-    batch: list[Target] = []
-    for target in targets:
-        size = job.keys.size * sum(other.column.size for other in (*batch, target)) * len(job.records)
-        if batch and size > _MOST_TABLES * job.limits.table:
+    batch: list[int] = []
+    for i in targets:
+        levels = sum(job.request.targets[other].column.size for other in (*batch, i))
+        if batch and job.keys.size * levels * len(job.records) > _MOST_TABLES * job.limits.table:
             yield batch
             batch = []
-        batch.append(target)
+        batch.append(i)
     if batch:
         yield batch
 
@@ -173,35 +157,24 @@ def _count_cells(codes: Codes, size: int, target: Target | None = None, table: i
     return counts
 
 
-def measure_cells(
-    job: Job, targets: Sequence[Target], cells: Sequence[Sequence[IntArray]]
-) -> TargetsMeasured:
-    """Measure as `measure_targets` does, from `cells[target][table]`, the records by code * levels + t."""
-    places = [
-        (i, j, rows) for i, t in enumerate(targets) for j in job.syntheses for rows in _split_rows(job, t)
-    ]
-    tasks = [partial(_measure, job, targets[i], cells[i], j, rows) for i, j, rows in places]
-    parts: dict[tuple[int, int], list[CellCounts]] = {}
-    measured = run_in_threads(tasks, job.threads, job.report("Measuring"))
-    for (i, j, _), part in zip(places, measured, strict=True):
-        parts.setdefault((i, j), []).append(part)
-    results = [
-        tuple(finish_target(add_up(parts[i, j]), target, j, job.keys.width) for j in job.syntheses)
-        for i, target in enumerate(targets)
-    ]
-    pairs = [
-        _pairs_of_key(job, target, target_cells[0])
-        if any(counts.has_large_cells for counts in target_counts)
-        else ()
-        for target, target_cells, target_counts in zip(targets, cells, results, strict=True)
-    ]
-    together = [
-        partial(_measure_together, job, target, target_cells)
-        for target, target_cells in zip(targets if job.together else (), cells, strict=False)
-    ]
-    return TargetsMeasured(
-        results, pairs, run_in_threads(together, job.threads, job.report("Measuring together"))
-    )
+def find_in_counts(job: Job, counts: Mapping[int, Sequence[IntArray]]) -> Parts:
+    """Return parts of the cells of targets, from `counts[i][table]`, the records by code * levels + t."""
+
+    def find(i: int, rows: slice) -> Iterator[Cells]:
+        q, t, of_tables = _find_cells(job.request.targets[i], counts[i], rows)
+        new = first_of_run(q)
+        codes = q[new]
+        yield Cells(
+            i, job.syntheses, np.cumsum(new) - 1, t, of_tables, lambda some: job.keys.levels_of(codes[some])
+        )
+
+    def add_up_pairs(i: int) -> tuple[Grouped, ...]:
+        target = job.request.targets[i]
+        q, t, [records] = _find_cells(target, counts[i][:1], slice(0, len(counts[i][0])))
+        return sum_by_pair(job.keys.levels_of(q), t, records, target.column.size)
+
+    finds = [partial(find, i, rows) for i in counts for rows in _split_rows(job, job.request.targets[i])]
+    return job.collect(finds, list(counts), add_up_pairs)
 
 
 def _split_rows(job: Job, target: Target) -> list[slice]:
@@ -221,29 +194,3 @@ def _find_cells(
     row = occupied // target.column.size
     t = occupied - row * target.column.size
     return row + rows.start // target.column.size, t, [of_table[occupied] for of_table in some]
-
-
-def _measure(job: Job, target: Target, cells: Sequence[IntArray], synthesis: int, rows: slice) -> CellCounts:
-    q, t, counts = _find_cells(target, (cells[0], cells[synthesis]), rows)
-    return count_cells(q, t, counts, target, synthesis, job.keys.levels_of)
-
-
-def _measure_together(job: Job, target: Target, cells: Sequence[IntArray]) -> TogetherTargetCounts:
-    parts = []
-    for rows in _split_rows(job, target):
-        q, t, counts = _find_cells(target, cells, rows)
-        if len(q):
-            new = first_of_run(q)
-            f, *others = tabulate_cells(np.cumsum(new) - 1, t, counts, job.records, target.column.size)
-            f = find_excluded_cells(f, target, partial(_key_levels, job, q[new]))
-            parts.append(count_together([f, *others], target.exclusions, target.all_sizes))
-    return add_up(parts)
-
-
-def _key_levels(job: Job, q: IntArray, some: IntArray) -> IntArray:
-    return job.keys.levels_of(q[some])
-
-
-def _pairs_of_key(job: Job, target: Target, d: IntArray) -> tuple[Grouped, ...]:
-    q, t, [records] = _find_cells(target, [d], slice(0, len(d)))
-    return sum_by_pair(job.keys.levels_of(q), t, records, target.column.size)

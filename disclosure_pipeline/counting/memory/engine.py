@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,22 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    DisclosureCounts,
-    KeyCounts,
-    Target,
-    TargetCounts,
-    sample_positions,
-)
-from disclosure_pipeline.counting.memory import cell_tables, sorting
-from disclosure_pipeline.counting.memory.packing import Packing, targets_packed_together
+from disclosure_pipeline.counting.cells import CellParts, Parts
+from disclosure_pipeline.counting.counts import CountRequest, sample_positions
+from disclosure_pipeline.counting.memory import cell_tables
+from disclosure_pipeline.counting.memory.packing import Packing, table_bits, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
+from disclosure_pipeline.counting.memory.sorting import find_sorted_cells
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.exact import Floats, Grouped
-from disclosure_pipeline.measures.together import TogetherCounts, TogetherTargetCounts, count_unique_in_any
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues, find_real_values, may_have_own_values
@@ -135,24 +128,16 @@ class FramesInMemory:
         coding = [partial(code_column_of_kind, name, kinds[name], series[name]) for name in columns]
         return run_in_threads(coding, threads_for(sum(self.records)))
 
-    def count(
+    def leaves_out_each(self, request: CountRequest) -> bool:
+        """Return True: each key is left out in one pass."""
+        return True
+
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by columns coded here, grouped or not."""
-        counted = []
-        for request in requests:
-            if request.without_each and len(request.keys) > 1:
-                counts = count_records(request.keys).to_disclosure_counts()
-            else:
-                counts = count_in_memory(
-                    request.keys,
-                    request.targets,
-                    on_progress,
-                    together=request.together,
-                    shares_apart=request.shares_apart,
-                )
-            counted.append(counts)
-        return counted
+    ) -> CellParts:
+        """Yield the cells of columns coded here, grouped or not: see `OpenedTables`."""
+        for number, request in enumerate(requests):
+            yield from find_in_memory(request, Limits(), on_progress, number)
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values, of all columns, coded or not."""
@@ -226,71 +211,38 @@ def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) 
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
-def count_in_memory(
-    keys: Sequence[CodedColumn],
-    targets: Sequence[Target],
-    on_progress: OnProgress = ignore_progress,
-    limits: Limits | None = None,
-    *,
-    together: bool = False,
-    shares_apart: Sequence[Mapping[int, Floats]] = (),
-) -> DisclosureCounts:
-    """Count GT and all syntheses, the tables of the columns.
+_PAIR = 2  # tables: GT and one synthesis
 
-    `together`: also count what the syntheses disclose as one release. `shares_apart`: see `CountRequest`.
-    """
-    limits = limits or Limits()
-    records = tuple(len(table.stored) for table in keys[0].tables)
+
+def find_in_memory(
+    request: CountRequest, limits: Limits, on_progress: OnProgress = ignore_progress, number: int = 0
+) -> CellParts:
+    """Yield the cells of GT and all syntheses, the tables of the request's columns."""
+    if request.without_each and len(request.keys) > 1:
+        yield Parts([lambda: [(number, count_records(request.keys).place())]])
+        return
+    targets, records = request.targets, tuple(len(table.stored) for table in request.keys[0].tables)
     widest = max((target.bits for target in targets), default=0)
-    # The code of the keys leaves room for a bit that marks SD, and for the widest target.
-    radix = build_radix(keys, records, 1 << max(0, limits.bits - 1 - widest))
-    job = Job(radix, tuple(targets), records, limits, on_progress, together, shares_apart)
+    # The code of the keys leaves room for the table, and for the widest target.
+    radix = build_radix(request.keys, records, 1 << max(0, limits.bits - table_bits(len(records)) - widest))
+    job = Job(request, radix, records, limits, on_progress, number)
     largest_table = min(limits.table, sum(records))  # entries: a larger one is slower than sorting
-
-    key_counts: tuple[KeyCounts, ...] | None = None
-    target_counts: dict[int, tuple[TargetCounts, ...]] = {}
-    pairs: dict[int, tuple[Grouped, ...]] = {}
-    unique_in_any, together_counts = 0, dict[int, TogetherTargetCounts]()
-    narrowest = min((target.column.size for target in targets), default=1)
-    if job.keys.size * narrowest <= largest_table:
+    small = [i for i, target in enumerate(targets) if radix.size * target.column.size <= largest_table]
+    to_sort = [i for i in range(len(targets)) if i not in small]
+    has_keys = bool(small) or (not targets and radix.size <= largest_table)
+    if has_keys:
         codes, counts = cell_tables.code_keys(job)
-        key_counts = cell_tables.measure_keys(job, counts)
-        small = [i for i, target in enumerate(targets) if job.keys.size * target.column.size <= largest_table]
-        measured = cell_tables.measure_targets(job, codes, [targets[i] for i in small])
-        target_counts = dict(zip(small, measured.counts, strict=True))
-        pairs = dict(zip(small, measured.pairs, strict=True))
-        if together:
-            unique_in_any = count_unique_in_any(counts[0], counts[1:])
-            together_counts = dict(zip(small, measured.together, strict=True))
-    to_sort = [i for i in range(len(targets)) if i not in target_counts]
-    groups = list(targets_packed_together(job, to_sort))
-    for group in groups or ([] if key_counts else [[]]):
-        packing = Packing(job.keys, tuple(targets[i] for i in group))
+        yield cell_tables.find_keys(job, counts)
+        yield from cell_tables.find_in_tables(job, codes, small)
+    groups = list(targets_packed_together(job, to_sort, len(records)))
+    for group in groups or ([] if has_keys else [[]]):
+        packed = tuple(targets[i] for i in group)
         if job.is_compiled:
             job.report("Loading or compiling the loops")(0, 0)
-            from disclosure_pipeline.counting.memory.scanning import count_in_loops
+            from disclosure_pipeline.counting.memory.scanning import find_scanned_cells
 
-            key_counts, results = count_in_loops(job, packing)
-        else:
-            key_counts, results = sorting.count_sorted(job, packing)
-        target_counts |= dict(zip(group, results, strict=True))
-        if together:
-            group_counts = sorting.measure_together(job, packing)
-            unique_in_any = group_counts.unique_in_any
-            together_counts |= dict(zip(group, group_counts.targets, strict=True))
-        listed = [
-            j
-            for j, by_synthesis in enumerate(results)
-            if any(counts.has_large_cells for counts in by_synthesis)
-        ]
-        counting = [partial(cell_tables.count_pairs, keys, packing.targets[j].column) for j in listed]
-        counted = run_in_threads(counting, job.threads, job.report("Measuring"))
-        pairs |= dict(zip((group[j] for j in listed), counted, strict=True))
-    assert key_counts is not None
-    in_order = range(len(targets))
-    return DisclosureCounts(
-        key_counts,
-        tuple(target_counts[i] for i in in_order),
-        tuple(pairs.get(i, ()) for i in in_order),
-        TogetherCounts(unique_in_any, tuple(together_counts[i] for i in in_order)) if together else None,
-    )
+            yield from find_scanned_cells(job, Packing(radix, packed, _PAIR), group, with_keys=not has_keys)
+        if not job.is_compiled or (request.together and len(records) > _PAIR):
+            packing = Packing(radix, packed, len(records))
+            yield find_sorted_cells(job, packing, group, each=not job.is_compiled, with_keys=not has_keys)
+        has_keys = True

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.radix import Codes, Job, Radix
-from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.tables.levels import Reader
 
 
@@ -18,12 +17,13 @@ from disclosure_pipeline.tables.levels import Reader
 class Packing:
     """The places of keys and targets in the number of a record.
 
-    From the lowest bit up: the levels of the `targets`, target i from bit `shifts[i]` on; at `table_bit` a 1
-    for SD; above it the code of the `keys`.
+    From the lowest bit up: the levels of the `targets`, target i from bit `shifts[i]` on; from `table_bit` on
+    the table, one of as many as there are; from `key_bit` on the code of the `keys`.
     """
 
     keys: Radix
     targets: tuple[Target, ...]
+    tables: int
 
     @property
     def shifts(self) -> list[int]:
@@ -32,20 +32,28 @@ class Packing:
 
     @property
     def table_bit(self) -> int:
-        """The bit that marks SD."""
+        """The lowest bit of the table."""
         return sum(target.bits for target in self.targets)
+
+    @property
+    def key_bit(self) -> int:
+        """The lowest bit of the keys' code."""
+        return self.table_bit + table_bits(self.tables)
 
     @property
     def bits(self) -> int:
         """The number of bits of a record."""
-        return (self.keys.size - 1).bit_length() + 1 + self.table_bit
+        return (self.keys.size - 1).bit_length() + self.key_bit
 
     def readers(self, table: int, dtype: npt.DTypeLike) -> list[Reader]:
-        """Return functions from records of a table to numbers that add up to those of the records."""
+        """Return functions from records of a table to numbers that add up to those of the records.
+
+        Of two tables, the second is any synthesis.
+        """
         number = np.dtype(dtype).type
-        first, *others = self.keys.readers(table, 1 << (self.table_bit + 1), dtype)
-        if table:
-            first = replace(first, values=first.values | number(1 << self.table_bit))
+        first, *others = self.keys.readers(table, 1 << self.key_bit, dtype)
+        marked = number(min(table, self.tables - 1) << self.table_bit)
+        first = replace(first, values=first.values | marked)
         targets = [
             target.column.reader(table, np.arange(target.column.size, dtype=dtype) << number(shift))
             for target, shift in zip(self.targets, self.shifts, strict=True)
@@ -54,12 +62,12 @@ class Packing:
 
     def q(self, records: Codes) -> Codes:
         """Return the code of the keys of some records."""
-        return records >> (self.table_bit + 1)
+        return records >> self.key_bit
 
-    def are_synthetic(self, records: Codes) -> Mask:
-        """Mark the records of SD."""
-        marked: Mask = (records & records.dtype.type(1 << self.table_bit)) != 0
-        return marked
+    def table_of(self, records: Codes) -> Codes:
+        """Return the table of some records."""
+        table: Codes = (records >> self.table_bit) & ((1 << table_bits(self.tables)) - 1)
+        return table.astype(np.min_scalar_type(self.tables - 1))
 
     def targets_of(self, records: Codes) -> Codes:
         """Return the bits of the targets, in the smallest type that holds them."""
@@ -70,13 +78,18 @@ class Packing:
         return (records >> self.shifts[target]) & ((1 << self.targets[target].bits) - 1)
 
 
-def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
+def table_bits(tables: int) -> int:
+    """Return the number of bits that tell so many tables apart."""
+    return (tables - 1).bit_length()
+
+
+def targets_packed_together(job: Job, targets: Sequence[int], tables: int) -> Iterator[list[int]]:
     """Yield groups of targets that fit into one number; none mixes targets with and without exclusions."""
-    packed, key_bits = job.targets, (job.keys.size - 1).bit_length()
+    packed, others = job.request.targets, (job.keys.size - 1).bit_length() + table_bits(tables)
     for with_exclusions in (False, True):
         group: list[int] = []
         for i in (i for i in targets if bool(packed[i].exclusions) is with_exclusions):
-            if group and key_bits + 1 + sum(packed[j].bits for j in (*group, i)) > job.limits.bits:
+            if group and others + sum(packed[j].bits for j in (*group, i)) > job.limits.bits:
                 yield group
                 group = []
             group.append(i)

@@ -13,7 +13,8 @@ from math import prod
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import DisclosureCounts, KeyCounts
+from disclosure_pipeline.counting.cells import Counted
+from disclosure_pipeline.counting.counts import KeyCounts
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix
 from disclosure_pipeline.counting.memory.sorting import split_by_unit
 from disclosure_pipeline.counting.memory.whole_records import (
@@ -48,9 +49,16 @@ class PartialRecordCounts:
     whole: tuple[KeyCounts, ...]
     without: tuple[tuple[CopyCounts, ...], ...]
 
-    def to_disclosure_counts(self) -> DisclosureCounts:
-        """Return the counts for a request `without_each`."""
-        return DisclosureCounts(self.whole, (), (), without=self.without)
+    def place(
+        self, syntheses: Sequence[int] = (), left_out: Sequence[int] = (), *, with_whole: bool = True
+    ) -> Counted:
+        """Return the counts of some syntheses, and without the keys at some places; by default of all."""
+        return Counted.from_records(
+            syntheses or range(1, 1 + len(self.whole)),
+            self.whole if with_whole else (),
+            left_out or range(len(self.without)),
+            self.without,
+        )
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from importlib.util import find_spec
@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.measures.exact import Floats, IntArray
+from disclosure_pipeline.counting.cells import Cells, Parts
+from disclosure_pipeline.counting.counts import CountRequest
+from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
 from disclosure_pipeline.measures.totals import count_hits_apart
-from disclosure_pipeline.runtime.machine import threads_for
-from disclosure_pipeline.runtime.progress import OnProgress
+from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
+from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn, Reader, StoredColumn
 
 Item = TypeVar("Item")
@@ -201,19 +202,17 @@ def has_numba() -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """The tables to count, GT first, by their numbers of `records`; `on_progress(step, completed, total)`.
+    """A request to count tables, GT first, with these numbers of `records`.
 
-    `together`: whether to count what all syntheses disclose together. `shares_apart`: the share of each
-    synthesis' records with each level of each key, if the hits of keys drawn apart are counted.
+    `number` is that of the request. `keys` are its keys as one code. `on_progress(step, completed, total)`.
     """
 
+    request: CountRequest
     keys: Radix
-    targets: tuple[Target, ...]
     records: tuple[int, ...]
     limits: Limits
-    on_progress: OnProgress
-    together: bool = False
-    shares_apart: Sequence[Mapping[int, Floats]] = ()
+    on_progress: OnProgress = ignore_progress
+    number: int = 0
 
     @property
     def threads(self) -> int:
@@ -230,11 +229,15 @@ class Job:
         """Return the callback of a step: it takes the number of completed tasks and of all tasks."""
         return partial(self.on_progress, step)
 
-    def count_hits_apart(self, synthesis: int, alone: Codes) -> int:
+    @cached_property
+    def _shares_apart(self) -> list[dict[int, Floats]]:
+        return self.request.shares_apart
+
+    def count_hits_apart(self, synthesis: int, alone: Callable[[], Codes]) -> int:
         """Count the hits of keys drawn apart on key combinations that one GT record has, given by code."""
-        if not self.shares_apart:
+        if not self._shares_apart:
             return 0
-        return count_hits_apart(self.keys.levels_of(alone), self.shares_apart[synthesis - 1])
+        return count_hits_apart(self.keys.levels_of(alone()), self._shares_apart[synthesis - 1])
 
     def parts(self, table: int) -> Iterator[slice]:
         """Yield the parts of a table that are coded at a time."""
@@ -245,3 +248,27 @@ class Job:
     def syntheses(self) -> range:
         """The numbers of the syntheses, from 1 on."""
         return range(1, len(self.records))
+
+    def collect(
+        self,
+        finds: Sequence[Callable[[], Iterable[Cells]]],
+        targets: Sequence[int] = (),
+        find_pairs: Callable[[int], tuple[Grouped, ...]] | None = None,
+    ) -> Parts:
+        """Return parts of the cells of this request, with which these targets are complete.
+
+        `find_pairs` counts the pairs of one of them: see `DisclosureCounts.pairs_of_key`.
+        """
+        number = self.number
+
+        def find(find_cells: Callable[[], Iterable[Cells]]) -> Iterator[tuple[int, Cells]]:
+            return ((number, cells) for cells in find_cells())
+
+        def find_all_pairs(listed: Sequence[tuple[int, int]]) -> list[tuple[Grouped, ...]]:
+            assert find_pairs is not None
+            tasks = [partial(find_pairs, i) for _, i in listed]
+            return run_in_threads(tasks, self.threads, self.report("Measuring"))
+
+        parts = [partial(find, find_cells) for find_cells in finds]
+        complete = [(number, i) for i in targets]
+        return Parts(parts, complete, find_all_pairs, self.threads, self.report("Measuring"))

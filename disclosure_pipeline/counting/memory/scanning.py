@@ -2,36 +2,25 @@
 
 Each task sorts the records of a range of keys and scans them once for each target. Key combinations that
 look the same become a class with their number (`FrequencyTable.alike`). Those whose cells are too large for a
-code, or of which exclusions and bands need every level, stand for themselves. The formulas run on all of them
-at the end.
+code, or of which exclusions and bands need every level, stand for themselves.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import (
-    KeyCounts,
-    Target,
-    TargetCounts,
-    count_keys,
-    count_target,
-    find_key_levels,
-)
+from disclosure_pipeline.counting.cells import CellParts, Cells
+from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import loops
-from disclosure_pipeline.counting.memory.look_alikes import tabulate_classes
+from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing
 from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers
-from disclosure_pipeline.measures.checks import sum_by_pair
-from disclosure_pipeline.measures.exact import IntArray, add_up
-from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _CLASSES, _ROWS = 1 << 14, 1 << 20  # of a target: what does not fit stands for itself
@@ -129,11 +118,12 @@ class DealtRecords:
         )
 
 
-def count_in_loops(
-    job: Job, packing: Packing
-) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
-    """Count the keys, and each packed target, in each synthesis."""
-    scans = [Scan.of_keys(), *map(Scan.of_target, packing.targets, packing.shifts)]
+def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
+    """Yield the cells of the packed targets, by their places, and perhaps of the keys."""
+    scans = [*map(Scan.of_target, packing.targets, packing.shifts)]
+    places: list[int | None] = [*targets]
+    if with_keys:
+        scans, places = [Scan.of_keys(), *scans], [None, *places]
     dealt = DealtRecords.from_job(job, packing)
     waiting: list[list[list[loops.Classes]]] = [[] for _ in job.syntheses]
     tasks = [
@@ -142,21 +132,17 @@ def count_in_loops(
         for i in range(dealt.ranges)
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
-    formulas, places = [], []
+    finds: list[Callable[[], Iterable[Cells]]] = []
     for synthesis in job.syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
-        for i, scan in enumerate(scans):
+        for i, (place, scan) in enumerate(zip(places, scans, strict=True)):
             classes = [of_thread[i] for of_thread in waiting[synthesis - 1]]
-            for count in _list_formulas(job, packing, synthesis, i, scan, classes, own_parts):
-                formulas.append(count)
-                places.append((synthesis, i))
-    counted: dict[tuple[int, int], list[Any]] = {}
-    for place, counts in zip(places, run_in_threads(formulas, job.threads), strict=True):
-        counted.setdefault(place, []).append(counts)
-    keys, *targets = (
-        tuple(add_up(counted[synthesis, i]) for synthesis in job.syntheses) for i in range(len(scans))
-    )
-    return keys, targets
+            finds.append(partial(_find_classes, packing, synthesis, place, i, scan, classes, own_parts))
+            finds += [
+                partial(_find_single, packing, synthesis, place, some)
+                for some in _batches(part.single[i] for part in own_parts)
+            ]
+    yield job.collect(finds, targets, partial(count_pairs_of, job))
 
 
 def _scan_range(
@@ -177,9 +163,10 @@ def _scan_range(
     records = dealt.read(number, synthesis)
     records = loops.sort_by_key(records, np.empty_like(records), key_bit)
     alone, hits_apart = np.zeros(2, dtype=np.int64), 0
-    if job.shares_apart:
+    if job.request.apart:
         codes = np.empty_like(records)
-        hits_apart = job.count_hits_apart(synthesis, codes[: loops.list_alone(records, key_bit, codes)])
+        found = loops.list_alone(records, key_bit, codes)
+        hits_apart = job.count_hits_apart(synthesis, lambda: codes[:found])
     fewest = 2 if all(scan.most for scan in scans) else 1
     begins, ends = np.empty((2, len(records)), dtype=np.int64)
     keys = loops.find_keys(records, key_bit, fewest, begins, ends, alone)
@@ -227,43 +214,51 @@ def _make_classes(classes: int, rows: int) -> loops.Classes:
     )
 
 
-def _list_formulas(
-    job: Job,
+def _find_classes(
     packing: Packing,
     synthesis: int,
+    place: int | None,
     i: int,
     scan: Scan,
     classes: Sequence[loops.Classes],
     parts: Sequence[PartCells],
-) -> Iterator[Any]:
-    """Yield a task for the classes of a scan, and one for each batch of its single key combinations."""
-    sizes = Sizes(job.records[0], job.records[synthesis])
+) -> Iterator[Cells]:
+    """Yield the classes of scan i."""
     alone = np.sum([part.alone for part in parts], axis=0) * (scan.most > 0)
-    f = _tabulate_classes(_merge(classes, scan.levels), alone, scan.levels, sizes)
-    if not i:
-        yield partial(_count_keys, f, sum(part.hits_apart for part in parts))
-        for single in _batches(part.single[i] for part in parts):
-            yield partial(_count_keys, _tabulate_single(single, 1, sizes)[0], 0)
+    q, t, d, s, n, alike = _read_classes(_merge(classes, scan.levels), scan.levels)
+    if place is None:
+        hits_apart = [sum(part.hits_apart for part in parts)]
+        yield Cells.of_keys([d, s], [synthesis], n=n, alone=alone, hits_apart=hits_apart)
         return
-    target = packing.targets[i - 1]
-    key, t, d = (np.concatenate(column) for column in zip(*(part.large[i] for part in parts), strict=True))
-    if f.keys:
-        large = sum_by_pair(packing.keys.levels_of(key), t, d, scan.levels)
-        yield partial(count_target, f, large, target, synthesis)
-    for single in _batches(part.single[i] for part in parts):
-        yield partial(_count_single, packing, single, target, synthesis, sizes)
+
+    def find_large(_: int) -> tuple[IntArray, IntArray, IntArray]:
+        key, t, d = (
+            np.concatenate(column) for column in zip(*(part.large[i] for part in parts), strict=True)
+        )
+        return packing.keys.levels_of(key), t, d
+
+    def no_levels(some: IntArray) -> IntArray:
+        return np.empty((packing.keys.width, len(some)), dtype=np.int64)
+
+    yield Cells(place, [synthesis], q, t, [d, s], no_levels, alone, alike, n, True, find_large)
 
 
-def _count_keys(f: FrequencyTable, hits_apart: int) -> KeyCounts:
-    return count_keys(f.d, f.s, f.n, hits_apart)
+def _find_single(
+    packing: Packing, synthesis: int, place: int | None, single: Sequence[tuple[Codes, ...]]
+) -> Iterator[Cells]:
+    """Yield the cells of single key combinations."""
+    before = np.cumsum([0, *(len(key) for key, *_ in single)])
+    q = np.concatenate([q + first for (_, q, *_), first in zip(single, before[:-1], strict=True)])
+    t, d, s = (np.concatenate([part[i] for part in single]).astype(np.int64) for i in (2, 3, 4))
+    if place is None:
+        yield Cells.of_keys([d, s], [synthesis])
+        return
+    codes = np.concatenate([key for key, *_ in single])
 
+    def levels_of(some: IntArray) -> IntArray:
+        return packing.keys.levels_of(codes[some])
 
-def _count_single(
-    packing: Packing, single: Sequence[tuple[Codes, ...]], target: Target, synthesis: int, sizes: Sizes
-) -> TargetCounts:
-    f, codes = _tabulate_single(single, target.column.size, sizes)
-    f, large = find_key_levels(f, target, lambda q: packing.keys.levels_of(codes[q]))
-    return count_target(f, large, target, synthesis)
+    yield Cells(place, [synthesis], q, t, [d, s], levels_of, is_joined=True)
 
 
 def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
@@ -273,22 +268,12 @@ def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
     return merged
 
 
-def _tabulate_classes(classes: loops.Classes, alone: IntArray, levels: int, sizes: Sizes) -> FrequencyTable:
+def _read_classes(classes: loops.Classes, levels: int) -> tuple[IntArray, ...]:
+    """Return q, t, d, s and n of the cells of classes, and how many key combinations each stands for."""
     number, rows = classes.used
-    q, t, d, s, n = np.empty((5, int(np.count_nonzero(classes.rows[:rows]))), dtype=np.int64)
-    loops.read_classes(classes, levels, q, t, d, s, n)
-    return tabulate_classes(q, t, d, s, n, classes.alike[:number], alone, sizes, levels)
-
-
-def _tabulate_single(
-    single: Sequence[tuple[Codes, ...]], levels: int, sizes: Sizes
-) -> tuple[FrequencyTable, Codes]:
-    """Return the cells of single key combinations, and the code of each."""
-    before = np.cumsum([0, *(len(key) for key, *_ in single)])
-    q = np.concatenate([q + first for (_, q, *_), first in zip(single, before[:-1], strict=True)])
-    t, d, s = (np.concatenate([part[i] for part in single]).astype(np.int64) for i in (2, 3, 4))
-    [f] = tabulate_cells(q, t, [d, s], [sizes.N_d, sizes.N_s], levels)
-    return f, np.concatenate([key for key, *_ in single])
+    cells = np.empty((5, int(np.count_nonzero(classes.rows[:rows]))), dtype=np.int64)
+    loops.read_classes(classes, levels, *cells)
+    return (*cells, classes.alike[:number])
 
 
 def _batches(parts: Iterable[tuple[Codes, ...]]) -> Iterator[list[tuple[Codes, ...]]]:

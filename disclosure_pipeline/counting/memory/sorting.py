@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -10,24 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import (
-    KeyCounts,
-    TargetCounts,
-    count_equal_keys,
-    count_keys,
-    find_excluded_cells,
-)
-from disclosure_pipeline.counting.memory.look_alikes import CellCounts, count_cells, finish_target
-from disclosure_pipeline.counting.memory.packing import Packing
+from disclosure_pipeline.counting.cells import Cells, Parts
+from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
+from disclosure_pipeline.counting.memory.packing import Packing, table_bits
 from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers
-from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
-from disclosure_pipeline.measures.frequency import (
-    first_of_run,
-    run_lengths,
-    tabulate_cells,
-    undo_cumsum,
-)
-from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import first_of_run, run_lengths, undo_cumsum
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _NARROW = np.iinfo(np.uint32).max
@@ -38,26 +26,19 @@ def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
     return np.uint32 if bits <= 32 else np.uint64  # noqa: PLR2004
 
 
-def count_sorted(job: Job, packing: Packing) -> tuple[tuple[KeyCounts, ...], list[tuple[TargetCounts, ...]]]:
-    """Count the keys, and each packed target, in each synthesis."""
-    ground_truth = read_records(job, packing, 0)
-    keys, targets = [], []
-    for synthesis in job.syntheses:
-        records = np.concatenate((ground_truth, read_records(job, packing, synthesis)))
-        records.sort()
-        tasks = [
-            partial(_count_part, job, packing, synthesis, records[part])
-            for part in split_by_unit(records, 2 << packing.table_bit, job.limits.part)
-        ]
-        of_keys, cells = add_up(run_in_threads(tasks, job.threads, job.report("Measuring")))
-        keys.append(of_keys)
-        targets.append(
-            [
-                finish_target(counts, target, synthesis, job.keys.width)
-                for counts, target in zip(cells, packing.targets, strict=True)
-            ]
-        )
-    return tuple(keys), list(zip(*targets, strict=True))
+def find_sorted_cells(
+    job: Job, packing: Packing, targets: Sequence[int], *, each: bool = True, with_keys: bool = True
+) -> Parts:
+    """Return parts of the cells of the packed targets, by their places, and perhaps of the keys.
+
+    `each`: see `Cells`.
+    """
+    records = np.concatenate([read_records(job, packing, table) for table in range(len(job.records))])
+    records.sort()
+    parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
+    find = partial(_find_in_part, job, packing, targets, each=each, with_keys=with_keys)
+    finds = [partial(find, records[part]) for part in parts]
+    return job.collect(finds, targets if each else (), partial(count_pairs_of, job))
 
 
 def read_records(job: Job, packing: Packing, table: int) -> Codes:
@@ -81,58 +62,31 @@ def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
     return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
 
 
-def _count_part(
-    job: Job, packing: Packing, synthesis: int, records: Codes
-) -> tuple[KeyCounts, tuple[CellCounts, ...]]:
-    """Count some keys, all of whose records these are, and then each target."""
+def _find_in_part(
+    job: Job, packing: Packing, targets: Sequence[int], records: Codes, *, each: bool, with_keys: bool
+) -> Iterator[Cells]:
+    """Yield the cells of some keys, all of whose records these are."""
+    table = packing.table_of(records)
     new = np.append(first_of_run(packing.q(records)), True)
-    is_alone, is_synthetic = new[:-1] & new[1:], packing.are_synthetic(records)
-    SD = int(np.count_nonzero(is_alone & is_synthetic))
-    alone = [int(np.count_nonzero(is_alone)) - SD, SD]
+    is_alone = new[:-1] & new[1:]
+    alone = np.bincount(table[is_alone], minlength=packing.tables)
     of_several = ~is_alone
-    by_key = RecordsByKey.from_sorted(packing, records[of_several], is_synthetic[of_several], 2)
-    d_q, s_q = by_key.count()
-    hits_apart = 0
-    if job.shares_apart:
-        alone_in_GT = packing.q(records[is_alone & ~is_synthetic])
-        codes = np.concatenate((alone_in_GT, by_key.codes[d_q == 1]))
-        hits_apart = job.count_hits_apart(synthesis, codes)
-    key_counts = add_up(
-        [
-            count_keys(np.array([1, 0]), np.array([0, 1]), np.array(alone), hits_apart),
-            count_equal_keys(d_q, s_q),
-        ]
-    )
+    by_key = RecordsByKey.from_sorted(packing, records[of_several], table[of_several])
+    if with_keys:
+        counts = by_key.count()
+
+        def list_alone() -> Codes:
+            alone_in_GT = packing.q(records[is_alone & (table == 0)])
+            return np.concatenate((alone_in_GT, by_key.codes[counts[0] == 1]))
+
+        hits_apart = [job.count_hits_apart(synthesis, list_alone) for synthesis in job.syntheses]
+        yield Cells.of_keys(counts, alone=alone, hits_apart=hits_apart, each=each)
     if any(target.exclusions for target in packing.targets):
-        by_key, alone = RecordsByKey.from_sorted(packing, records, is_synthetic, 2), [0, 0]
-    levels_of = partial(_key_levels, packing, by_key.codes)
-    return key_counts, tuple(
-        count_cells(*by_key.count_cells(i), target, synthesis, levels_of, alone)
-        for i, target in enumerate(packing.targets)
-    )
-
-
-def measure_together(job: Job, packing: Packing) -> TogetherCounts:
-    """Count what all syntheses together disclose of the packed targets."""
-    records = np.concatenate([read_records(job, packing, table) for table in range(len(job.records))])
-    table = np.repeat(np.arange(len(job.records)), job.records)
-    order = np.argsort(packing.q(records), kind="stable")
-    records, table = records[order], table[order]
-
-    def measure_part(part: slice) -> TogetherCounts:
-        by_key = RecordsByKey.from_sorted(packing, records[part], table[part], len(job.records))
-        d_q, *s_q_of_tables = by_key.count()
-        counts = []
-        for i, target in enumerate(packing.targets):
-            q, t, of_tables = by_key.count_cells(i)
-            f, *others = tabulate_cells(q, t, of_tables, job.records, target.column.size)
-            f = find_excluded_cells(f, target, partial(_key_levels, packing, by_key.codes))
-            counts.append(count_together([f, *others], target.exclusions, target.all_sizes))
-        return TogetherCounts(count_unique_in_any(d_q, s_q_of_tables), tuple(counts))
-
-    parts = split_by_unit(packing.q(records), 1, job.limits.part)
-    tasks = [partial(measure_part, part) for part in parts]
-    return add_up(run_in_threads(tasks, job.threads, job.report("Measuring together")))
+        by_key, alone = RecordsByKey.from_sorted(packing, records, table), 0 * alone
+    for place, i in enumerate(targets):
+        levels_of = partial(_key_levels, packing, by_key.codes)
+        cells = by_key.count_cells(place)
+        yield Cells(i, job.syntheses, *cells, levels_of, alone=alone, each=each)
 
 
 def _key_levels(packing: Packing, codes: Codes, positions: IntArray) -> IntArray:
@@ -141,7 +95,7 @@ def _key_levels(packing: Packing, codes: Codes, positions: IntArray) -> IntArray
 
 @dataclass(frozen=True)
 class RecordsByKey:
-    """Records of some `tables` in the order of their q, both numbered from 0.
+    """Records of some tables in the order of their q, both numbered from 0.
 
     `codes` has the code of each q, and `first` the position of its first record.
     """
@@ -149,30 +103,27 @@ class RecordsByKey:
     packing: Packing
     targets: IntArray
     q: IntArray
-    table: IntArray | Mask
-    tables: int
+    table: Codes
     codes: Codes
     first: IntArray
 
     @classmethod
-    def from_sorted(
-        cls, packing: Packing, records: Codes, table: IntArray | Mask, tables: int
-    ) -> RecordsByKey:
+    def from_sorted(cls, packing: Packing, records: Codes, table: Codes) -> RecordsByKey:
         """Find the q of records in the order of their keys."""
         codes = packing.q(records)
         new = first_of_run(codes)
         first = np.flatnonzero(new)
         q = np.cumsum(new, dtype=np.uint32 if len(codes) <= _NARROW else np.int64)
         q -= q.dtype.type(1)
-        return cls(packing, packing.targets_of(records), q, table, tables, codes[first], first)
+        return cls(packing, packing.targets_of(records), q, table, codes[first], first)
 
     def count(self) -> list[IntArray]:
         """Count the records of each table with each q."""
-        return _count_by_run(self.table, self.first, self.tables)
+        return _count_by_run(self.table, self.first, self.packing.tables)
 
     def count_cells(self, target: int) -> tuple[IntArray, IntArray, list[IntArray]]:
         """Return the q and t of each cell that occurs, and its records of each table."""
-        levels, bits = self.packing.targets[target].column.size, (self.tables - 1).bit_length()
+        levels, bits = self.packing.targets[target].column.size, table_bits(self.packing.tables)
         dtype: Any = unsigned_type(((len(self.codes) * levels << bits) - 1).bit_length())
         cells = self.q.astype(dtype)
         cells *= dtype(levels)
@@ -186,10 +137,10 @@ class RecordsByKey:
         cells = cells[first]
         q = cells // dtype(levels)
         t = cells - q * dtype(levels)
-        return q.astype(np.int64), t.astype(np.int64), _count_by_run(table, first, self.tables)
+        return q.astype(np.int64), t.astype(np.int64), _count_by_run(table, first, self.packing.tables)
 
 
-def _count_by_run(table: IntArray | Mask, first: IntArray, tables: int) -> list[IntArray]:
+def _count_by_run(table: Codes, first: IntArray, tables: int) -> list[IntArray]:
     """Count the records of each table in each run of records, given where the runs begin."""
     lengths = run_lengths(first, len(table))
     last = first + lengths - 1

@@ -9,31 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    DisclosureCounts,
-    count_without_each,
-    gather_columns,
-)
+from disclosure_pipeline.counting.cells import CellParts
+from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.partial_records import deal_columns
 from disclosure_pipeline.counting.memory.radix import Job, Limits, Radix
 from disclosure_pipeline.counting.partitioned.record_parts import (
     RecordParts,
+    count_parts,
     group_requests,
     open_record_parts,
-    supports_orders,
 )
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
-from disclosure_pipeline.measures.copies import CopyCounts
-from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.together import TogetherCounts, count_unique_in_any
+from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
@@ -69,19 +64,11 @@ class CellCounter:
         for sums, batch_counts in zip([self.by_key, *self.by_cell], counts, strict=True):
             sums[table] += batch_counts
 
-    def measure(self, limits: Limits, on_progress: OnProgress) -> DisclosureCounts:
-        """Return the requested counts, once all batches are counted."""
-        together = self.request.together
-        targets, shares = tuple(self.request.targets), self.request.shares_apart
-        job = Job(self.keys, targets, self.records, limits, on_progress, together, shares)
-        measured = cell_tables.measure_cells(job, self.request.targets, self.by_cell)
-        unique_in_any = count_unique_in_any(self.by_key[0], self.by_key[1:])
-        return DisclosureCounts(
-            cell_tables.measure_keys(job, self.by_key),
-            tuple(measured.counts),
-            tuple(measured.pairs),
-            TogetherCounts(unique_in_any, tuple(measured.together)) if together else None,
-        )
+    def find_cells(self, number: int, limits: Limits, on_progress: OnProgress) -> CellParts:
+        """Yield the cells of the request of this number, once all batches are counted."""
+        job = Job(self.request, self.keys, self.records, limits, on_progress, number)
+        yield cell_tables.find_keys(job, self.by_key)
+        yield cell_tables.find_in_counts(job, dict(enumerate(self.by_cell)))
 
 
 def _create_cell_counter(
@@ -100,31 +87,36 @@ def _create_cell_counter(
     return CellCounter(keys, request, records, by_key, by_cell)
 
 
-def count_in_parts(
+_EVEN = 16  # combinations for each part: with fewer, frequent ones make parts uneven
+
+
+def leaves_out_each(request: CountRequest) -> bool:
+    """Return whether records are spilled, and evenly by the columns that each order never leaves out."""
+    limits, records = Limits(), tuple(total(counts) for counts in request.keys[0].counts)
+    combinations = prod(column.size for column in request.keys)
+    fewest = _EVEN * count_parts(records, limits)
+    return combinations > min(limits.table, sum(records)) and all(
+        combinations // prod(column.size for column in left_out) > fewest
+        for left_out in deal_columns(request.keys)
+    )
+
+
+def find_in_batches(
     requests: Sequence[CountRequest],
     batches: Batches,
     on_progress: OnProgress = ignore_progress,
     limits: Limits | None = None,
-) -> list[DisclosureCounts]:
-    """Count GT and all syntheses for each request, as `memory` does; batches are read once.
+) -> CellParts:
+    """Yield the cells of GT and all syntheses for each request; batches are read once.
 
     The columns' `counts` are those of whole tables. A column object shared by several requests is coded once.
     Raise InputError if the disk has no room; errors of the batches pass through.
     """
-    limits = limits or Limits()
-    count = partial(_count_in_one_pass, batches=batches, on_progress=on_progress, limits=limits)
-    return count_without_each(
-        requests, count, partial(supports_orders, records=batches.records, limits=limits)
-    )
-
-
-def _count_in_one_pass(
-    requests: Sequence[CountRequest], batches: Batches, on_progress: OnProgress, limits: Limits
-) -> list[DisclosureCounts]:
     if not requests:
-        return []
-    total = sum(batches.records)
-    threads = threads_for(total) if limits.threads is None else limits.threads
+        return
+    limits = limits or Limits()
+    of_all = sum(batches.records)
+    threads = threads_for(of_all) if limits.threads is None else limits.threads
     columns = gather_columns(requests)
     with ExitStack() as stack:
         counters, spilled = _prepare(requests, batches.records, limits, stack)
@@ -133,45 +125,37 @@ def _count_in_one_pass(
             coded = code_batch(batches, columns, table, batch)
             for parts in spilled:
                 parts.spill_batch(table, coded)
-            return coded.records, [counter.count_batch(coded) for counter in counters]
+            return coded.records, [counter.count_batch(coded) for counter in counters.values()]
 
         completed = 0
         for table in batches.tables:
             for records, counts in map_in_threads(batches.read(table), partial(process, table), threads):
-                for counter, batch_counts in zip(counters, counts, strict=True):
+                for counter, batch_counts in zip(counters.values(), counts, strict=True):
                     counter.add(table, batch_counts)
                 completed += records
-                on_progress("Counting", completed, total)
-        by_request = {id(counter.request): counter.measure(limits, on_progress) for counter in counters}
-        without: dict[tuple[int, int], tuple[CopyCounts, ...]] = {}
+                on_progress("Counting", completed, of_all)
+        for number, counter in counters.items():
+            yield from counter.find_cells(number, limits, on_progress)
         for parts in spilled:
-            measured = parts.measure(limits, threads, on_progress)
-            for request, request_counts in zip(parts.counter.requests, measured, strict=True):
-                by_request.setdefault(id(request), request_counts)
-                for key, copies in zip(parts.counter.left_out, request_counts.without, strict=True):
-                    without[id(request), id(key)] = copies
-    return [
-        replace(by_request[id(request)], without=tuple(without[id(request), id(key)] for key in request.keys))
-        if request.without_each
-        else by_request[id(request)]
-        for request in requests
-    ]
+            yield parts.find_cells(limits, threads, on_progress)
 
 
 def _prepare(
     requests: Sequence[CountRequest], records: tuple[int, ...], limits: Limits, stack: ExitStack
-) -> tuple[list[CellCounter], list[RecordParts]]:
+) -> tuple[dict[int, CellCounter], list[RecordParts]]:
     """Return the counters for requests with few cells, and for the others the parts that records spill to."""
-    counters, to_spill, in_orders = [], [], list[RecordParts]()
-    for request in requests:
-        if request.without_each:
+    counters, to_spill, in_orders = dict[int, CellCounter](), dict[int, CountRequest](), list[RecordParts]()
+    for number, request in enumerate(requests):
+        if request.without_each and len(request.keys) > 1:
             orders = range(len(deal_columns(request.keys)))
-            in_orders += [open_record_parts([request], records, limits, stack, order) for order in orders]
+            in_orders += [
+                open_record_parts({number: request}, records, limits, stack, order) for order in orders
+            ]
             continue
         counter = _create_cell_counter(request, records, limits)
         if counter is None:
-            to_spill.append(request)
+            to_spill[number] = request
         else:
-            counters.append(counter)
+            counters[number] = counter
     groups = [open_record_parts(group, records, limits, stack) for group in group_requests(to_spill)]
     return counters, [*groups, *in_orders]

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    DisclosureCounts,
-    gather_columns,
-    sample_positions,
-)
+from disclosure_pipeline.counting.cells import CellParts
+from disclosure_pipeline.counting.counts import CountRequest, gather_columns, sample_positions
 from disclosure_pipeline.counting.memory.engine import FramesInMemory, code_sample, read_without_codes
 from disclosure_pipeline.counting.opening import Engine, OpenedTables
-from disclosure_pipeline.counting.partitioned.engine import count_in_parts
+from disclosure_pipeline.counting.partitioned.engine import find_in_batches, leaves_out_each
 from disclosure_pipeline.counting.partitioned.streams import (
     Batches,
     StackedStream,
@@ -91,11 +87,15 @@ class PartitionedEngine(Engine):
 class FramesInParts(FramesInMemory):
     """Frames whose records are counted in parts, spilled to disk to save memory."""
 
-    def count(
+    def leaves_out_each(self, request: CountRequest) -> bool:
+        """Return whether records are spilled evenly by the keys that are never left out."""
+        return leaves_out_each(request)
+
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by columns coded here, grouped or not."""
-        return count_in_parts(requests, batches_in_memory(gather_columns(requests)), on_progress)
+    ) -> CellParts:
+        """Yield the cells of columns coded here, grouped or not: see `OpenedTables`."""
+        return find_in_batches(requests, batches_in_memory(gather_columns(requests)), on_progress)
 
 
 @dataclass(frozen=True)
@@ -223,17 +223,21 @@ class StreamedTables:
         distinct = {name: [table.distinct[name] for table in self.tables] for name in columns}
         return code_distinct_columns(distinct, grouping, self.names)
 
-    def count(
+    def leaves_out_each(self, request: CountRequest) -> bool:
+        """Return whether records are spilled evenly by the keys that are never left out."""
+        return leaves_out_each(request)
+
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by coded columns; no table is read again."""
+    ) -> CellParts:
+        """Yield the cells of coded columns; no table is read again."""
         streams = [table.stream for table in self.tables]
         batches = Batches(
             tuple(stream.records for stream in streams),
             lambda table: streams[table].batches,
             lambda table, batch, column: streams[table].codes(column.name, batch, column.codes[table]),
         )
-        return count_in_parts(requests, batches, on_progress)
+        return find_in_batches(requests, batches, on_progress)
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values."""

@@ -6,20 +6,19 @@ Parts wait in a spill file until all batches are read.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, gather_columns
+from disclosure_pipeline.counting.cells import Cells, Counted, Parts
+from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs
-from disclosure_pipeline.counting.memory.engine import count_in_memory
+from disclosure_pipeline.counting.memory.engine import find_in_memory
 from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
@@ -30,8 +29,6 @@ from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
 Records = npt.NDArray[Any]
-PartCounts = tuple[list[int], DisclosureCounts]
-"""The numbers of some syntheses, and their counts in a part."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads neighbouring codes over all parts
 _HALF = np.uint64(32)
@@ -47,22 +44,27 @@ class PartCounter:
     (`deal_columns`).
     """
 
-    requests: tuple[CountRequest, ...]
+    requests: Mapping[int, CountRequest]
     columns: tuple[CodedColumn, ...]
     tables: range
     order: int | None = None
 
     @classmethod
     def from_requests(
-        cls, requests: Sequence[CountRequest], tables: int, order: int | None = None
+        cls, requests: Mapping[int, CountRequest], tables: int, order: int | None = None
     ) -> PartCounter:
-        """Return the counter for requests that can share parts (`group_requests`)."""
-        return cls(tuple(requests), tuple(gather_columns(requests)), range(tables), order)
+        """Return the counter for requests, by number, that can share parts (`group_requests`)."""
+        return cls(requests, tuple(gather_columns([*requests.values()])), range(tables), order)
+
+    @property
+    def first(self) -> CountRequest:
+        """The first request."""
+        return next(iter(self.requests.values()))
 
     @property
     def left_out(self) -> list[CodedColumn]:
         """The keys left out one at a time in this order; none without an order."""
-        keys = self.requests[0].keys
+        keys = self.first.keys
         dealt = () if self.order is None else deal_columns(keys)[self.order]
         return [key for key in keys if any(key is column for column in dealt)]
 
@@ -70,7 +72,7 @@ class PartCounter:
     def deciding(self) -> list[CodedColumn]:
         """The keys that decide a record's part."""
         left_out = set(map(id, self.left_out))
-        return [key for key in self.requests[0].keys if id(key) not in left_out]
+        return [key for key in self.first.keys if id(key) not in left_out]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -94,50 +96,55 @@ class PartCounter:
         mixed *= _MULTIPLIER
         return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
 
-    def count(self, records: Sequence[Records], limits: Limits) -> list[list[PartCounts]]:
-        """Count a part for each request, from the `records` that each table has in it.
-
-        Only syntheses for which GT or the synthesis itself has records are counted.
-        """
-        present = [synthesis for synthesis in self.tables[1:] if len(records[0]) or len(records[synthesis])]
-        # With GT records every synthesis can be measured, without them only those that have records.
-        together = [present] if len(records[0]) else [[synthesis] for synthesis in present]
-        return [
-            [
-                (syntheses, self._count(request, records, [0, *syntheses], limits))
-                for syntheses in together
-                if syntheses
+    def find_cells(self, records: Sequence[Records], limits: Limits) -> Iterator[tuple[int, Cells | Counted]]:
+        """Yield the cells of a part for each request, by number, from the `records` of each table in it."""
+        if not any(map(len, records)):
+            return
+        for number, request in self.requests.items():
+            if self.order is not None:
+                yield from self._count_records(number, request, records)
+                continue
+            targets = [
+                replace(target, column=self._in_part(target.column, records)) for target in request.targets
             ]
-            for request in self.requests
-        ]
+            keys = [self._in_part(key, records) for key in request.keys]
+            in_part = replace(request, keys=keys, targets=targets)
+            for some in find_in_memory(in_part, limits, number=number):
+                for find in some.parts:
+                    yield from find()
 
-    def _count(
-        self, request: CountRequest, records: Sequence[Records], tables: Sequence[int], limits: Limits
-    ) -> DisclosureCounts:
-        def in_part(column: CodedColumn) -> CodedColumn:
-            name = self.field(column)
-            stored = tuple(_store(column, records[table][name], table) for table in tables)
-            return replace(column, tables=stored)
+    def _count_records(
+        self, number: int, request: CountRequest, records: Sequence[Records]
+    ) -> Iterator[tuple[int, Counted]]:
+        """Count whole records of a part, and without the keys that its order leaves out."""
+        left_out = [k for k, key in enumerate(request.keys) if any(key is out for out in self.left_out)]
+        present = [j for j in self.tables[1:] if len(records[0]) or len(records[j])]
+        # With GT records every synthesis can be counted, without them only those that have records.
+        for syntheses in [present] if len(records[0]) else [[j] for j in present]:
+            tables = [0, *syntheses]
+            keys = [self._in_part(key, records, tables) for key in request.keys]
+            counts = count_records(keys, self.order)
+            yield number, counts.place(syntheses, left_out, with_whole=self.order == 0)
 
-        keys = [in_part(key) for key in request.keys]
-        if self.order is not None:
-            return count_records(keys, self.order).to_disclosure_counts()
-        targets = [replace(target, column=in_part(target.column)) for target in request.targets]
-        # A part without GT records discloses nothing; its syntheses are counted one by one.
-        together = request.together and len(records[0]) > 0
-        shares = replace(request, keys=keys).shares_apart
-        return count_in_memory(keys, targets, limits=limits, together=together, shares_apart=shares)
+    def _in_part(
+        self, column: CodedColumn, records: Sequence[Records], tables: Sequence[int] | None = None
+    ) -> CodedColumn:
+        """Return a column of the records of a part, in some tables."""
+        name = self.field(column)
+        chosen = self.tables if tables is None else tables
+        return replace(column, tables=tuple(_store(column, records[i][name], i) for i in chosen))
 
-    def pairs_of_key(
-        self, records: Records, keys: Sequence[CodedColumn], targets: Sequence[CodedColumn]
+    def count_pairs(
+        self, records: Records, listed: Sequence[tuple[int, int]]
     ) -> tuple[tuple[Grouped, ...], ...]:
-        """Count the pairs of each target and key in a part, from GT's `records`: see `count_pairs`."""
+        """Count the pairs of each listed target and key in a part, from GT's `records`: see `count_pairs`."""
 
-        def in_part(column: CodedColumn) -> CodedColumn:
-            return replace(column, tables=(_store(column, records[self.field(column)], 0),))
+        def count(number: int, i: int) -> tuple[Grouped, ...]:
+            request = self.requests[number]
+            keys = [self._in_part(key, [records], [0]) for key in request.keys]
+            return count_pairs(keys, self._in_part(request.targets[i].column, [records], [0]))
 
-        keys_in_part = [in_part(key) for key in keys]
-        return tuple(count_pairs(keys_in_part, in_part(target)) for target in targets)
+        return tuple(count(*place) for place in listed)
 
 
 def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
@@ -145,64 +152,6 @@ def _store(column: CodedColumn, codes: Codes, table: int) -> StoredColumn:
     return StoredColumn(np.ascontiguousarray(codes), 0, np.arange(column.size), column.counts[table])
 
 
-_WAITING = 8  # parts whose counts are added up at once: each takes megabytes
-
-
-@dataclass
-class RunningSum:
-    """A sum of counts that arrive one by one and are added up a few at a time."""
-
-    waiting: list[Any] = field(default_factory=list)
-
-    def add(self, counts: Any) -> None:
-        """Add the counts of a part."""
-        self.waiting.append(counts)
-        if len(self.waiting) == _WAITING:
-            self.waiting = [self.result()]
-
-    def result(self) -> Any:
-        """Return the sum of all counts added so far."""
-        return add_up(self.waiting)
-
-
-@dataclass
-class PartSums:
-    """The sums of the parts counted so far, for each synthesis and for all together."""
-
-    request: CountRequest
-    by_synthesis: dict[int, RunningSum] = field(default_factory=lambda: defaultdict(RunningSum))
-    together: RunningSum = field(default_factory=RunningSum)
-
-    def add(self, counted: Sequence[PartCounts]) -> None:
-        """Add the counts of a part."""
-        for syntheses, counts in counted:
-            for i, synthesis in enumerate(syntheses):
-                targets = tuple(target_counts[i] for target_counts in counts.targets)
-                without = tuple(copies[i] for copies in counts.without)
-                self.by_synthesis[synthesis].add((counts.keys[i], targets, without))
-            if counts.together:
-                self.together.add(counts.together)
-
-    def counts(self, count_pairs: Callable[[list[int]], Sequence[tuple[Grouped, ...]]]) -> DisclosureCounts:
-        """Return the requested counts, once all parts are counted.
-
-        `count_pairs` counts the pairs of targets, given by number: of those with large cells.
-        """
-        request = self.request
-        results = [self.by_synthesis[i].result() for i in sorted(self.by_synthesis)]
-        by_target = tuple(zip(*(targets for _, targets, *_ in results), strict=True))
-        listed = [t for t, counts in enumerate(by_target) if any(c.has_large_cells for c in counts)]
-        pairs_of_target = dict(zip(listed, count_pairs(listed) if listed else [], strict=True))
-        return DisclosureCounts(
-            tuple(keys for keys, *_ in results),
-            by_target,
-            tuple(pairs_of_target.get(t, ()) for t in range(len(request.targets))),
-            self.together.result() if request.together else None,
-            tuple(zip(*(without for *_, without in results), strict=True)),
-        )
-
-
-_EVEN = 16  # combinations for each part: with fewer, frequent ones make parts uneven
 _SMALLEST_CHUNK = 1 << 15  # bytes; with 10 billion records in each table, at most 0.6 GB wait
 
 
@@ -227,23 +176,21 @@ class RecordParts:
             if end > start:
                 self.spill_file.add((i, table), records[start:end])
 
-    def measure(self, limits: Limits, threads: int, on_progress: OnProgress) -> list[DisclosureCounts]:
-        """Return the counts for each request, once all batches are spilled."""
-        sums = [PartSums(request) for request in self.counter.requests]
+    def find_cells(self, limits: Limits, threads: int, on_progress: OnProgress) -> Parts:
+        """Return the cells for each request in parts, once all batches are spilled."""
         compiled = 0 if self.parts * limits.spill_part >= limits.compiled else limits.compiled
-        work = partial(_measure_part, self, replace(limits, threads=0, compiled=compiled))
-        for completed, counts in enumerate(map_in_threads(range(self.parts), work, threads), start=1):
-            for request_sums, part_counts in zip(sums, counts, strict=True):
-                request_sums.add(part_counts)
-            on_progress("Measuring", completed, self.parts)
-        return [
-            request_sums.counts(partial(_pairs_of_key, self, request_sums.request, threads))
-            for request_sums in sums
-        ]
+        find = partial(_find_in_part, self, replace(limits, threads=0, compiled=compiled))
+        return Parts(
+            [partial(find, part) for part in range(self.parts)],
+            [(number, i) for number, of in self.counter.requests.items() for i in range(len(of.targets))],
+            partial(_find_pairs, self, threads),
+            threads,
+            partial(on_progress, "Measuring"),
+        )
 
 
 def open_record_parts(
-    requests: Sequence[CountRequest],
+    requests: Mapping[int, CountRequest],
     records: tuple[int, ...],
     limits: Limits,
     stack: ExitStack,
@@ -256,33 +203,25 @@ def open_record_parts(
     """
     counter = PartCounter.from_requests(requests, len(records), order)
     spill_file = stack.enter_context(open_spill_file(counter.dtype, sum(records), _SMALLEST_CHUNK))
-    return RecordParts(counter, _count_parts(records, limits), spill_file)
+    return RecordParts(counter, count_parts(records, limits), spill_file)
 
 
-def supports_orders(request: CountRequest, records: tuple[int, ...], limits: Limits) -> bool:
-    """Return whether records are spilled, and evenly by the columns that each order never leaves out."""
-    combinations = prod(column.size for column in request.keys)
-    fewest = _EVEN * _count_parts(records, limits)
-    return combinations > min(limits.table, sum(records)) and all(
-        combinations // prod(column.size for column in left_out) > fewest
-        for left_out in deal_columns(request.keys)
-    )
-
-
-def _count_parts(records: tuple[int, ...], limits: Limits) -> int:
+def count_parts(records: tuple[int, ...], limits: Limits) -> int:
+    """Return the number of parts of tables of these sizes."""
     return max(1, -(-sum(records) // limits.spill_part))
 
 
-def group_requests(requests: Sequence[CountRequest]) -> list[list[CountRequest]]:
+def group_requests(requests: Mapping[int, CountRequest]) -> list[dict[int, CountRequest]]:
     """Group requests that can share parts: the keys of each determine those of the group's first."""
-    groups: list[list[CountRequest]] = []
-    for request in sorted(requests, key=lambda request: len(request.keys)):
+    groups: list[dict[int, CountRequest]] = []
+    for number, request in sorted(requests.items(), key=lambda item: len(item[1].keys)):
         for group in groups:
-            if all(any(determines(key, first) for key in request.keys) for first in group[0].keys):
-                group.append(request)
+            first, *_ = group.values()
+            if all(any(determines(key, coarser) for key in request.keys) for coarser in first.keys):
+                group[number] = request
                 break
         else:
-            groups.append([request])
+            groups.append({number: request})
     return groups
 
 
@@ -301,21 +240,17 @@ def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
     )
 
 
-def _measure_part(parts: RecordParts, limits: Limits, part: int) -> list[list[PartCounts]]:
+def _find_in_part(parts: RecordParts, limits: Limits, part: int) -> Iterator[tuple[int, Cells | Counted]]:
     records = [parts.spill_file.read((part, table)) for table in parts.counter.tables]
-    return parts.counter.count(records, limits)
+    return parts.counter.find_cells(records, limits)
 
 
-def _pairs_of_key(
-    parts: RecordParts, request: CountRequest, threads: int, targets: Sequence[int]
-) -> Sequence[tuple[Grouped, ...]]:
-    """Count the pairs of these targets, given by number, in all parts: see `PartCounter.pairs_of_key`."""
-    columns = [request.targets[t].column for t in targets]
+def _find_pairs(
+    parts: RecordParts, threads: int, listed: Sequence[tuple[int, int]]
+) -> list[tuple[Grouped, ...]]:
+    """Count the pairs of these targets in all parts: see `Parts.find_pairs`."""
 
-    def pairs_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
-        return parts.counter.pairs_of_key(parts.spill_file.read((part, 0)), request.keys, columns)
+    def find_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
+        return parts.counter.count_pairs(parts.spill_file.read((part, 0)), listed)
 
-    sums = RunningSum()
-    for pairs in map_in_threads(range(parts.parts), pairs_in_part, threads):
-        sums.add(pairs)
-    return cast(Sequence[tuple[Grouped, ...]], sums.result())
+    return [*add_up([*map_in_threads(range(parts.parts), find_in_part, threads)])]

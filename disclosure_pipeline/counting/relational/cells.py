@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from disclosure_pipeline.counting.cells import Cells
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.relational.coding import (
     Digits,
@@ -29,8 +30,8 @@ from disclosure_pipeline.counting.relational.coding import (
     word_columns,
 )
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
-from disclosure_pipeline.measures.checks import CodedExclusions, find_excluded
-from disclosure_pipeline.measures.frequency import FrequencyTable, tabulate_cells
+from disclosure_pipeline.measures.checks import CodedExclusions
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.totals import APART_SCALE, is_only_level
 
 
@@ -70,11 +71,9 @@ def merge_keys(keys: Any, digits: Sequence[Digits], tables: int) -> Any:
     return rows.group_by(word_columns(rows)).aggregate(**sums)
 
 
-def count_keys_by_size(keys: Any, synthesis: int) -> Any:
-    """Count the key combinations by their numbers of records: rows (d_q, s_q, keys)."""
-    occurring = keys.filter((keys["k0"] > 0) | (keys[f"k{synthesis}"] > 0))
-    sizes = occurring.group_by(d_q=occurring["k0"], s_q=occurring[f"k{synthesis}"])
-    return sizes.aggregate(keys=count_rows)
+def count_keys_by_size(keys: Any, tables: int) -> Any:
+    """Count the key combinations by their numbers of records in each table: rows (k0, k1, …, keys)."""
+    return keys.group_by([f"k{i}" for i in range(tables)]).aggregate(keys=count_rows)
 
 
 def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits], N: Sequence[int]) -> Any:
@@ -99,12 +98,6 @@ def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits]
     return rows.aggregate(**{name: number.coalesce(int64(0)) for name, number in sums.items()})
 
 
-def count_lone_keys(keys: Any, tables: int) -> Any:
-    """Count the key combinations of a single record in all tables, by its table: one row (n0, n1, …)."""
-    lone = keys.filter(_all_records(keys, tables) == 1)
-    return lone.aggregate(**{f"n{i}": count_rows(lone, lone[f"k{i}"] == 1) for i in range(tables)})
-
-
 def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
     """Return the records whose key combination another record has too, in any table."""
     return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
@@ -123,15 +116,11 @@ def records_as_cells(records: Any, target: int) -> Any:
     )
 
 
-def list_large_cells(cells: Any, keys: Any, tables: int, above: int) -> Any:
-    """Return the cells of more than `above` GT records that a synthesis discloses: rows (q0, …, t, d, x1, …).
-
-    x1, … are true if the first synthesis does, and so on.
-    """
+def list_large_cells(cells: Any, keys: Any, synthesis: int, above: int) -> Any:
+    """Return the cells of more than `above` GT records that a synthesis discloses: rows (q0, …, t, d)."""
     large = cells.filter(cells["n0"] > int64(above)).inner_join(keys, word_columns(cells))
-    disclosed = {f"x{i}": is_only_level(large[f"n{i}"], large[f"k{i}"]) for i in range(1, tables)}
-    rows = large.select(*word_columns(cells), "t", d=large["n0"], **disclosed)
-    return rows.filter(reduce(or_, [rows[name] for name in disclosed]))
+    disclosed = large.filter(is_only_level(large[f"n{synthesis}"], large[f"k{synthesis}"]))
+    return disclosed.select(*word_columns(cells), "t", d=disclosed["n0"])
 
 
 def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
@@ -185,12 +174,11 @@ def fetch_cells(
     target: Target,
     digits: Sequence[Digits],
     largest: Sequence[int],
-    lone: Sequence[int],
-) -> list[FrequencyTable]:
-    """Fetch the cells of a target in these tables (GT first), as `tabulate_cells` returns them.
+    place: int,
+) -> Cells:
+    """Fetch the cells of a target, given its place in the request, in these tables (GT first).
 
-    No cell has more than `largest` records of each of the tables. `lone`: records of each that alone have
-    their keys, and are not among `cells`. Their level makes no difference to any figure.
+    No cell has more than `largest` records of each of the tables.
     """
     places = lay_out_words([target.column.size, *largest])
     layout = dict(zip(("t", *(f"n{i}" for i in tables)), places, strict=True))
@@ -201,24 +189,16 @@ def fetch_cells(
     words = np.asarray(pc.list_flatten(texts).cast(pa.int64())).reshape(-1, width)
     numbers = levels_of(words.T, places).T
     q = np.repeat(np.arange(len(number)), number)
-    numbers = numbers[np.lexsort((numbers[:, 0], q))]
-    named = {
-        k: (np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift)[q]
-        for k in _named_levels(target.exclusions)
-    }
-    excluded = find_excluded(target.exclusions, numbers[:, 0], lambda k: named[k])
-    alone = np.flatnonzero(lone)
-    lone_cells = np.column_stack((0 * alone, np.identity(len(tables), dtype=np.int64)[alone]))
-    t, *counts = np.concatenate((numbers, lone_cells)).T.copy()
-    return tabulate_cells(
-        np.append(q, len(number) + np.arange(len(alone))),
-        t,
-        counts,
-        [int(target.column.counts[i].sum()) for i in tables],
-        target.column.size,
-        np.append(np.asarray(rows.column("n").cast(pa.int64())), np.array(lone)[alone]),
-        np.append(excluded, 0 * alone),
-    )
+    t, *counts = numbers[np.lexsort((numbers[:, 0], q))].T.copy()
+    named = np.full((len(digits), len(number)), -1)
+    for k in _named_levels(target.exclusions):
+        named[k] = np.asarray(rows.column(f"x{k}").cast(pa.int64())) >> digits[k].shift
+    alike = np.asarray(rows.column("n").cast(pa.int64()))
+
+    def levels_of_named(some: IntArray) -> IntArray:
+        return named[:, some]
+
+    return Cells(place, tables[1:], q, t, counts, levels_of_named, alike=alike, n=alike[q], is_joined=True)
 
 
 def _level_if_named(keys: Any, digits: Digits, levels: Sequence[int]) -> Any:

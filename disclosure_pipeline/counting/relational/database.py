@@ -8,26 +8,17 @@ the known counts of the columns, and then counted, so that all figures are of on
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from disclosure_pipeline.counting.counts import (
-    CountRequest,
-    DisclosureCounts,
-    KeyCounts,
-    Target,
-    TargetCounts,
-    count_keys,
-    count_target,
-    gather_columns,
-)
+from disclosure_pipeline.counting.cells import CellParts, Cells, Parts
+from disclosure_pipeline.counting.counts import CountRequest, Target, gather_columns
 from disclosure_pipeline.counting.relational import cells
 from disclosure_pipeline.counting.relational.cells import fetch_cells
 from disclosure_pipeline.counting.relational.coding import (
@@ -38,130 +29,93 @@ from disclosure_pipeline.counting.relational.staging import ReadTables, stage_al
 from disclosure_pipeline.counting.relational.transfer import (
     SPARK,
     fetch_integers,
+    run_queries,
     run_query,
     spark_session,
     store_temporarily,
     upload_temporarily,
 )
-from disclosure_pipeline.counting.relational.workers import count_in_workers, have_this_package
+from disclosure_pipeline.counting.relational.workers import find_in_workers, have_this_package
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.measures.checks import sum_by_pair
-from disclosure_pipeline.measures.exact import Grouped, total
-from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.together import (
-    TogetherCounts,
-    TogetherTargetCounts,
-    count_together,
-)
+from disclosure_pipeline.measures.exact import Grouped, IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _STEP = "Counting in the database"
 _ACTION = "The database could not count the tables"
-_TWO = 2  # tables: GT and one synthesis
 
 
-def count_in_database(
+def find_in_database(
     read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-) -> list[DisclosureCounts]:
-    """Count GT (the first table) and all syntheses for each request.
+) -> CellParts:
+    """Yield the cells of GT (the first table) and all syntheses for each request.
 
     Raise InputError if the tables do not hold the known values (they changed, or the database takes different
     values for equal), if a number may not fit 64 bits, or if the database fails. Nothing is ever left in the
-    database.
+    database once the generator is closed.
     """
-    without_targets = [
-        request for request in requests if not (request.targets or request.together or request.apart)
-    ]
-    counted = {
-        id(request): run_query(_ACTION, partial(_count, read, request, on_progress))
-        for request in requests
-        if all(request is not other for other in without_targets)
+    without_targets = {
+        number: request
+        for number, request in enumerate(requests)
+        if not (request.targets or request.together or request.apart)
     }
+    for number, request in enumerate(requests):
+        if number not in without_targets:
+            yield from run_queries(_ACTION, _find(read, number, request, on_progress))
     if without_targets:
-        counts = run_query(_ACTION, partial(_count_keys_only, read, without_targets, on_progress))
-        counted |= dict(zip(map(id, without_targets), counts, strict=True))
-    return [counted[id(request)] for request in requests]
+        yield from run_queries(_ACTION, _find_keys_only(read, without_targets, on_progress))
 
 
-def _count(read: ReadTables, request: CountRequest, on_progress: OnProgress) -> DisclosureCounts:
+def _find(read: ReadTables, number: int, request: CountRequest, on_progress: OnProgress) -> CellParts:
     backend = read.tables[0].get_backend()
     if backend.name == SPARK and have_this_package(spark_session(backend)):
-        return count_in_workers(read, request, partial(on_progress, _STEP))
+        yield from find_in_workers(read, number, request, partial(on_progress, _STEP))
+        return
     keys, targets = request.keys, request.targets
     columns = {id(target.column): target.column for target in targets}  # each once
     place = {column: k for k, column in enumerate(columns)}
-    target_counts: list[tuple[TargetCounts, ...]] = []
-    pairs: list[tuple[Grouped, ...]] = []
-    together: list[TogetherTargetCounts] = []
     steps = 2 + len(targets)
     with ExitStack() as stack:
         records, digits = stack.enter_context(stage_records(read, keys, list(columns.values())))
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
-        rows, key_counts = count_key_combinations(records, digits, N, stack)
-        in_both = [counts.uniques.in_both for counts in key_counts]
-        unique_in_any = fetch_unique_in_any(rows.keys, in_both) if request.together else 0
-        if request.apart:
-            hits_apart = fetch_hits_apart(rows.keys, digits, keys)
-            key_counts = tuple(map(_add_hits_apart, key_counts, hits_apart))
+        rows, sizes = count_key_combinations(records, digits, N, stack)
+        hits_apart = fetch_hits_apart(rows.keys, digits, keys) if request.apart else None
+        yield _collect(number, _cells_of_keys(sizes, hits_apart))
         on_progress(_STEP, 2, steps)
-        for step, target in enumerate(targets, start=3):
-            counts_of_target, pairs_of_target, together_of_target = count_target_levels(
-                rows, place[id(target.column)], target, together=request.together
-            )
-            target_counts.append(counts_of_target)
-            pairs.append(pairs_of_target)
-            together.append(together_of_target)
-            on_progress(_STEP, step, steps)
-    return DisclosureCounts(
-        key_counts,
-        tuple(target_counts),
-        tuple(pairs),
-        TogetherCounts(unique_in_any, tuple(together)) if request.together else None,
-    )
+        for i, target in enumerate(targets):
+            yield from _find_target(rows, place[id(target.column)], number, i, request)
+            on_progress(_STEP, 3 + i, steps)
 
 
-def _count_keys_only(
-    read: ReadTables, requests: Sequence[CountRequest], on_progress: OnProgress
-) -> list[DisclosureCounts]:
-    """Count for requests without targets: code and count the records by all columns once, then merge keys."""
-    columns = gather_columns(requests)
+def _collect(number: int, cells_of_keys: Cells) -> Parts:
+    """Return a single part, already found."""
+    return Parts([lambda: [(number, cells_of_keys)]])
+
+
+def _cells_of_keys(sizes: Mapping[str, IntArray], hits_apart: Sequence[int] | None = None) -> Cells:
+    """Return the key combinations from their numbers by the records of each table."""
+    counts = [sizes[name] for name in sizes if name != "keys"]
+    return Cells.of_keys(counts, n=sizes["keys"], hits_apart=hits_apart)
+
+
+def _find_keys_only(
+    read: ReadTables, requests: Mapping[int, CountRequest], on_progress: OnProgress
+) -> CellParts:
+    """Yield the keys of requests without targets: records are coded and counted by all columns once."""
+    columns = gather_columns([*requests.values()])
     N = [total(counts) for counts in columns[0].counts]
-    counts: list[DisclosureCounts] = []
     with (
         stage_all(read, columns) as staged,
         store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys,
     ):
-        for step, request in enumerate(requests, start=1):
+        for step, (number, request) in enumerate(requests.items(), start=1):
             requested = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)
             kept = [place for place, column in places if id(column) in requested]
             counted_keys = keys if len(kept) == len(columns) else cells.merge_keys(keys, kept, len(N))
-            needs_no_table = counted_keys is keys or len(N) == _TWO
-            with nullcontext(counted_keys) if needs_no_table else store_temporarily(counted_keys) as merged:
-                counts.append(DisclosureCounts(fetch_key_counts(merged, N)[0], (), ()))
+            yield _collect(number, _cells_of_keys(fetch_sizes(counted_keys, N)))
             on_progress(_STEP, step, len(requests))
-    return counts
-
-
-_SEVERAL = 2  # syntheses
-
-
-def fetch_unique_in_any(keys: Any, in_both: Sequence[int]) -> int:
-    """Count the key combinations of one GT record and of one record of at least one synthesis.
-
-    `in_both` are the numbers for each synthesis: if at most one has any, the database is not queried.
-    """
-    if np.count_nonzero(in_both) < _SEVERAL:
-        return sum(in_both)
-    in_any = reduce(or_, [keys[f"k{i}"] == 1 for i in range(1, len(in_both) + 1)])
-    replicated = keys.filter(keys["k0"] == 1, in_any)
-    return int(fetch_integers(replicated.aggregate(n=replicated.count()))["n"][0])
-
-
-def _add_hits_apart(counts: KeyCounts, hits: int) -> KeyCounts:
-    return replace(counts, hits_apart=hits)
 
 
 def fetch_hits_apart(keys: Any, digits: Sequence[Digits], columns: Sequence[CodedColumn]) -> list[int]:
@@ -210,89 +164,83 @@ class CodedRecords:
 
 def count_key_combinations(
     records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
-) -> tuple[CodedRecords, tuple[KeyCounts, ...]]:
-    """Return the records to count targets from, and the counts of the keys in each synthesis.
+) -> tuple[CodedRecords, dict[str, IntArray]]:
+    """Return the records to count targets from, and the numbers of key combinations: see `fetch_sizes`.
 
     The stack drops the temporary tables. Raise InputError if sums of squares may not fit 64 bits.
     """
     keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
-    key_counts, largest = fetch_key_counts(keys, N)
-    shared, lone = records, [0] * len(N)
+    sizes = fetch_sizes(keys, N)
+    by_table = np.array([sizes[f"k{i}"] for i in range(len(N))])
+    is_lone = by_table.sum(axis=0) == 1
+    lone = [int(sizes["keys"][is_lone & (of_table == 1)].sum()) for of_table in by_table]
+    shared = records
     # Records with a key combination of their own, often most, are counted without their targets.
-    unique = key_counts[0].uniques.in_GT + sum(counts.uniques.in_SD for counts in key_counts)
-    if 2 * unique > sum(N):
-        lone_keys = fetch_integers(cells.count_lone_keys(keys, len(N)))
-        lone_records = [int(lone_keys[f"n{i}"][0]) for i in range(len(N))]
-        if 2 * sum(lone_records) > sum(N):
-            some = cells.records_with_shared_keys(records, keys, len(N))
-            shared, lone = stack.enter_context(store_temporarily(some)), lone_records
-    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), key_counts
+    if 2 * sum(lone) > sum(N):
+        some = cells.records_with_shared_keys(records, keys, len(N))
+        shared = stack.enter_context(store_temporarily(some))
+    else:
+        lone = [0] * len(N)
+    largest = tuple(int(of_table.max()) for of_table in by_table)
+    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), sizes
 
 
-def fetch_key_counts(keys: Any, N: Sequence[int]) -> tuple[tuple[KeyCounts, ...], tuple[int, ...]]:
-    """Return the key counts of each synthesis, and the most records of each table with one key combination.
+def fetch_sizes(keys: Any, N: Sequence[int]) -> dict[str, IntArray]:
+    """Return the numbers of key combinations (`keys`) with as many records of each table (`k0`, `k1`, …).
 
     `keys` are those of `cells.count_key_combinations`, of tables with N records. Raise InputError if sums of
     squares may not fit 64 bits.
     """
-    key_counts, largest = [], [0] * len(N)
-    for synthesis in range(1, len(N)):
-        sizes = fetch_integers(cells.count_keys_by_size(keys, synthesis))
-        key_counts.append(count_keys(sizes["d_q"], sizes["s_q"], sizes["keys"]))
-        largest[0], largest[synthesis] = int(sizes["d_q"].max()), int(sizes["s_q"].max())
+    sizes = fetch_integers(cells.count_keys_by_size(keys, len(N)))
     # Sums of d², s² and d·s over keys are at most N times the most records with one key combination.
-    if max(N) * max(largest) > _LARGEST:
+    if max(N) * max(int(sizes[f"k{i}"].max()) for i in range(len(N))) > _LARGEST:
         raise InputError(
             "Too many records have the same key combination: sums of squares do not fit 64 bits. Name more "
             "keys."
         )
-    return tuple(key_counts), tuple(largest)
+    return {name: sizes[name] for name in (*(f"k{i}" for i in range(len(N))), "keys")}
 
 
-def count_target_levels(
-    rows: CodedRecords, k: int, target: Target, *, together: bool
-) -> tuple[tuple[TargetCounts, ...], tuple[Grouped, ...], TogetherTargetCounts]:
-    """Count a target in each synthesis, and its `pairs_of_key` if there are large cells.
-
-    Its codes are those of target k of the records. `together`: also count what all syntheses disclose.
-    """
+def _find_target(rows: CodedRecords, k: int, number: int, i: int, request: CountRequest) -> CellParts:
+    """Yield the cells of target i of the request, whose codes are those of target k of the records."""
+    target = request.targets[i]
     counted = rows.records if target.exclusions else rows.shared
     with store_temporarily(cells.count_cells(counted, k, len(rows.N))) as target_cells:
         lone = (0,) * len(rows.N) if counted is rows.records else rows.lone
 
-        def fetch(tables: Sequence[int]) -> list[FrequencyTable]:
-            by_table = ([rows.largest[i] for i in tables], [lone[i] for i in tables])
-            return fetch_cells(target_cells, tables, target, rows.digits, *by_table)
+        def find_large(synthesis: int) -> tuple[IntArray, IntArray, IntArray]:
+            return _fetch_large_cells(rows, target_cells, target, synthesis)
 
-        nothing = (Grouped.empty(),) * len(rows.digits)
-        target_counts = tuple(count_target(fetch((0, i))[0], nothing, target, i) for i in rows.syntheses)
-        together_counts = TogetherTargetCounts()
-        if together:
-            every = fetch(range(len(rows.N)))
-            together_counts = count_together(every, target.exclusions, target.all_sizes)
-        if all(counts.totals.largest <= target.list_cells_above for counts in target_counts):
-            return target_counts, (), together_counts
-        large = _fetch_large_cells(rows, target_cells, target)
-        target_counts = tuple(
-            replace(counts, large_pairs=listed) for counts, listed in zip(target_counts, large, strict=True)
-        )
-        all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
-        return target_counts, _fetch_pairs(all_cells, rows.digits, target.column.size), together_counts
+        def fetch(syntheses: Sequence[int], *, each: bool) -> tuple[int, Cells]:
+            tables = (0, *syntheses)
+            largest = [rows.largest[j] for j in tables]
+            found = fetch_cells(target_cells, tables, target, rows.digits, largest, i)
+            alone = np.array([lone[j] for j in tables])
+            return number, replace(found, alone=alone, find_large=find_large, each=each)
+
+        def find_pairs(_: object) -> list[tuple[Grouped, ...]]:
+            all_cells = target_cells if counted is rows.records else cells.records_as_cells(rows.records, k)
+            fetch_pairs = partial(_fetch_pairs, all_cells, rows.digits, target.column.size)
+            return [run_query(_ACTION, fetch_pairs)]
+
+        finds = [partial(fetch, [j], each=True) for j in rows.syntheses]
+        if request.together and len(rows.syntheses) > 1:
+            finds.append(partial(fetch, rows.syntheses, each=False))
+        found = (run_query(_ACTION, find) for find in finds)
+        yield Parts([lambda: found], [(number, i)], find_pairs)
 
 
-def _fetch_large_cells(rows: CodedRecords, target_cells: Any, target: Target) -> list[tuple[Grouped, ...]]:
-    """Fetch the records of the DiSCO cells to list, for each synthesis: see `TargetCounts`."""
+def _fetch_large_cells(
+    rows: CodedRecords, target_cells: Any, target: Target, synthesis: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Fetch the DiSCO cells of a synthesis to list: the level of each key, t and d."""
     left = target_cells
     if target.exclusions:
         left = cells.cells_left(target_cells, target.exclusions, rows.digits)
     above = math.floor(target.list_cells_above)
-    large = fetch_integers(cells.list_large_cells(left, rows.keys, len(rows.N), above))
+    large = fetch_integers(cells.list_large_cells(left, rows.keys, synthesis, above))
     levels = levels_of([large[name] for name in large if name.startswith("q")], rows.digits)
-    return [
-        sum_by_pair(levels[:, where], large["t"][where], large["d"][where], target.column.size)
-        for i in rows.syntheses
-        for where in [large[f"x{i}"] == 1]
-    ]
+    return levels, large["t"], large["d"]
 
 
 def _fetch_pairs(target_cells: Any, digits: Sequence[Digits], targets: int) -> tuple[Grouped, ...]:

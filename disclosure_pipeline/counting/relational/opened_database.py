@@ -13,10 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, count_without_each
+from disclosure_pipeline.counting.cells import CellParts
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.counting.relational.coding import as_comparable
-from disclosure_pipeline.counting.relational.database import count_in_database
+from disclosure_pipeline.counting.relational.database import find_in_database
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables, fetch_codes
 from disclosure_pipeline.counting.relational.transfer import (
     borrow_table,
@@ -194,13 +195,15 @@ class DatabaseTables:
         self.canonical = {**(self.canonical or {}), name: [columns[name] for columns in canonical]}
         self.ledger = (*self.ledger, *codes, *ledger)
 
-    def count(
+    def leaves_out_each(self, request: CountRequest) -> bool:
+        """Return False: keys are merged for each of them."""
+        return False
+
+    def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
-    ) -> list[DisclosureCounts]:
-        """Count the records by columns coded here, grouped or not."""
-        return count_without_each(
-            requests, lambda complete: count_in_database(self._read, complete, on_progress)
-        )
+    ) -> CellParts:
+        """Yield the cells of columns coded here, grouped or not: see `opening.OpenedTables`."""
+        return find_in_database(self._read, requests, on_progress)
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values."""

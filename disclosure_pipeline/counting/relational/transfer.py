@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +45,13 @@ def run_query(action: str, query: Callable[[], Result]) -> Result:
         message = f"{action} ({type(error).__name__})."
     # Outside the except block, so that the driver's error is not its context.
     raise InputError(message)
+
+
+def run_queries(action: str, queries: Generator[Result, None, None]) -> Iterator[Result]:
+    """Yield what a generator of queries does, each as `run_query` runs it; close it in the end."""
+    with closing(queries):
+        while (answer := run_query(action, partial(next, queries, None))) is not None:
+            yield answer
 
 
 def _how_to_install(package: str) -> str:

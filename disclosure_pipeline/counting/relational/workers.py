@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, gather_columns
+from disclosure_pipeline.counting.cells import CellParts, Counted, Parts
+from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
-from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, PartSums, Records, RunningSum
+from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, Records
 from disclosure_pipeline.counting.relational.coding import Digits
 from disclosure_pipeline.counting.relational.staging import ReadTables, check_unchanged, code_tables
 from disclosure_pipeline.counting.relational.transfer import as_spark_frame, read_integers
@@ -91,20 +92,16 @@ class Worker:
         """Count each part for the request: rows (counts), pickled."""
         limits = replace(Limits(), threads=0)
         for tables in self._read(batches):
-            [counted] = self.counter.count(tables, limits)
+            found = self.counter.find_cells(tables, limits)
+            counted = [of_cells for _, cells in found for of_cells in cells.count(self.counter.first)]
             yield pa.record_batch({"counts": pa.array([pickle.dumps(counted)], pa.binary())})
 
-    def count_pairs(self, targets: Sequence[int], batches: Iterable[Any]) -> Iterator[Any]:
+    def count_pairs(self, listed: Sequence[tuple[int, int]], batches: Iterable[Any]) -> Iterator[Any]:
         """Count the pairs of these targets and each key in all parts: rows (target, key, pair, n)."""
-        [request] = self.counter.requests
-        columns = [request.targets[t].column for t in targets]
-        sums = RunningSum()
         for GT_records, *_ in self._read(batches):
-            sums.add(self.counter.pairs_of_key(GT_records, request.keys, columns))
-        by_target = sums.result() if sums.waiting else ()  # a partition may have no part
-        for t, by_key in zip(targets, by_target, strict=False):
-            for k, pairs in enumerate(by_key):
-                yield _rows(target=t, key=k, pair=pairs.groups, n=pairs.sums)
+            for (_, t), by_key in zip(listed, self.counter.count_pairs(GT_records, listed), strict=True):
+                for k, pairs in enumerate(by_key):
+                    yield _rows(target=t, key=k, pair=pairs.groups, n=pairs.sums)
 
     def _codes_of(self, records: Records, column: CodedColumn) -> Codes:
         return records[self.counter.field(column)]
@@ -163,12 +160,12 @@ def have_this_package(session: Any) -> bool:
         return False
 
 
-def count_in_workers(
-    read: ReadTables, request: CountRequest, on_progress: Callable[[int, int], None]
-) -> DisclosureCounts:
-    """Count for a request with targets. Raise InputError as `count_in_database` does."""
+def find_in_workers(
+    read: ReadTables, number: int, request: CountRequest, on_progress: Callable[[int, int], None]
+) -> CellParts:
+    """Yield the counts of a request with targets, by number. Raise InputError as `find_in_database` does."""
     columns = gather_columns([request])
-    counter = PartCounter.from_requests([_without_values(request)], len(request.keys[0].counts))
+    counter = PartCounter.from_requests({number: _without_values(request)}, len(request.keys[0].counts))
     with ExitStack() as stack:
         rows, digits = code_tables(read, columns, (), stack)
         coded = as_spark_frame(rows)
@@ -182,24 +179,26 @@ def count_in_workers(
         on_progress(1, _STEPS)
         counted = parts.mapInArrow(worker.count, "counts binary").toArrow().column("counts")
         on_progress(2, _STEPS)
-        sums = PartSums(request)
-        for part_counts in counted:
-            sums.add(pickle.loads(part_counts.as_py()))  # pickled by this session's own executors
-        counts = sums.counts(partial(_count_pairs, parts, worker))
+
+        def read_counts() -> Iterator[tuple[int, Counted]]:
+            for part_counts in counted:
+                # Pickled by this session's own executors.
+                yield number, Counted(pickle.loads(part_counts.as_py()))
+
+        complete = [(number, i) for i in range(len(request.targets))]
+        yield Parts([read_counts], complete, partial(_find_pairs, parts, worker))
         on_progress(_STEPS, _STEPS)
-        return counts
 
 
-def _count_pairs(parts: Any, worker: Worker, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
-    rows = _add_up(parts, partial(worker.count_pairs, targets), ("target", "key", "pair"))
-    [request] = worker.counter.requests
+def _find_pairs(parts: Any, worker: Worker, listed: Sequence[tuple[int, int]]) -> list[tuple[Grouped, ...]]:
+    rows = _add_up(parts, partial(worker.count_pairs, listed), ("target", "key", "pair"))
     return [
         tuple(
             Grouped.sum_by_group(rows["pair"][selected], rows["n"][selected])
-            for k in range(len(request.keys))
+            for k in range(len(worker.counter.first.keys))
             for selected in [(rows["target"] == t) & (rows["key"] == k)]
         )
-        for t in targets
+        for _, t in listed
     ]
 
 
