@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
     require_targets,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap
+from disclosure_pipeline.evaluation.figures import RecordFigures, build_disclosure, build_key_overlap
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
@@ -384,14 +384,15 @@ def _measure_tables(
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    result = build_disclosure(counts, plan)
+    of_records, sensitive = RecordFigures(), pd.DataFrame()
     if plan.unit is not None or plan.is_of_sample or plan.sensitive:
         by_record = read_records(opened, plan, on_progress, list(columns))
-        result = replace(result, sensitive=measure_levels(by_record, plan))
+        sensitive = measure_levels(by_record, plan)
         if plan.unit is not None or plan.is_of_sample:
             people = by_record
-            result = measure_records(result, people, plan)
+            of_records = measure_records(people, build_request(plan, people.columns), plan)
             units = people if plan.unit is not None else None
+    result = replace(build_disclosure(counts, plan, of_records), sensitive=sensitive)
     if plan.targets:
         found = find_real_values(opened, coded, units)
         warnings = identifier_warnings(opened.columns, found, plan.real_values)

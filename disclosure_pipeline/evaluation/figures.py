@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.resemblance import Overlap
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.together import Together, TogetherIdentity, together
+from disclosure_pipeline.measures.together import Together, TogetherIdentity, TogetherTargetCounts, together
 from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -78,7 +78,29 @@ class _TargetInSynthesis:
         return excluded.original_t.by_position(self.target.size) if excluded else self.GT_t
 
 
-def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
+@dataclass(frozen=True)
+class RecordFigures:
+    """The figures that need each record's unit or weight: see `evaluation.people`.
+
+    `frames`: those of units and of the population. By unit, in place of those of records: `hits` (the figures
+    of `UniqueHits` by synthesis) and, where people have several records, by target and synthesis `beside`
+    (`Baselines`), `within` (`Bands`), and with a certainty `certain`; by target what several syntheses
+    disclose `together`. `bands`: weighted columns of that frame.
+    """
+
+    frames: Mapping[str, Any] = field(default_factory=dict)
+    hits: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    beside: Rows = field(default_factory=dict)
+    within: Rows = field(default_factory=dict)
+    certain: Rows = field(default_factory=dict)
+    together: Mapping[Any, TogetherTargetCounts] = field(default_factory=dict)
+    bands: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+_NONE = RecordFigures()
+
+
+def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigures = _NONE) -> Disclosure:
     """Return the frames of all measures in the plan; baselines are always included."""
     per_target = ["target", "synthesis"]
     places = [
@@ -94,17 +116,26 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
     doubts = (*doubts, *counts.missing_value_doubts)
     attribute_rows, cap_rows = {}, {}
     for place in places:
-        attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan)
+        attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan, of_records)
     attribute_frame = build_frame(attribute_rows, per_target, list(next(iter(attribute_rows.values()), ())))
-    by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"])
+    by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"], of_records)
     cap_frame = build_frame(cap_rows, per_target, list(next(iter(cap_rows.values()), ())), attribute_frame)
     attribute_frame, cap_frame = add_differences_beyond_chance(
         attribute_frame, cap_frame, len(counts.targets)
     )
     identity_frame = build_frame(
-        _measure_keys(counts), ["synthesis"], [*list_figures(Identity), *list_figures(UniqueHits)]
+        _measure_keys(counts, of_records),
+        ["synthesis"],
+        [*list_figures(Identity), *list_figures(UniqueHits)],
     )
     with_band = [place for place in places if place.band]
+    banded = bound_bands(
+        build_frame(
+            {place.index: _measure_within(place, plan, of_records) for place in with_band},
+            per_target,
+            ["within", *list_figures(Bands)],
+        )
+    )
     one_way_flags = [flag for place in places for flag in _flag_levels(place, plan)]
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
@@ -133,16 +164,11 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
             [*per_target, "certainty"],
             list_figures(Certainty),
         ),
-        bands=bound_bands(
-            build_frame(
-                {place.index: _measure_within(place, plan) for place in with_band},
-                per_target,
-                ["within", *list_figures(Bands)],
-            )
-        ),
+        bands=banded if of_records.bands.empty else banded.join(of_records.bands),
         band_certainty=build_frame(
             {
                 (*place.index, float(share)): to_row(band_certainty(claims, place.sizes.N_d))
+                | of_records.certain.get((*place.index, share), {})
                 for place in with_band
                 for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
             },
@@ -162,6 +188,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan) -> Disclosure:
         engine=counts.engine_description,
         together=by_all,
         together_identity=identity_by_all,
+        **of_records.frames,
     )
 
 
@@ -193,17 +220,21 @@ def _compare_columns(counts: Counts, least: LeastShared) -> tuple[Rows, Rows, tu
     return of_keys, of_targets, tuple(doubts)
 
 
-def _measure_keys(counts: Counts) -> Rows:
+def _measure_keys(counts: Counts, of_records: RecordFigures) -> Rows:
     rows = {}
     N_d, *N_s = counts.records
     for synthesis, (of_keys, records) in enumerate(zip(counts.counts.keys, N_s, strict=True), start=1):
-        apart = 100 * of_keys.hits_apart / APART_SCALE
-        hits = unique_hits(of_keys.unique_hits, Sizes(N_d, records), apart)
-        rows[(synthesis,)] = to_row(identity(of_keys.uniques, N_d, records)) | to_row(hits)
+        hits = of_records.hits.get(synthesis)
+        if hits is None:
+            apart = 100 * of_keys.hits_apart / APART_SCALE
+            hits = to_row(unique_hits(of_keys.unique_hits, Sizes(N_d, records), apart))
+        rows[(synthesis,)] = {**to_row(identity(of_keys.uniques, N_d, records)), **hits}
     return rows
 
 
-def _measure_target(place: _TargetInSynthesis, plan: MeasuringPlan) -> tuple[dict[str, Any], dict[str, Any]]:
+def _measure_target(
+    place: _TargetInSynthesis, plan: MeasuringPlan, of_records: RecordFigures
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of the frames `attribute` and `cap`."""
     totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
     of_attribute = to_row(attribute(totals, *N))
@@ -211,26 +242,25 @@ def _measure_target(place: _TargetInSynthesis, plan: MeasuringPlan) -> tuple[dic
     of_cap = to_row(by_guess) if by_guess else {}
     if plan.chance:
         of_attribute |= to_row(chance(totals.records.DiSCO, cells.d_by_s_q_t, place.SD_t, *N))
-    compared = to_row(
-        baselines(
-            place.counted.baselines,
-            totals,
-            place.sizes,
-            place.GT_t,
-            place.SD_t,
-            place.left_t,
-            mark_unguessable(place.target),
-        )
-    )
+    compared = of_records.beside.get(place.index)
+    if compared is None:
+        guessable = mark_unguessable(place.target)
+        sizes, levels = place.sizes, (place.GT_t, place.SD_t, place.left_t)
+        compared = to_row(baselines(place.counted.baselines, totals, sizes, *levels, guessable))
     of_cap |= {name: figure for name, figure in compared.items() if name in COLUMNS["cap"]}
     of_attribute |= {name: figure for name, figure in compared.items() if name not in COLUMNS["cap"]}
     return of_attribute, of_cap
 
 
-def _measure_within(place: _TargetInSynthesis, plan: MeasuringPlan) -> dict[str, Any]:
+def _measure_within(
+    place: _TargetInSynthesis, plan: MeasuringPlan, of_records: RecordFigures
+) -> dict[str, Any]:
     assert place.band
-    within = bands(place.within, place.band, place.sizes, place.GT_t, place.SD_t, place.left_t)
-    return {"within": str(plan.grouping.within[place.target.name])} | to_row(within)
+    within = of_records.within.get(place.index)
+    if within is None:
+        levels = place.GT_t, place.SD_t, place.left_t
+        within = to_row(bands(place.within, place.band, place.sizes, *levels))
+    return {"within": str(plan.grouping.within[place.target.name]), **within}
 
 
 def _measure_identity_left(place: _TargetInSynthesis, counts: Counts) -> dict[str, Any]:
@@ -313,14 +343,18 @@ def bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _build_together(counts: Counts, DiSCO_others: pd.Series[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _build_together(
+    counts: Counts, DiSCO_others: pd.Series[float], of_records: RecordFigures
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frames `together` and `together_identity`, which are empty for a single synthesis."""
     target_rows, identity_rows = {}, {}
     N_d, release_counts = counts.records[0], counts.counts.together
     if release_counts:
         unique_in_any = percent(release_counts.unique_in_any, N_d)
         identity_rows[(len(counts.records) - 1,)] = {"repU_any": unique_in_any}
-        for target, target_counts in zip(counts.targets, release_counts.targets, strict=True):
+        for target, counted in zip(counts.targets, release_counts.targets, strict=True):
+            by_unit = of_records.together.get(target.name, counted)
+            target_counts = replace(by_unit, any=counted.any, agreed=counted.agreed)
             others = DiSCO_others.xs(target.name, level="target")
             target_rows[(target.name,)] = to_row(
                 together(target_counts, N_d, others.tolist(), len(counts.targets))

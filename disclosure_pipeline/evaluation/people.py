@@ -6,9 +6,7 @@ Where people have several records, other people's records are those of other uni
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,18 +16,15 @@ from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     RecordCells,
-    build_request,
     combine_columns,
     place_records,
 )
-from disclosure_pipeline.evaluation.figures import (
-    add_beyond_chance,
-    add_differences_beyond_chance,
-    bound_bands,
-)
+from disclosure_pipeline.evaluation.figures import RecordFigures, add_beyond_chance
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.bands import Bands
+from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     BESIDE_OTHERS,
@@ -55,7 +50,7 @@ from disclosure_pipeline.measures.survey import (
     population_disclosure,
     population_risk,
 )
-from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond, together
+from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond
 from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.measures.words import WEIGHTED
 
@@ -63,20 +58,16 @@ _PARTS = ("_others", "_beyond")
 _OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
-def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringPlan) -> Disclosure:
-    """Return the result with the frames that need each record's unit or weight.
+def measure_records(records: PeopleRecords, request: CountRequest, plan: MeasuringPlan) -> RecordFigures:
+    """Return the figures that need each record's unit or weight.
 
     With a unit, other people's records are those of other units, and there is the frame `units`. Of a sample,
     there are the frames `population` and `population_targets`.
     """
-    request = build_request(plan, records.columns)
-    # If nobody has two records, the result is of units already, in integers.
+    # If nobody has two records, those of records are of units already, in integers.
     is_by_unit = records.records_per_unit > 1
-    if plan.unit is not None:
-        result = _measure_keys_by_unit(result, records, request)
-    by_unit, in_bands, certain = (defaultdict[str, list[float]](list) for _ in range(3))
-    target_rows, band_rows = {}, {}
-    release = result.together
+    beside, within, certain, of_population, in_bands = (dict[Any, dict[str, float]]() for _ in range(5))
+    release: dict[Any, TogetherTargetCounts] = {}
     q = combine_columns(request.keys)
     for target in request.targets:
         chances = []
@@ -84,65 +75,57 @@ def measure_records(result: Disclosure, records: PeopleRecords, plan: MeasuringP
             place = (target.column.name, synthesis)
             added = Contributions(place_records(q, target, synthesis, records.unit))
             if is_by_unit:
-                _append(by_unit, added.estimate(BESIDE_OTHERS))
+                beside[place] = _estimate(added, ("guessed", *BESIDE_OTHERS), Baselines)
                 if target.band is not None:
-                    _append(in_bands, added.estimate(BAND_FIGURES))
+                    within[place] = _estimate(added, BAND_FIGURES, Bands)
                     for c in target.certainties:
-                        names = {f"DiSCO_within{part}": f"DiSCO_within at {c}{part}" for part in _PARTS}
-                        estimates = added.estimate(names.values())
-                        _append(certain, {name: estimates[of_c] for name, of_c in names.items()})
+                        of_c = name_estimates(added.estimate(f"DiSCO_within at {c}{part}" for part in _PARTS))
+                        by_name = {name.replace(f" at {c}", ""): figure for name, figure in of_c.items()}
+                        certain |= {(*place, c): by_name}
                 chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
             if plan.is_of_sample:
-                target_rows[place] = _measure_in_population(added, records, plan)
+                of_population[place] = _measure_in_population(added, records, plan)
             if plan.weights is not None and target.band is not None:
-                band_rows[place] = _weigh(added, BAND_FIGURES, records)
-        if len(release) and is_by_unit:
-            DiSCO_others = by_unit["DiSCO_others"][-len(chances) :]
-            of_release = _measure_together(q.q[0], chances, DiSCO_others)
-            others = release.index != target.column.name
-            release = release.assign(
-                **{name: release[name].where(others, figure) for name, figure in of_release.items()}
-            )
-    result = replace(result, together=release)
-    if is_by_unit:
-        attribute, cap = add_differences_beyond_chance(
-            _update_frame(result.attribute, by_unit), _update_frame(result.cap, by_unit), len(result.targets)
-        )
-        result = replace(
-            result,
-            attribute=attribute,
-            cap=cap,
-            bands=bound_bands(_update_frame(result.bands, in_bands)),
-            band_certainty=_update_frame(result.band_certainty, certain),
-        )
+                in_bands[place] = _weigh(added, BAND_FIGURES, records)
+        if plan.together and is_by_unit:
+            release[target.column.name] = _count_together(q.q[0], chances)
+    frames = {}
+    hits: dict[int, dict[str, float]] = {}
+    if plan.unit is not None:
+        hits, frames["units"] = _measure_keys_by_unit(q, records, request)
     if plan.is_of_sample:
-        result = _add_population(result, records, plan, q, target_rows)
-    if band_rows:
-        banded = result.bands.index.get_level_values("target").nunique()
-        result = replace(result, bands=result.bands.join(_frame_weighted(band_rows, banded)))
-    return result
+        frames["population"] = _measure_population(records, plan, q)
+        frames["population_targets"] = _frame_weighted(of_population, len(request.targets))
+    banded = _frame_weighted(in_bands, len({target for target, _ in in_bands}))
+    return RecordFigures(frames, hits, beside, within, certain, release, banded)
 
 
-def _measure_keys_by_unit(result: Disclosure, records: PeopleRecords, request: CountRequest) -> Disclosure:
-    q = combine_columns(request.keys)
+def _estimate(added: Contributions, figures: Iterable[str], names: type) -> dict[str, float]:
+    """Return estimates as the figures of a dataclass."""
+    estimates = name_estimates(added.estimate(figures))
+    return {name: estimates[name] for name in list_figures(names)}
+
+
+def _measure_keys_by_unit(
+    q: Keys, records: PeopleRecords, request: CountRequest
+) -> tuple[dict[int, dict[str, float]], pd.DataFrame]:
+    """Return the figures of `UniqueHits` by synthesis, and the frame `units`."""
     combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
     alone = combinations.units == 1
     key_levels = [q.level_of(k)[alone] for k in range(len(request.keys))]
-    hits: dict[str, list[float]] = defaultdict(list)
-    risks = {}
-    for synthesis, N_s in enumerate(result.N_s, start=1):
+    hits, risks = {}, {}
+    for synthesis in range(1, len(q.q)):
         s_q = q.counts[synthesis]
         apart = 100 * count_hits_apart(key_levels, request.shares_apart[synthesis - 1]) / APART_SCALE
-        counted = unique_hits(combinations.count_hits(s_q), Sizes(result.N_d, N_s), apart)
-        for name, figure in to_row(counted).items():
-            hits[name].append(figure)
+        sizes = Sizes(len(records.unit), len(q.q[synthesis]))
+        of_synthesis = to_row(unique_hits(combinations.count_hits(s_q), sizes, apart))
         # Records of one unit are not independent: only units are.
-        hits["unique_hits_beyond_se"][-1] *= math.sqrt(len(records.unit) / (records.unit.max(initial=0) + 1))
+        of_synthesis["unique_hits_beyond_se"] *= math.sqrt(
+            len(records.unit) / (records.unit.max(initial=0) + 1)
+        )
+        hits[synthesis] = of_synthesis
         risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
-    identity = add_beyond_chance(_update_frame(result.identity, hits), "unique_hits_beyond")
-    return replace(
-        result, identity=identity, units=build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
-    )
+    return hits, build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
 
 
 def _weigh(added: Contributions, figures: Sequence[str], records: PeopleRecords) -> dict[str, float]:
@@ -164,9 +147,7 @@ def _measure_in_population(
     return figures | _weigh(added, weighed, records)
 
 
-def _add_population(
-    result: Disclosure, records: PeopleRecords, plan: MeasuringPlan, q: Keys, target_rows: Mapping[Any, Any]
-) -> Disclosure:
+def _measure_population(records: PeopleRecords, plan: MeasuringPlan, q: Keys) -> pd.DataFrame:
     people_q = np.bincount(q.q[0], weights=records.weight, minlength=q.size).astype(np.float64)
     people, N_d = sum_exactly(records.weight), len(records.weight)
     rows = {}
@@ -174,11 +155,7 @@ def _add_population(
         rows[(synthesis,)] = to_row(population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people))
         if plan.weights is not None:
             rows[(synthesis,)] |= _weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES, records)
-    return replace(
-        result,
-        population=build_frame(rows, ["synthesis"], list(next(iter(rows.values())))),
-        population_targets=_frame_weighted(target_rows, len(result.targets)),
-    )
+    return build_frame(rows, ["synthesis"], list(next(iter(rows.values()))))
 
 
 def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
@@ -219,19 +196,8 @@ def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFr
     return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
 
 
-def _append(columns: dict[str, list[float]], estimates: Mapping[str, Estimate]) -> None:
-    for name, figure in name_estimates(estimates).items():
-        columns[name].append(figure)
-
-
-def _update_frame(frame: pd.DataFrame, figures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    return frame.assign(**{name: figures[name] for name in frame.columns if name in figures})
-
-
-def _measure_together(
-    q: IntArray, chances: Sequence[Sequence[Floats]], DiSCO_others: Sequence[float]
-) -> dict[str, float]:
-    """Return the figures of `Together` that depend on other people's records.
+def _count_together(q: IntArray, chances: Sequence[Sequence[Floats]]) -> TogetherTargetCounts:
+    """Count what several syntheses disclose at n records of each, and as many draws of other people's.
 
     `chances`: what each record adds to DiSCO at n records of each synthesis, and by the others.
     """
@@ -241,6 +207,4 @@ def _measure_together(
         for side in zip(*chances, strict=True)
     )
     squares = square_beyond(q[in_order], 1, at_n, by_others)
-    counts = TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
-    figures = to_row(together(counts, len(q), DiSCO_others))
-    return {name: figures[name] for name in figures if name.startswith("DiSCO_any")}
+    return TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)

@@ -23,7 +23,7 @@ from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     build_request,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure
+from disclosure_pipeline.evaluation.figures import RecordFigures, build_disclosure
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.people import measure_records
 from disclosure_pipeline.evaluation.record_sets import (
@@ -135,12 +135,14 @@ def measure_together(
             records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
             bands=tuple(target.band for target in request.targets),
         )
-        result = build_disclosure(counts_with_columns, release_plan)
+        of_records = RecordFigures()
         if units is not None:
             unit_columns = {
                 name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
             }
-            result = measure_records(result, replace(units, columns=unit_columns), release_plan)
+            of_units = build_request(release_plan, unit_columns)
+            of_records = measure_records(units, of_units, release_plan)
+        result = build_disclosure(counts_with_columns, release_plan, of_records)
         frames[number] = result.together
         repU_any[number] = result.together_identity["repU_any"].item()
     return pd.concat(frames, names=["tables"]).swaplevel(), repU_any

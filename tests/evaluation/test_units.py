@@ -27,6 +27,7 @@ from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
 from disclosure_pipeline.measures import contributions
+from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -257,3 +258,15 @@ def test_repeats_of_large_tables_are_found_by_columns_of_many_levels(monkeypatch
     monkeypatch.setattr(evaluation_copies, "count_record_sets", None)  # each set would be counted
     assert find_repeats(opened, columns) == pytest.approx(expected)
     assert expected[1] > 20
+
+
+def test_chance_in_several_tables_allows_for_every_target() -> None:
+    """As by records: the largest of several differences is farther from 0 by chance than each."""
+    make, unit, keys, targets = TABLES["panel"]
+    fresh = make(2)
+    sds = [fresh.iloc[half::2].drop(columns=unit) for half in (0, 1)]
+    assert len(targets) > 1
+    together = dp.disclosure(make(1), sds, keys, targets, unit=unit).together
+    assert together["DiSCO_any_by_chance"].tolist() == pytest.approx(
+        [difference_by_chance(error, len(targets)) for error in together["DiSCO_any_beyond_se"]]
+    )
