@@ -12,7 +12,20 @@ from data import CASES, KEYS, TARGETS, write
 from figures import Figures, differences
 from measuring import Prepare, in_turn
 from peers import duckdb_by_hand, ours, pandas_by_hand, polars_by_hand, protection
-from results import ALL, GATE, OURS, PEERS, PROTECTION, READ, SDMETRICS, Comparison, Results, machine, today
+from results import (
+    ALL,
+    GATE,
+    ONE_CORE,
+    OURS,
+    PEERS,
+    PROTECTION,
+    READ,
+    SDMETRICS,
+    Comparison,
+    Results,
+    machine,
+    today,
+)
 from starting import measure_starts
 
 _LARGE = 1_000_000  # from more records on a tenth of them is measured, too
@@ -21,6 +34,7 @@ _BY_HAND = (polars_by_hand, duckdb_by_hand, pandas_by_hand)
 WORKS: Mapping[str, Prepare] = {
     READ: ours.read,
     OURS: ours.from_frames,
+    ONE_CORE: ours.on_one_core,
     GATE: ours.through_the_gate,
     **{name: module.prepare for name, module in zip(PEERS, _BY_HAND, strict=True)},
 }

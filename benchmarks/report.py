@@ -9,7 +9,7 @@ import gate_run
 import starting
 from data import KEY_SETS
 from measuring import FEW, LONG, OFTEN, SECONDS, Measured
-from results import GATE, OURS, PROTECTION, READ, Comparison, Results
+from results import GATE, ONE_CORE, OURS, PROTECTION, READ, Comparison, Results
 
 _BEGIN, _END = "<!-- benchmarks -->", "<!-- /benchmarks -->"
 _IMAGE = "images/benchmarks.svg"
@@ -68,6 +68,8 @@ levels of a column are equally frequent. There are five targets with 2 to 25 lev
 Everybody starts from tables in memory, in the form that suits the library, and computes identity, attribute
 and CAP disclosure; before anything is timed, all results are compared with ours and found equal.
 `dp.disclosure` also computes baselines, overlaps and checks.
+
+“Efficiency” is the time on one core in percent of the time on all of them, times their number.
 
 Each contestant runs in its own process. The first run gives the peak of memory beyond the tables; then all
 take turns, {often} times ({few} where a run takes over {long} s), and are stopped after {most} s. Figures
@@ -167,7 +169,7 @@ def _comparison(of: Comparison, base: str) -> str:
     rows = []
     for name, measured in of.works.items():
         if not measured.runs:
-            rows.append([name, measured.failed, "", "", _peak(measured)])
+            rows.append([name, measured.failed, "", "", _peak(measured), *([""] if base == READ else [])])
             continue
         times = measured.seconds / of.works[base].seconds
         rows.append(
@@ -177,10 +179,16 @@ def _comparison(of: Comparison, base: str) -> str:
                 f"{measured.cpu:.3g}",
                 f"{times:.3g}" if times < 1000 else f"{times:,.0f}",
                 _peak(measured),
+                *(
+                    [f"{of.efficiency:.0f} %" if name == OURS and of.works[ONE_CORE].runs else ""]
+                    if base == READ
+                    else []
+                ),
             ]
         )
-    header = "times the read" if base == READ else f"times {base}"
-    return _table(["", "seconds", "CPU seconds", header, "peak GB"], rows)
+    if base == READ:
+        return _table(["", "seconds", "CPU seconds", "times the read", "peak GB", "efficiency"], rows)
+    return _table(["", "seconds", "CPU seconds", f"times {base}", "peak GB"], rows)
 
 
 def _seconds(of: Measured) -> str:

@@ -14,9 +14,10 @@ from gate_run import GateCost
 from measuring import Measured
 from starting import Start
 
-READ, OURS, GATE = (
+READ, OURS, ONE_CORE, GATE = (
     "Parquet read (pyarrow)",
     "`dp.disclosure`",
+    "`dp.disclosure`, on one core",
     "`dp.disclosure`, from Parquet in canonical form",
 )
 PEERS = ("Polars by hand", "DuckDB by hand", "pandas by hand")
@@ -45,6 +46,11 @@ class Comparison:
     def cpu_ratio(self, work: str) -> float:
         """CPU seconds of a work, in CPU seconds of the read: the same on one core as on many."""
         return self.works[work].cpu / self.works[READ].cpu
+
+    @property
+    def efficiency(self) -> float:
+        """Seconds of `OURS` on one core, in percent of its seconds on all cores times their number."""
+        return 100 * self.works[ONE_CORE].seconds / (self.works[OURS].seconds * len(os.sched_getaffinity(0)))
 
 
 @dataclass(frozen=True)

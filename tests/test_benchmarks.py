@@ -27,7 +27,7 @@ from data import CASES, KEY_SETS, KEYS, TARGETS, tables
 from figures import ATTRIBUTE, CAP, IDENTITY, Figures, differences
 from measuring import Measured, Run
 from peers import ours, protection
-from results import GATE, OURS, PEERS, READ, Comparison, Results
+from results import GATE, ONE_CORE, OURS, PEERS, READ, Comparison, Results
 
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
@@ -98,7 +98,7 @@ def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     assert "\n## Limits\n" in text
     for case in CASES:
         assert text.count(f"\n## {case}, 2,000 records\n") == 1
-    for name in (READ, OURS, GATE, *PEERS):
+    for name in (READ, OURS, ONE_CORE, GATE, *PEERS):
         rows = re.findall(rf"^\| {re.escape(name)} \|(.*)\|$", text, re.MULTILINE)
         assert len(rows) == len(CASES)
         for row in rows:
@@ -214,7 +214,7 @@ def test_every_program_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def _results() -> Results:
     """Build the results of a read that takes 1 s and of others that take 5; one did not finish."""
-    works = {name: _measured(1 if name == READ else 5) for name in (READ, OURS, GATE, *PEERS)}
+    works = {name: _measured(1 if name == READ else 5) for name in (READ, OURS, ONE_CORE, GATE, *PEERS)}
     works["pandas by hand"] = Measured(failed="over 300 s")
     cases = [Comparison(case, 10, works) for case in CASES]
     return Results("2024-01-31", {"Cores": "2"}, cases, [])
