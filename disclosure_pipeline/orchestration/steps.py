@@ -79,6 +79,10 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
+# Dagster records a failure with the name of its class, and with each line of code from its own to this
+# module's. A refusal is no fault of a program, but the only setting, which redacts errors, takes their words,
+# too. So the classes are verdicts, and Python's limit on stacks holds until Dagster has read a failure: it
+# reads the stack first, then the words.
 _limited_stacks: list[bool] = []  # not empty while this module's limit holds
 
 
@@ -97,10 +101,9 @@ class _FailureInWords(dg.Failure):
         return super().__str__().replace(f" is {type(self).__name__}:", ":", 1)
 
 
-def _name_by_verdict(failure: dg.Failure) -> _FailureInWords:
-    """Return the failure with the verdict as the name of its class, which Dagster's pages show first."""
-    failure_class = type(_read_verdict(failure), (_FailureInWords,), {"__module__": "builtins"})
-    return failure_class(failure)
+_FAILURES = {
+    verdict: type(verdict, (_FailureInWords,), {"__module__": "builtins"}) for verdict in get_args(RunOutcome)
+}
 
 
 def _restore_stacks() -> None:
@@ -193,7 +196,7 @@ def gate_step(
                     context.log.info(outcome.last_words)
             if failure is not None:
                 with suppress(Exception):
-                    failure = _name_by_verdict(failure)
+                    failure = _FAILURES[_read_verdict(failure)](failure)
                 raise failure
 
         signature = inspect.signature(body).replace(return_annotation=returns)
