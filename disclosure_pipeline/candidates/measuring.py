@@ -45,6 +45,7 @@ from disclosure_pipeline.evaluation.record_sets import (
     find_real_values,
     read_records,
 )
+from disclosure_pipeline.evaluation.releases import add_first_release
 from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
@@ -177,7 +178,8 @@ def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
 
 
 def _add_families(gate: Gate, opened: OpenedTables, result: Disclosure) -> Disclosure:
-    """Add the families that need tables in memory, which a gate with them always has."""
+    """Add a first release, and the families that need tables in memory, which a gate with them always has."""
+    result = add_first_release(result)
     if opened.frames is None:
         return result
     ground_truth, *syntheses = opened.frames

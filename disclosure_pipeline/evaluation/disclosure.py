@@ -35,6 +35,7 @@ from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies,
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_records, weigh_people_copied
 from disclosure_pipeline.evaluation.record_sets import (
+    PeopleRecords,
     RecordSets,
     code_shared_columns,
     count_people,
@@ -44,7 +45,6 @@ from disclosure_pipeline.evaluation.record_sets import (
     find_weights,
     read_records,
 )
-from disclosure_pipeline.evaluation.releases import add_first_release
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_levels, measure_worst_groups
@@ -341,20 +341,81 @@ def measure(
     if plan.weights is not None:
         [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
         refuse_weights(column)
-
-    several = plan.together and len(opened.columns[1:]) > 1
-    result, counts = _measure_tables(opened, replace(plan, together=several), on_progress)
-    if several:
-        whole_records = plan.whole_records and replace(plan.whole_records, group_columns=())
-        stacked, _ = _measure_tables(
-            opened.stack_syntheses(),
-            replace(plan, together=False, whole_records=whole_records),
-            on_progress,
-        )
-        result = replace(result, stacked=stacked)
-    if plan.whole_records is not None:
-        result = add_first_release(result)
+    plan = replace(plan, together=plan.together and len(opened.columns[1:]) > 1)
+    whole, people, records = plan.whole_records, None, None
+    if whole is None:
+        coded = opened.code(plan.columns, plan.grouping, on_progress)
+    else:
+        coded = code_shared_columns(opened, plan.grouping, on_progress)
+    request = build_request(plan, {column.name: column for column in coded})
+    if whole is None:
+        [counted] = count_tables(opened, [request], on_progress)
+    else:
+        records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
+    counts = build_counts(opened, request, counted, coded)
+    of_records, sensitive = RecordFigures(), pd.DataFrame()
+    if plan.unit is not None or plan.is_of_sample or plan.sensitive:
+        by_record = read_records(opened, plan, on_progress, [column.name for column in coded])
+        sensitive = measure_levels(by_record, plan)
+        if plan.unit is not None or plan.is_of_sample:
+            people = by_record
+            of_records = measure_records(people, build_request(plan, people.columns), plan)
+    result = replace(build_disclosure(counts, plan, of_records), sensitive=sensitive)
+    if plan.targets:
+        found = find_real_values(opened, coded, people if plan.unit is not None else None)
+        warnings = identifier_warnings(opened.columns, found, plan.real_values)
+        result = replace(result, warnings=(*result.warnings, *warnings))
+    if whole and records:
+        result = _add_guards(result, plan, whole, counts, records, people)
+    if plan.together:
+        of_stack = replace(plan, together=False, whole_records=whole and replace(whole, group_columns=()))
+        result = replace(result, stacked=measure(opened.stack_syntheses(), of_stack, on_progress))
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
+
+
+def _add_guards(
+    result: Disclosure,
+    plan: MeasuringPlan,
+    whole: WholeRecords,
+    counts: Counts,
+    records: RecordSets,
+    people: PeopleRecords | None,
+) -> Disclosure:
+    """Return the result with the guards of a gate; `people`: all records, where they are read."""
+    if people and plan.unit is not None:
+        records = records.count_units(people)
+    guards = measure_guards(records, whole)
+    groups = pd.DataFrame()
+    if whole.group_columns:
+        drawn = people or draw_records(records.opened, records.columns, MOST_RECORDS, 0)
+        groups = measure_worst_groups(
+            drawn, {column.name: column for column in records.columns}, plan, result
+        )
+    sizes = [size.divide(records.records_per_unit) for size in records.sizes]
+    copied = [of_people.copies for of_people in records.whole]
+    grouped = [
+        column for column in (*counts.keys, *counts.targets) if plan.grouping.groups_column(column.name)
+    ]
+    of_GT = result.excluded.xs("original", level="table")
+    syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
+    result = replace(
+        result,
+        # A guard bounds guesses, so they are measured even where the family of `cap` is not.
+        guessed=bound_guesses(result.cap[_GUESSED], counts.targets, sizes),
+        cap=result.cap if plan.attribution else result.cap.head(0),
+        doubts=pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)}),
+        warning_counts=pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses),
+        exact_copies=build_copies_frame(len(records.columns), copied, result.N_s),
+        groups=_count_groups(grouped),
+        subgroups=groups,
+        guards=guards.guards,
+        partial_copies=guards.partial_copies,
+        columns_apart=guards.columns_apart,
+        found=guards.found,
+    )
+    if people and plan.weights is not None:
+        return replace(result, population=weigh_people_copied(result, people))
+    return result
 
 
 def measure_key_overlap(
@@ -366,70 +427,6 @@ def measure_key_overlap(
     request = build_request(plan, {column.name: column for column in coded})
     [counted] = count_tables(opened, [request], on_progress)
     return build_key_overlap(build_counts(opened, request, counted, coded))
-
-
-def _measure_tables(
-    opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress
-) -> tuple[Disclosure, Counts]:
-    """Measure tables in one pass over their records."""
-    whole, people, units = plan.whole_records, None, None
-    if whole is None:
-        coded = opened.code(plan.columns, plan.grouping, on_progress)
-    else:
-        coded = code_shared_columns(opened, plan.grouping, on_progress)
-    columns = {column.name: column for column in coded}
-    request = build_request(plan, columns)
-    if whole is None:
-        [counted] = count_tables(opened, [request], on_progress)
-    else:
-        records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
-    counts = build_counts(opened, request, counted, coded)
-    of_records, sensitive = RecordFigures(), pd.DataFrame()
-    if plan.unit is not None or plan.is_of_sample or plan.sensitive:
-        by_record = read_records(opened, plan, on_progress, list(columns))
-        sensitive = measure_levels(by_record, plan)
-        if plan.unit is not None or plan.is_of_sample:
-            people = by_record
-            of_records = measure_records(people, build_request(plan, people.columns), plan)
-            units = people if plan.unit is not None else None
-    result = replace(build_disclosure(counts, plan, of_records), sensitive=sensitive)
-    if plan.targets:
-        found = find_real_values(opened, coded, units)
-        warnings = identifier_warnings(opened.columns, found, plan.real_values)
-        result = replace(result, warnings=(*result.warnings, *warnings))
-    if whole is None:
-        return result, counts
-    if units:
-        records = records.count_units(units)
-    guards = measure_guards(records, whole)
-    groups = pd.DataFrame()
-    if whole.group_columns:
-        groups = measure_worst_groups(
-            people or draw_records(opened, coded, MOST_RECORDS, 0), columns, plan, result
-        )
-    sizes = [size.divide(records.records_per_unit) for size in records.sizes]
-    copied = [counts.copies for counts in records.whole]
-    grouped = [column for column in request.columns if plan.grouping.groups_column(column.name)]
-    of_GT = result.excluded.xs("original", level="table")
-    syntheses = pd.RangeIndex(1, len(result.N_s) + 1, name="synthesis")
-    result = replace(
-        result,
-        # A guard bounds guesses, so they are measured even where the family of `cap` is not.
-        guessed=bound_guesses(result.cap[_GUESSED], counts.targets, sizes),
-        cap=result.cap if plan.attribution else result.cap.head(0),
-        doubts=pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)}),
-        warning_counts=pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses),
-        exact_copies=build_copies_frame(len(columns), copied, result.N_s),
-        groups=_count_groups(grouped),
-        subgroups=groups,
-        guards=guards.guards,
-        partial_copies=guards.partial_copies,
-        columns_apart=guards.columns_apart,
-        found=guards.found,
-    )
-    if people and plan.weights is not None:
-        result = replace(result, population=weigh_people_copied(result, people))
-    return result, counts
 
 
 def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
