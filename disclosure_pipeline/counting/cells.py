@@ -386,7 +386,8 @@ def count_tables(
                 for number, i in some.complete
                 if any(add_up(sums[number, i, j]).has_large_cells for j in _syntheses(asked[number]))
             ]
-            if listed and some.find_pairs:
+            if listed:
+                assert some.find_pairs is not None
                 for place, pairs in zip(listed, some.find_pairs(listed), strict=True):
                     _add(sums, (*place, _PAIRS), pairs)
     gathered = [_gather(sums, number, request) for number, request in enumerate(asked)]

@@ -1,4 +1,4 @@
-"""Requests to an engine, and the counts it returns: integers that add up over key combinations."""
+"""Requests, and the counts that answer them: integers that add up over key combinations."""
 
 from __future__ import annotations
 
