@@ -259,6 +259,7 @@ class DatabaseTables:
             canonical=None if self.canonical is None else shared | select_tables(self.canonical),
             distinct_of_tables=known,
             ledger=tuple(change for change in self.ledger if change.table in names),
+            is_stacked=self.is_stacked and len(tables) > 1,
         )
 
     def stack_syntheses(self) -> DatabaseTables:
