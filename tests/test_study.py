@@ -91,6 +91,7 @@ def test_a_part_is_made_again_from_an_empty_folder(
     outcomes = findings.name_outcomes(made)
     assert set(outcomes[made["candidate"] == "copies_30"]) == {findings.BY_GUARDS}
     assert findings.BY_GUARDS not in set(outcomes[made["candidate"] != "copies_30"])
+    assert findings.describe_defaults(made)["fresh"].notna().all()  # the page finds each figure
     # What is done is not done again.
     rows = {path: path.stat().st_mtime_ns for path in (tmp_path / SMALLEST).glob("*.json")}
     capsys.readouterr()

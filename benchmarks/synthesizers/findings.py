@@ -2,80 +2,59 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import pandas as pd
 
 from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.measures.found import NEARLY, WAYS, WHOLE
 from synthesizers.candidates import CONTROLS, SYNTHESIZERS
-from synthesizers.results import BEYOND_BOUNDS, FAILED
+from synthesizers.results import FAILED
 
 APPROVED = "approved"
 BY_GUARDS = "a guard"
 BY_BOUNDS = "the policy's bounds alone"
 BY_CONTRACT = "contract or comparability"
-OUTCOMES = (APPROVED, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
+BY_LIMIT = "the detection limit alone"
+OUTCOMES = (APPROVED, BY_LIMIT, BY_BOUNDS, BY_CONTRACT, BY_GUARDS)
+"""How candidates fare; those whose copies might not be noticed (`BY_LIMIT`) are undetermined."""
 
-# The gates of the study have no earlier releases, and ask for no bands.
-_NOT_IN_THE_STUDY = {"bands", "over_releases"}
-_NOT_RECORDED = "detection_limit"
-_FOUND = "found"
-EARLIER = {
-    "people_copied": 2.5,
-    "unique_copies": 2.5,
-    "partial_copies": 7.0,
-    "group_copied": 10.0,
-    "nearer": 70.0,
-    "much_nearer": 20.0,
-}
-"""The bounds that stood for those of the people found when the recorded tables were made."""
-
-GUARDS = (
-    *EARLIER,
-    *(
-        name
-        for name in DEFAULTS
-        if not FIGURES[name].is_doubt and FIGURES[name].place.frame not in _NOT_IN_THE_STUDY
-    ),
-)
-DOUBTS = (
-    *(name for name in DEFAULTS if FIGURES[name].is_doubt and name != _NOT_RECORDED),
-    "equal_content",
-)
-COPY_FIGURES = tuple(EARLIER)
-FIRST_LOOKED_AT = (*COPY_FIGURES, "guessed", "relabelled", "repeats", "missing")
+LIMIT = "detection_limit"
+FOUND = tuple(f"found[{way}]" for way in WAYS)
+GUARDS = (*FOUND, *(name for name in DEFAULTS if name != "found" and not FIGURES[name].is_doubt))
+FIRST_LOOKED_AT = (*FOUND, "guessed", "relabelled", "repeats", "missing")
 SHARES = (1, 3, 10, 30)
 # Figures that say whether tables can be compared at all.
-_OF_COMPARABILITY = {"key_overlap", "whole_key_overlap", "target_overlap", "warnings"}
+_OF_COMPARABILITY = {
+    "key_overlap",
+    "whole_key_overlap",
+    "target_overlap",
+    "warnings",
+    "equal_content",
+    *(name for name in DEFAULTS if FIGURES[name].is_doubt and name != LIMIT),
+}
+_WHOLE, _NEARLY = (f"found[{way}]" for way in (WHOLE, NEARLY))
 _DISTANCE = "guards.TVD_pair_beyond"
 
 
 def read_bound(guard: str) -> float:
-    """Return the default of a guard as it is today, or was when the recorded tables were made."""
-    if guard in EARLIER or guard == _FOUND:
-        return EARLIER.get(guard, 0.0)
-    default = FIGURES[guard].default
+    """Return the default of a guard.
+
+    >>> read_bound("found[nearly]")
+    10
+    """
+    figure, _, way = guard.rstrip("]").partition("[")
+    default = FIGURES[figure].default
     assert default is not None, guard
-    return default.bound
-
-
-def find_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
-    """Return the figure by which a guard judges: beyond what chance gives; of people found, their bounds."""
-    if guard == _FOUND:
-        return table.get(BEYOND_BOUNDS, pd.Series(math.nan, index=table.index))
-    if guard in EARLIER:
-        return table.get(f"guards.{guard}_beyond_chance", pd.Series(math.nan, index=table.index))
-    place = FIGURES[guard].place
-    return table[f"{place.frame}.{place.beyond_chance or place.value}"]
+    return default.find_bound(way)
 
 
 def find_raw_figure(table: pd.DataFrame, guard: str) -> pd.Series[float]:
-    """Return the figure itself, with what chance gives."""
-    if guard in EARLIER:
-        is_nearness = guard.endswith("nearer")
-        return table[f"guards.{guard}" if is_nearness else f"guards.{guard}_beyond"]
+    """Return the figure by which a guard judges, with what chance gives."""
+    if guard in FOUND:
+        return table[guard]
     place = FIGURES[guard].place
     return table[f"{place.frame}.{place.beyond or place.value}"]
 
@@ -89,31 +68,32 @@ def find_figure_name(clause: str) -> str:
     return re.split(r"[\[ ]", clause)[0]
 
 
+def _find_guard(clause: str) -> str:
+    """Return the guard, or else the figure, of a clause by the clause's name."""
+    figure = find_figure_name(clause)
+    return clause.removesuffix(" beyond") if figure == "found" else figure
+
+
+def list_broken(table: pd.DataFrame) -> pd.Series[Any]:
+    """Return the guards and other figures whose clauses each candidate breaks, as sets."""
+    clauses = table["broken"].str.split("; ")
+    return clauses.map(lambda broken: {_find_guard(clause) for clause in broken if clause})
+
+
 def is_broken(table: pd.DataFrame, guards: Iterable[str]) -> pd.Series[bool]:
-    """Return which candidates break the default, as it is today, of one of some guards."""
-    broken = pd.Series(False, index=table.index)
-    for guard in guards:
-        figures = find_figure(table, guard)
-        # A table that cannot be read has no figures: the contract refuses it.
-        is_unknown = figures.isna() & table["contract"].eq("") & (guard not in {*EARLIER, _FOUND})
-        if guard == _FOUND:  # nobody looked for copies in any way
-            is_unknown = figures.isna() & find_figure(table, "nearer").isna() & table["contract"].eq("")
-        broken |= is_unknown | (figures > read_bound(guard))
-    return broken & table["decision"].ne(FAILED)
+    """Return which candidates break a clause of one of some guards."""
+    any_of = set(guards)
+    return list_broken(table).map(lambda broken: bool(broken & any_of)).astype(bool)
 
 
 def name_outcomes(table: pd.DataFrame) -> pd.Series[str]:
-    """Return how each candidate fared: by the bounds of the policy that `init` writes, and today's guards."""
-    outcome = pd.Series(APPROVED, index=table.index)
-    clauses = table["broken"].str.split("; ")
-    names = clauses.map(lambda broken: {find_figure_name(clause) for clause in broken if clause})
-    has_default = {name: entry.default is not None for name, entry in FIGURES.items()}
-    by_bounds = names.map(lambda figures: not all(has_default.get(name, True) for name in figures))
-    in_doubt = names.map(lambda figures: bool(figures & _OF_COMPARABILITY))
-    outcome[by_bounds] = BY_BOUNDS
-    outcome[in_doubt | is_broken(table, DOUBTS) | table["contract"].ne("")] = BY_CONTRACT
-    found = names.map(lambda figures: "found" in figures)
-    outcome[found | is_broken(table, GUARDS)] = BY_GUARDS
+    """Return how each candidate fared; of several reasons the gravest."""
+    broken, outcome = list_broken(table), pd.Series(APPROVED, index=table.index)
+    outcome[is_broken(table, [LIMIT])] = BY_LIMIT
+    others = {*GUARDS, *_OF_COMPARABILITY, LIMIT}
+    outcome[broken.map(lambda figures: bool(figures - others)).astype(bool)] = BY_BOUNDS
+    outcome[is_broken(table, _OF_COMPARABILITY) | table["contract"].ne("")] = BY_CONTRACT
+    outcome[is_broken(table, GUARDS)] = BY_GUARDS
     return outcome.mask(table["decision"].eq(FAILED), FAILED)
 
 
@@ -128,8 +108,8 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
             "title": SYNTHESIZERS[name].title if name in SYNTHESIZERS else name,
             "tables": len(group),
             **(100 * shares),
-            "people copied": group["guards.people_copied_beyond"].median(),
-            "nearer": group["guards.nearer"].median() if "guards.nearer" in group else math.nan,
+            "copied": group[_WHOLE].median(),
+            "nearly": group[_NEARLY].median(),
             "DiSCO": group["DiSCO beyond"].median(),
             "distance": group[_DISTANCE].median(),
         }
@@ -137,9 +117,12 @@ def summarise(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_refused(table: pd.DataFrame, candidate: str) -> pd.DataFrame:
-    """Return how many of the candidates of a name were not approved, and how many there are, by table."""
+    """Return how many of the candidates of a name were refused, and how many there are, by table.
+
+    More than the detection limit must speak against them.
+    """
     chosen = table[table["candidate"].eq(candidate) & table["decision"].ne(FAILED)]
-    refused = name_outcomes(chosen).ne(APPROVED)
+    refused = ~name_outcomes(chosen).isin([APPROVED, BY_LIMIT])
     return refused.groupby(chosen["table"]).agg(["sum", "count"])
 
 

@@ -27,7 +27,6 @@ from disclosure_pipeline.tables.contract import canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.sources import read_raw
 from synthesizers.public_tables import PublicTable
-from synthesizers.results import BEYOND_BOUNDS
 
 # Levels, and counts of them that the flags say shorter.
 _NO_FIGURES = {"one_way", "two_way", "excluded"}
@@ -144,11 +143,8 @@ def collect(result: Disclosure) -> dict[str, float]:
         for column in words:
             found: Any = of_frame[column] if column in of_frame.columns else []
             figures[f"{frame}.{column}"] = _find_worst(found, is_safe=words[column].high_is == "safe")
-    default = FIGURES["found"].default
-    assert default is not None
-    beyond = result.found["found_beyond_chance"].groupby(level="way").max()
-    exceeded = [value - default.find_bound(str(way)) for way, value in beyond.items()]
-    figures[BEYOND_BOUNDS] = _find_worst(exceeded, is_safe=False)
+    for way, of_way in result.found["found"].groupby(level="way"):
+        figures[f"found[{way}]"] = _find_worst(of_way, is_safe=False)
     rows = tabulate_figures(result)
     for name, clause in _COMBINED.items():
         found = [find_bounded(clause, row) for row in rows if row.figure == clause.figure]

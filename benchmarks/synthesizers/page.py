@@ -14,13 +14,15 @@ from synthesizers.findings import (
     BY_BOUNDS,
     BY_CONTRACT,
     BY_GUARDS,
-    COPY_FIGURES,
+    BY_LIMIT,
     FIRST_LOOKED_AT,
+    FOUND,
     SHARES,
     count_refused,
     describe_defaults,
     find_first,
     is_broken,
+    name_outcomes,
     read_bound,
     summarise,
 )
@@ -71,19 +73,12 @@ def _describe_study(table: pd.DataFrame) -> str:
 def _describe_copies(table: pd.DataFrame, summary: pd.DataFrame) -> str:
     names = summary["title"]
     often = names[summary[BY_GUARDS] >= 100 / 3]
-    without_copies = often[summary["people copied"] <= read_bound("people_copied")]
     never = (summary[BY_GUARDS] == 0).sum()
     only_looks = names[(summary[BY_GUARDS] < 10) & (summary[BY_BOUNDS] + summary[BY_CONTRACT] >= 25)]
     sentences = [
         f"Guards refuse at least a third of the tables of: {_join(often)}.",
         f"They refuse no table of {never} others.",
     ]
-    if len(without_copies):
-        guards = find_first(table, without_copies.index)[list(COPY_FIGURES)].idxmax(axis=1).unique()
-        sentences.append(
-            f"Of the former, {_join(without_copies)} holds no more people than a fresh table would: its "
-            f"records repeat each other, and many hit the same person (`{'`, `'.join(guards)}`)."
-        )
     if len(only_looks):
         sentences.append(
             f"Refused, but hardly by a guard, are: {_join(only_looks)}. They repeat no people: they are too "
@@ -99,8 +94,9 @@ def _list_synthesizers(summary: pd.DataFrame) -> list[list[Any]]:
         "guard",
         "contract",
         "bounds",
+        "limit",
         "copied",
-        "nearer",
+        "nearly",
         "DiSCO",
         "distance",
     ]
@@ -108,8 +104,8 @@ def _list_synthesizers(summary: pd.DataFrame) -> list[list[Any]]:
         [
             row["title"],
             f"{row['tables']:.0f}",
-            *(f"{row[outcome]:.0f}" for outcome in (BY_GUARDS, BY_CONTRACT, BY_BOUNDS)),
-            *(f"{row[name]:.1f}" for name in ("people copied", "nearer", "DiSCO")),
+            *(f"{row[outcome]:.0f}" for outcome in (BY_GUARDS, BY_CONTRACT, BY_BOUNDS, BY_LIMIT)),
+            *(f"{row[name]:.1f}" for name in ("copied", "nearly", "DiSCO")),
             f"{row['distance']:.2f}",
         ]
         for _, row in summary.iterrows()
@@ -137,7 +133,7 @@ def _describe_first(table: pd.DataFrame) -> str:
 def _describe_resemblance(summary: pd.DataFrame) -> str:
     honest = summary[summary[BY_GUARDS] < 10]
     nearest = honest.sort_values("distance").iloc[0] if len(honest) else summary.iloc[0]
-    copying = summary[summary["people copied"] > read_bound("people_copied")]
+    copying = summary[summary["copied"] > read_bound(FOUND[0])]
     closer = (
         ""
         if copying.empty
@@ -161,8 +157,12 @@ def _describe_power(table: pd.DataFrame) -> str:
     noticed = ", ".join(
         f"{counts['sum']:.0f} of {counts['count']:.0f} with {percent} %" for percent, counts in share.items()
     )
-    honest = f"Of {fresh['count'].sum()} fresh halves {fresh['sum'].sum()} are refused"
-    return f"{honest}; of those with copies {noticed}."
+    undetermined = int(name_outcomes(table[table["candidate"].eq("fresh")]).eq(BY_LIMIT).sum())
+    return (
+        f"Of {fresh['count'].sum()} fresh halves {fresh['sum'].sum()} are refused, and {undetermined} left "
+        f"undetermined: in tables as small and coarse, copies would not be noticed. Of those with copies, "
+        f"more speaks against {noticed}."
+    )
 
 
 def _list_tables(table: pd.DataFrame) -> list[list[Any]]:

@@ -14,12 +14,19 @@ from synthesizers.findings import (
     BY_BOUNDS,
     BY_CONTRACT,
     BY_GUARDS,
+    BY_LIMIT,
     FIRST_LOOKED_AT,
     find_first,
     summarise,
 )
 
-_COLOURS = {APPROVED: "#12436D", BY_BOUNDS: "#28A197", BY_CONTRACT: "#F46A25", BY_GUARDS: "#801650"}
+_COLOURS = {
+    APPROVED: "#12436D",
+    BY_LIMIT: "#A9A9A9",
+    BY_BOUNDS: "#28A197",
+    BY_CONTRACT: "#F46A25",
+    BY_GUARDS: "#801650",
+}
 _OF_COPIES = ("fresh", "copies_3", "copies_10", "copies_30", "near_10", "near_30", "bootstrap")
 _LABELS = 260
 
@@ -82,7 +89,7 @@ def _draw_resemblance(summary: pd.DataFrame) -> Any:
             title="distance of the worst pair of columns, beyond a fresh sample's (share of 1)",
             axis=alt.Axis(tickCount=6),
         ),
-        y=alt.Y("nearer:Q", title="people nearer to a synthetic record than to another person (%)"),
+        y=alt.Y("nearly:Q", title="people found nearly, beyond a fresh table (%)"),
     )
     colour = alt.condition(
         f"datum['{BY_GUARDS}'] >= 100 / 3", alt.value(_COLOURS[BY_GUARDS]), alt.value(_COLOURS[APPROVED])

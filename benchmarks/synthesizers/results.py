@@ -11,8 +11,6 @@ import pandas as pd
 TABLE = Path(__file__).parent / "results.tsv"
 KEY = ["table", "candidate", "seed"]
 FACTS = [*KEY, "decision", "broken", "contract"]
-BEYOND_BOUNDS = "found.beyond_bounds"
-"""By how much people found exceed the default of their way, at most."""
 FAILED = "failed"
 """Instead of a decision: nothing was made within the time, or an error was raised."""
 
