@@ -103,9 +103,10 @@ def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
         assert len(rows) == len(CASES)
         for row in rows:
             cells = [cell.strip() for cell in row.split("|")]
-            seconds, cpu, times, peak = cells
+            seconds, cpu, times, peak, efficiency = cells
             assert min(float(seconds), float(cpu), float(times)) > 0
             assert float(peak) >= 0
+            assert bool(efficiency) == (name == OURS)
     assert (tmp_path / "images" / "benchmarks.svg").read_text().startswith("<svg")
     assert str(ROOT) not in text
     assert (ROOT / "README.md").read_text() == readme
