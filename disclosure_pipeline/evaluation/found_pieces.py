@@ -57,7 +57,7 @@ def find_in_pieces(
     some = _draw_records(tables, choosing, rng)
     search = _Search(some, rng)
     best: tuple[float, Set, int] | None = None
-    sets = _list_sets(len(tables.columns), first, some.tables, len(choosing), rng)
+    sets = _list_sets(some, first, rng)
     for place in places:
         for figure, columns in search.search(sets, place):
             if best is None or figure > best[0]:
@@ -85,13 +85,13 @@ def _draw_records(tables: BoxedTables, people: IntArray, rng: np.random.Generato
     return BoxedPeople(BoxedTables(columns, tables.unit[of_GT]), np.searchsorted(of_GT, people))
 
 
-def _list_sets(
-    columns: int, first: Iterable[Set], tables: BoxedTables, people: int, rng: np.random.Generator
-) -> list[Set]:
+def _list_sets(boxed: BoxedPeople, first: Iterable[Set], rng: np.random.Generator) -> list[Set]:
     """Return the sets to begin with: fewer of them in large tables."""
+    tables = boxed.tables
+    columns = len(tables.columns)
     triples = list(combinations(range(columns), 3))
     records = tables.sizes.N_d + tables.sizes.N_s
-    most = max(int(_MOST_CELLS / (people * records)), 100)
+    most = max(int(_MOST_CELLS / (len(boxed.people) * records)), 100)
     sets = {one for one in first if one} | set(combinations(range(columns), 2))
     drawn = rng.permutation(len(triples))[: min(_MOST_TRIPLES, max(most - len(sets), 0))]
     # Few columns with few levels tell nobody apart.

@@ -52,9 +52,9 @@ class BoxCounter:
         return counts
 
     def forget(self) -> None:
-        """Make room for the bits of other tolerances."""
-        self._kept.clear()
-        self._bytes = 0
+        """Make room for the bits of another tolerance; those of equal values, as of categories, stay."""
+        self._kept = {pair: bits for pair, bits in self._kept.items() if not pair[1]}
+        self._bytes = sum(bits.nbytes for bits in self._kept.values())
 
     def _find_bits(self, k: int, place: int) -> Bits:
         """Return which records are near each person in a column."""
