@@ -120,9 +120,7 @@ def _measure_keys_by_unit(
         sizes = Sizes(len(records.unit), len(q.q[synthesis]))
         of_synthesis = to_row(unique_hits(combinations.count_hits(s_q), sizes, apart))
         # Records of one unit are not independent: only units are.
-        of_synthesis["unique_hits_beyond_se"] *= math.sqrt(
-            len(records.unit) / (records.unit.max(initial=0) + 1)
-        )
+        of_synthesis["unique_hits_beyond_se"] *= math.sqrt(records.records_per_unit)
         hits[synthesis] = of_synthesis
         risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
     return hits, build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
