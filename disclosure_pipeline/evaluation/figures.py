@@ -167,8 +167,8 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigu
         bands=banded if of_records.bands.empty else banded.join(of_records.bands),
         band_certainty=build_frame(
             {
-                (*place.index, float(share)): to_row(band_certainty(claims, place.sizes.N_d))
-                | of_records.certain.get((*place.index, share), {})
+                (*place.index, float(share)): of_records.certain.get((*place.index, share))
+                or to_row(band_certainty(claims, place.sizes.N_d))
                 for place in with_band
                 for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
             },

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from disclosure_pipeline.evaluation.figures import RecordFigures, add_beyond_cha
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.bands import Bands
+from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
@@ -54,7 +55,6 @@ from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_o
 from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.measures.words import WEIGHTED
 
-_PARTS = ("_others", "_beyond")
 _OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
@@ -78,10 +78,7 @@ def measure_records(records: PeopleRecords, request: CountRequest, plan: Measuri
                 beside[place] = _estimate(added, ("guessed", *BESIDE_OTHERS), Baselines)
                 if target.band is not None:
                     within[place] = _estimate(added, BAND_FIGURES, Bands)
-                    for c in target.certainties:
-                        of_c = name_estimates(added.estimate(f"DiSCO_within at {c}{part}" for part in _PARTS))
-                        by_name = {name.replace(f" at {c}", ""): figure for name, figure in of_c.items()}
-                        certain |= {(*place, c): by_name}
+                    certain |= {(*place, c): _estimate_at(c, added) for c in target.certainties}
                 chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
             if plan.is_of_sample:
                 of_population[place] = _measure_in_population(added, records, plan)
@@ -104,6 +101,16 @@ def _estimate(added: Contributions, figures: Iterable[str], names: type) -> dict
     """Return estimates as the figures of a dataclass."""
     estimates = name_estimates(added.estimate(figures))
     return {name: estimates[name] for name in list_figures(names)}
+
+
+def _estimate_at(c: Fraction, added: Contributions) -> dict[str, float]:
+    """Return the figures of `BandCertainty` at a certainty."""
+    names = [f"{name} at {c}" for name in ("DiS_within", "DiSCO_within")]
+    estimates = name_estimates(added.estimate([*names, f"{names[1]}_others", f"{names[1]}_beyond"]))
+    figures = {name.replace(f" at {c}", ""): estimate for name, estimate in estimates.items()}
+    claimed, right = (figures[name] for name in ("DiS_within", "DiSCO_within"))
+    figures["precision"] = 100 * right / claimed if claimed else math.nan
+    return {name: figures[name] for name in list_figures(BandCertainty)}
 
 
 def _measure_keys_by_unit(

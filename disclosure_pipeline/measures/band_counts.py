@@ -135,19 +135,25 @@ def chances_within(
 ) -> dict[str, Floats]:
     """Return what a GT record of each `wanted` cell adds to the figures within the band (shape: cells).
 
-    By the names of the figures, with `_at_n` and `_others`; those at a certainty c are named `… at c`.
+    By the names of the figures, with `_at_n` and `_others`; those at a certainty c are named `… at c`, of
+    which DiS is from all of SD alone.
     """
     w = _Windows.over(f, wanted.astype(np.int64), band, sizes)
     draws = draw_of_synthetic(sizes), draw_of_others(sizes)
     chances = {"DiS_within": _chances_of_claims(w), "DiSCO_within": _chances_of_disclosure(w)}
+    marks = dict[str, Floats | Mask]()
     for c in certainties:
         chances[f"DiSCO_within at {c}"] = _chances_of_certainty(w, c, draws)
-    added = {}
+        marks[f"DiS_within at {c}"] = _mark_claims(w, c)
     for name, of_figure in chances.items():
-        for suffix, x in (("", of_figure.now), ("_at_n", of_figure.at_n), ("_others", of_figure.by_others)):
-            of_cells = np.zeros(len(f.q))
-            of_cells[w.order[w.occupied]] = x if x.dtype == bool else x / CHANCE_SCALE
-            added[f"{name}{suffix}"] = of_cells
+        marks |= {
+            name: of_figure.now,
+            f"{name}_at_n": of_figure.at_n / CHANCE_SCALE,
+            f"{name}_others": of_figure.by_others / CHANCE_SCALE,
+        }
+    added = {name: np.zeros(len(f.q)) for name in marks}
+    for name, x in marks.items():
+        added[name][w.order[w.occupied]] = x
     return added
 
 
@@ -313,11 +319,17 @@ def _chances_of_common_claim(w: _Windows) -> IntArray:
 
 
 def _count_certain_claims(w: _Windows, c: Fraction, draws: tuple[Draw | None, Draw | None]) -> ClaimCounts:
+    claimed = (w.people * w.f.n)[w.occupied][_mark_claims(w, c)]
+    return replace(_chances_of_certainty(w, c, draws).count(), claimed=int(claimed.sum()))
+
+
+def _mark_claims(w: _Windows, c: Fraction) -> Mask:
+    """Mark the cells of `occupied` about whose people something is claimed at a certainty."""
     f = w.f
     s = f.s * (f.t != w.band.missing)
     claimed_q = f.sum_by_q(reaches_share(w.from_smallest(s), f.at_cells(f.sum_by_q(s)), c)) > 0
-    claimed = f.total(w.people, f.at_cells(claimed_q))
-    return replace(_chances_of_certainty(w, c, draws).count(), claimed=claimed)
+    marked: Mask = f.at_cells(claimed_q, w.occupied)
+    return marked
 
 
 def _chances_of_certainty(w: _Windows, c: Fraction, draws: tuple[Draw | None, Draw | None]) -> _Chances:

@@ -4,6 +4,7 @@ A record is a pair of a key combination and an amount (None: missing). A band is
 band around v?
 """
 
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -258,9 +259,12 @@ def figures(
             if person[1] is not None:
                 from_SD += drawn(person, sd, n_SD)
                 from_GT += drawn(person, rest, n_GT)
+        claims = sum(certainly_claimed(p, sd, lies, size, c) for p in gt)
+        right = sum((certain(p, sd, lies, c) for p in people), Fraction(0))
         result |= {
-            f"DiS_within at {c}": percent(sum(certainly_claimed(p, sd, lies, size, c) for p in gt)),
-            f"DiSCO_within at {c}": percent(sum((certain(p, sd, lies, c) for p in people), Fraction(0))),
+            f"DiS_within at {c}": percent(claims),
+            f"DiSCO_within at {c}": percent(right),
+            f"precision at {c}": float(100 * right / claims) if claims else math.nan,
             f"DiSCO_within_others at {c}": percent(from_GT),
             f"DiSCO_within_beyond at {c}": percent(from_SD - from_GT),
         }
