@@ -18,6 +18,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import radix
 from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 
 pytest.importorskip("numba")
 from disclosure_pipeline.counting.memory import loops, scanning
@@ -32,6 +33,28 @@ def test_records_are_sorted_by_key_and_keep_their_order(records: list[int], key_
     assert actual.tolist() == sorted(records, key=lambda record: record >> key_bit)
 
 
+@given(st.data(), st.lists(st.integers(1, 6), min_size=2, max_size=4))
+def test_chances_of_keys_drawn_apart_add_up_as_in_numpy(data: st.DataObject, sizes: list[int]) -> None:
+    """Bit for bit, whatever the order of the keys."""
+    of_level = st.integers(0, 2**20).map(lambda part: part / 2**20 / 3)
+    shares = [np.array(data.draw(st.lists(of_level, min_size=size, max_size=size))) for size in sizes]
+    order = data.draw(st.permutations(range(len(sizes))))
+    codes = np.array(
+        data.draw(st.lists(st.integers(0, int(np.prod(sizes)) - 1), max_size=20)), dtype=np.int64
+    )
+    levels = np.array(np.unravel_index(codes, sizes))
+    of_sizes = np.array(sizes, dtype=np.uint64)
+    actual = loops.sum_chances(
+        codes.astype(np.uint64),
+        of_sizes,
+        np.cumsum(of_sizes) - of_sizes,
+        np.concatenate(shares),
+        np.array(order),
+        APART_SCALE,
+    )
+    assert actual == count_hits_apart(levels, {place: shares[place] for place in order})
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(0, 15)), min_size=1, max_size=400),
     st.sampled_from([(1 << 14, 1 << 20), (3, 1 << 20), (1 << 14, 40)]),
@@ -41,18 +64,12 @@ def test_classes_and_single_keys_are_all_keys(
 ) -> None:
     """However many find room in classes: as many keys look alike, with as many cells of each level."""
     packed = np.array(sorted(q << 5 | table << 4 | t for q, table, t in records), dtype=np.uint64)
-    begins, ends = np.empty((2, len(packed)), dtype=np.int64)
-    keys = loops.find_keys(packed, KEY_BIT, 1, begins, ends, np.zeros(2, dtype=np.int64))
-    classes = scanning._make_classes(*room)
-    q, t_of_cells, d_of_cells, s_of_cells = np.empty((4, len(packed)), dtype=np.int32)
-    codes, used = np.empty((2, keys), dtype=np.uint64), np.zeros(2, dtype=np.int64)
-    single = loops.Single(codes[0], q, t_of_cells, d_of_cells, s_of_cells, used)
-    t_of_large, d_of_large = np.empty((2, keys), dtype=np.int64)
-    large = loops.Large(codes[1], t_of_large, d_of_large, np.zeros(1, dtype=np.int64))
+    space = scanning.Room.of(len(packed))
+    keys = loops.find_keys(packed, KEY_BIT, 1, space.begins, space.ends, np.zeros(2, dtype=np.int64))
+    classes, single = scanning._make_classes(*room, np.uint32), space.single
     of_scan = (np.uint64(0), np.uint64(15), 16, np.uint64(15), 10**9, 2.0)
-    loops.add_keys(
-        packed, begins[:keys], ends[:keys], KEY_BIT - np.uint64(1), *of_scan, classes, single, large
-    )
+    begins, ends, table_bit = space.begins[:keys], space.ends[:keys], KEY_BIT - np.uint64(1)
+    loops.add_keys(packed, begins, ends, table_bit, *of_scan, classes, single, space.large)
 
     _, t_of_class, d, s, n, alike = scanning._read_classes(scanning._merge([classes], 16), 16)
     assert len(alike) == classes.used[0]

@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.counting.cells import CellParts, Cells
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import loops
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing
-from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers
+from disclosure_pipeline.counting.memory.radix import Codes, Item, Job, Numbering, sum_readers
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.runtime.machine import run_in_threads
 
-_CLASSES, _ROWS = 1 << 14, 1 << 20  # of a target: what does not fit stands for itself
+_CLASSES, _ROWS = 1 << 14, 1_000_000  # of a target: what does not fit stands for itself
 _CELLS = 1 << 18  # of single key combinations that the formulas see at once
 _RANGE = 1 << 16  # records that are sorted at a time: they fit the cache
 _MOST_RANGES = 1 << 8  # their numbers fit a byte
+_SPARE = 1.5  # times the records of a range on average: for larger ones, threads keep no room
 _BITS = 16  # that tell ranges apart
 _SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
 
@@ -73,15 +77,27 @@ class PartCells:
     hits_apart: int
 
 
+@contextmanager
+def _take(waiting: list[Item], make: Callable[[], Item]) -> Iterator[Item]:
+    """Take what no other thread uses now, or make it, and put it back for the next task."""
+    try:
+        taken = waiting.pop()
+    except IndexError:
+        taken = make()
+    yield taken
+    waiting.append(taken)
+
+
 @dataclass(frozen=True)
 class DealtRecords:
-    """Records in `ranges` of key combinations: `parts[table]` are its records in the order of their range.
+    """Records in `ranges` of key combinations: each part of a table is in the order of their range.
 
-    The records of range i in a part are `records[bounds[i] : bounds[i + 1]]`.
+    Those of range i are `records[table][bounds[table][j, i] : bounds[table][j, i + 1]]` for each part j.
     """
 
     ranges: int
-    parts: list[list[tuple[Codes, list[int]]]]
+    records: list[Codes]
+    bounds: list[IntArray]
 
     @classmethod
     def from_job(cls, job: Job, packing: Packing) -> DealtRecords:
@@ -95,27 +111,53 @@ class DealtRecords:
         counts = np.bincount((sample >> np.uint64(shift)).astype(np.intp))
         below = np.cumsum(counts) - counts
         range_of = (below * ranges // len(sample)).astype(np.uint8)
+        dealt = [np.empty(records, dtype=np.uint64) for records in job.records]
+        parts = [[*job.parts(table)] for table in range(len(readers))]
+        bounds: list[IntArray] = [np.zeros((len(of_table), ranges + 1), dtype=np.int64) for of_table in parts]
+        waiting = list[Codes]()
 
-        def deal(table: int, part: slice) -> tuple[Codes, list[int]]:
-            records = np.empty(part.stop - part.start, dtype=np.uint64)
-            sum_readers(readers[table], part, records, compiled=True)
-            ends, dealt = np.zeros(ranges, dtype=np.int64), np.empty_like(records)
-            loops.deal(records, np.uint64(shift), range_of, ends, dealt)
-            return dealt, [0, *ends.tolist()]
+        def deal(table: int, j: int) -> None:
+            part, own = parts[table][j], bounds[table][j]
+            with _take(waiting, partial(np.empty, job.limits.coded_part, dtype=np.uint64)) as room:
+                packed = room[: part.stop - part.start]
+                sum_readers(readers[table], part, packed, compiled=True)
+                loops.deal(packed, np.uint64(shift), range_of, own[1:], dealt[table][part])
+            own += part.start
 
-        tasks = [partial(deal, table, part) for table in range(len(readers)) for part in job.parts(table)]
-        dealt = iter(run_in_threads(tasks, job.threads, job.report("Packing")))
-        return cls(ranges, [[next(dealt) for _ in job.parts(table)] for table in range(len(readers))])
+        tasks = [partial(deal, table, j) for table in range(len(parts)) for j in range(len(parts[table]))]
+        run_in_threads(tasks, job.threads, job.report("Packing"))
+        return cls(ranges, dealt, bounds)
 
-    def read(self, number: int, synthesis: int) -> Codes:
-        """Return the records of GT and a synthesis in a range."""
-        return np.concatenate(
-            [
-                records[bounds[number] : bounds[number + 1]]
-                for table in (0, synthesis)
-                for records, bounds in self.parts[table]
-            ]
-        )
+    def count(self, synthesis: int) -> IntArray:
+        """Return the number of records of GT and a synthesis in each range."""
+        counts: IntArray = sum(np.diff(self.bounds[table]).sum(axis=0) for table in (0, synthesis))
+        return counts
+
+    def read(self, number: int, synthesis: int, records: Codes) -> None:
+        """Write the records of GT and a synthesis in a range."""
+        end = loops.gather(self.records[0], self.bounds[0], number, records)
+        loops.gather(self.records[synthesis], self.bounds[synthesis], number, records[end:])
+
+
+@dataclass(frozen=True)
+class Room:
+    """Arrays for the records of a range, and for what is found in them: see `loops.find_keys`."""
+
+    records: Codes
+    spare: Codes
+    begins: IntArray
+    ends: IntArray
+    single: loops.Single
+    large: loops.Large
+
+    @classmethod
+    def of(cls, records: int) -> Room:
+        """Return room for so many records."""
+        packed, columns = np.empty((4, records), dtype=np.uint64), np.empty((8, records), dtype=np.int32)
+        begins, ends, q, t, d, s, t_of_large, d_of_large = columns
+        single = loops.Single(packed[2], q, t, d, s, np.zeros(2, dtype=np.int64))
+        large = loops.Large(packed[3], t_of_large, d_of_large, np.zeros(1, dtype=np.int64))
+        return cls(packed[0], packed[1], begins, ends, single, large)
 
 
 def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
@@ -125,11 +167,13 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     if with_keys:
         scans, places = [Scan.of_keys(), *scans], [None, *places]
     dealt = DealtRecords.from_job(job, packing)
-    waiting: list[list[list[loops.Classes]]] = [[] for _ in job.syntheses]
+    rooms = list[Room]()
+    waiting: list[list[Sequence[loops.Classes]]] = [[] for _ in job.syntheses]
     tasks = [
-        partial(_scan_range, job, packing, synthesis, dealt, i, scans, waiting[synthesis - 1])
-        for synthesis in job.syntheses
-        for i in range(dealt.ranges)
+        partial(_scan_range, job, packing, apart, synthesis, dealt, i, size, scans, rooms, classes)
+        for synthesis, classes in zip(job.syntheses, waiting, strict=True)
+        for apart in [_count_apart(job, synthesis)]
+        for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
     finds: list[Callable[[], Iterable[Cells]]] = []
@@ -145,71 +189,81 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     yield job.collect(finds, targets, partial(count_pairs_of, job))
 
 
+def _count_apart(job: Job, synthesis: int) -> Callable[[Codes], int]:
+    """Return a function from codes of key combinations to `Job.count_hits_apart`."""
+    columns, places = job.keys.columns, job.keys.places or ()
+    if not job.request.apart or len(columns) == 1 or any(isinstance(one, Numbering) for one in columns):
+        return lambda codes: job.count_hits_apart(synthesis, lambda: codes)
+    shares = job.request.shares_apart[synthesis - 1]
+    sizes = np.array([column.size for column in columns], dtype=np.uint64)
+    chances = np.concatenate([shares[place] for place in places])
+    order = np.array([places.index(place) for place in shares])
+    return lambda codes: loops.sum_chances(
+        codes, sizes, np.cumsum(sizes) - sizes, chances, order, APART_SCALE
+    )
+
+
 def _scan_range(
     job: Job,
     packing: Packing,
+    count_apart: Callable[[Codes], int],
     synthesis: int,
     dealt: DealtRecords,
     number: int,
+    size: int,
     scans: Sequence[Scan],
-    waiting: list[list[loops.Classes]],
+    rooms: list[Room],
+    waiting: list[Sequence[loops.Classes]],
 ) -> PartCells:
-    """Scan the records of GT and one SD in a range; the classes are added to those of the thread."""
-    try:
-        classes = waiting.pop()
-    except IndexError:
-        classes = [_make_classes(_CLASSES, _ROWS) for _ in scans]
-    table_bit, key_bit = np.uint64(packing.table_bit), np.uint64(packing.table_bit + 1)
-    records = dealt.read(number, synthesis)
-    records = loops.sort_by_key(records, np.empty_like(records), key_bit)
-    alone, hits_apart = np.zeros(2, dtype=np.int64), 0
-    if job.request.apart:
-        codes = np.empty_like(records)
-        found = loops.list_alone(records, key_bit, codes)
-        hits_apart = job.count_hits_apart(synthesis, lambda: codes[:found])
-    fewest = 2 if all(scan.most for scan in scans) else 1
-    begins, ends = np.empty((2, len(records)), dtype=np.int64)
-    keys = loops.find_keys(records, key_bit, fewest, begins, ends, alone)
-    begins, ends = begins[:keys], ends[:keys]
-    single, large = [], []
-    cells = int((ends - begins).sum())
-    codes, (large_t, large_d) = np.empty((2, keys), np.uint64), np.empty((2, keys), np.int64)
-    q, t, d, s = np.empty((4, cells), dtype=np.int32)
-    singles = loops.Single(codes[0], q, t, d, s, np.zeros(2, dtype=np.int64))
-    listed = loops.Large(codes[1], large_t, large_d, np.zeros(1, dtype=np.int64))
-    for scan, of_scan in zip(scans, classes, strict=True):
-        singles.used[:] = listed.used[:] = 0
-        loops.add_keys(
-            records,
-            begins,
-            ends,
-            table_bit,
-            np.uint64(scan.shift),
-            np.uint64((1 << (scan.levels - 1).bit_length()) - 1),
-            scan.levels,
-            np.uint64(scan.missing),
-            scan.most,
-            scan.list_above,
-            of_scan,
-            singles,
-            listed,
-        )
-        number, end = singles.used
-        single.append((singles.key[:number].copy(), *(column[:end].copy() for column in singles[1:-1])))
-        large.append(tuple(column[: listed.used[0]].copy() for column in listed[:-1]))
-    waiting.append(classes)
-    return PartCells(alone, single, large, hits_apart)
+    """Scan the `size` records of GT and one SD in a range; the classes are added to those of the thread."""
+    usual = int(_SPARE * sum(job.records)) // dealt.ranges
+    with (
+        _take(rooms if size <= usual else [], partial(Room.of, max(size, usual))) as room,
+        _take(waiting, lambda: [_make_classes(_CLASSES, _ROWS, np.uint32) for _ in scans]) as classes,
+    ):
+        table_bit, key_bit = np.uint64(packing.table_bit), np.uint64(packing.table_bit + 1)
+        dealt.read(number, synthesis, room.records)
+        records = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit)
+        alone, hits_apart = np.zeros(2, dtype=np.int64), 0
+        if job.request.apart:
+            found = loops.list_alone(records, key_bit, room.single.key)
+            hits_apart = count_apart(room.single.key[:found])
+        fewest = 2 if all(scan.most for scan in scans) else 1
+        keys = loops.find_keys(records, key_bit, fewest, room.begins, room.ends, alone)
+        parts = PartCells(alone, [], [], hits_apart)
+        for scan, of_scan in zip(scans, classes, strict=True):
+            room.single.used[:] = room.large.used[:] = 0
+            loops.add_keys(
+                records,
+                room.begins[:keys],
+                room.ends[:keys],
+                table_bit,
+                np.uint64(scan.shift),
+                np.uint64((1 << (scan.levels - 1).bit_length()) - 1),
+                scan.levels,
+                np.uint64(scan.missing),
+                scan.most,
+                scan.list_above,
+                of_scan,
+                room.single,
+                room.large,
+            )
+            q, end = room.single.used
+            key, *cells, _ = room.single
+            parts.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
+            parts.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
+        return parts
 
 
-def _make_classes(classes: int, rows: int) -> loops.Classes:
-    slots = 1 << (2 * classes).bit_length()
+def _make_classes(classes: int, rows: int, dtype: npt.DTypeLike) -> loops.Classes:
+    slots = 1 << (2 * classes - 1).bit_length()
     return loops.Classes(
         np.full(slots, -1, dtype=np.int32),
         np.empty(classes, dtype=np.uint64),
         np.empty((classes, loops.LOOKS), dtype=np.int8),
         np.empty(classes, dtype=np.int64),
-        np.zeros(classes, dtype=np.int64),
-        np.zeros(rows, dtype=np.int64),
+        np.zeros(classes, dtype=dtype),
+        np.zeros(rows, dtype=dtype),
         np.zeros(2, dtype=np.int64),
     )
 
@@ -235,7 +289,7 @@ def _find_classes(
         key, t, d = (
             np.concatenate(column) for column in zip(*(part.large[i] for part in parts), strict=True)
         )
-        return packing.keys.levels_of(key), t, d
+        return packing.keys.levels_of(key), t.astype(np.int64), d.astype(np.int64)
 
     def no_levels(some: IntArray) -> IntArray:
         return np.empty((packing.keys.width, len(some)), dtype=np.int64)
@@ -262,7 +316,8 @@ def _find_single(
 
 
 def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
-    merged = _make_classes(*(max(1, sum(int(of_one.used[i]) for of_one in classes)) for i in range(2)))
+    most, rows = (max(1, sum(int(of_one.used[i]) for of_one in classes)) for i in range(2))
+    merged = _make_classes(most, rows, np.int64)
     for of_one in classes:
         loops.merge(merged, of_one, levels)
     return merged
