@@ -172,8 +172,7 @@ def find_like_identifiers(gate: Gate, opened: OpenedTables) -> list[str]:
     columns = code_shared_columns(opened, gate.grouping, report_progress)
     plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
     names = [column.name for column in columns]
-    people = None if gate.unit is None else read_records(opened, plan, report_progress, names)
-    found = find_real_values(opened, columns, people)
+    found = find_real_values(opened, columns, read_records(opened, plan, report_progress, names))
     return [values.column for values in found if values.column not in gate.keeping_real_values]
 
 

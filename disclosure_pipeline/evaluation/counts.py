@@ -106,6 +106,16 @@ class MeasuringPlan:
         """True if GT is known to be a sample of a population."""
         return self.weights is not None or self.sampling_fraction is not None
 
+    @property
+    def needs_records(self) -> bool:
+        """True if there are figures to which each record adds by its own unit, weight or level."""
+        return self.unit is not None or self.is_of_sample or bool(self.sensitive)
+
+    @property
+    def of_units(self) -> MeasuringPlan:
+        """The plan without the figures of a population, and of sensitive levels."""
+        return replace(self, weights=None, sampling_fraction=None, sensitive={})
+
 
 @dataclass(frozen=True)
 class Counts:

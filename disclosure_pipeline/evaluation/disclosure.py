@@ -29,11 +29,11 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
     require_targets,
 )
-from disclosure_pipeline.evaluation.figures import RecordFigures, build_disclosure, build_key_overlap
+from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
-from disclosure_pipeline.evaluation.people import measure_records, weigh_people_copied
+from disclosure_pipeline.evaluation.people import measure_people, weigh_people_copied
 from disclosure_pipeline.evaluation.record_sets import (
     PeopleRecords,
     RecordSets,
@@ -47,7 +47,7 @@ from disclosure_pipeline.evaluation.record_sets import (
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_levels, measure_worst_groups
+from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
@@ -342,7 +342,7 @@ def measure(
         [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
         refuse_weights(column)
     plan = replace(plan, together=plan.together and len(opened.columns[1:]) > 1)
-    whole, people, records = plan.whole_records, None, None
+    whole, records = plan.whole_records, None
     if whole is None:
         coded = opened.code(plan.columns, plan.grouping, on_progress)
     else:
@@ -353,16 +353,11 @@ def measure(
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    of_records, sensitive = RecordFigures(), pd.DataFrame()
-    if plan.unit is not None or plan.is_of_sample or plan.sensitive:
-        by_record = read_records(opened, plan, on_progress, [column.name for column in coded])
-        sensitive = measure_levels(by_record, plan)
-        if plan.unit is not None or plan.is_of_sample:
-            people = by_record
-            of_records = measure_records(people, build_request(plan, people.columns), plan)
-    result = replace(build_disclosure(counts, plan, of_records), sensitive=sensitive)
+    people = read_records(opened, plan, on_progress, [column.name for column in coded])
+    others, frames = measure_people(people, counts, plan) if people else (compare_records(counts), {})
+    result = replace(build_disclosure(counts, plan, others), **frames)
     if plan.targets:
-        found = find_real_values(opened, coded, people if plan.unit is not None else None)
+        found = find_real_values(opened, coded, people)
         warnings = identifier_warnings(opened.columns, found, plan.real_values)
         result = replace(result, warnings=(*result.warnings, *warnings))
     if whole and records:
@@ -382,8 +377,7 @@ def _add_guards(
     people: PeopleRecords | None,
 ) -> Disclosure:
     """Return the result with the guards of a gate; `people`: all records, where they are read."""
-    if people and plan.unit is not None:
-        records = records.count_units(people)
+    records = records.count_units(people)
     guards = measure_guards(records, whole)
     groups = pd.DataFrame()
     if whole.group_columns:
@@ -413,7 +407,7 @@ def _add_guards(
         columns_apart=guards.columns_apart,
         found=guards.found,
     )
-    if people and plan.weights is not None:
+    if people and people.is_weighted:
         return replace(result, population=weigh_people_copied(result, people))
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,38 +72,64 @@ class _TargetInSynthesis:
         return self.counted.bands
 
     @property
-    def left_t(self) -> IntArray:
-        """GT's records of each level after exclusions."""
+    def levels(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The records of each level: of GT, of SD, and of GT after exclusions."""
         excluded = self.counted.excluded
-        return excluded.original_t.by_position(self.target.size) if excluded else self.GT_t
+        left_t = excluded.original_t.by_position(self.target.size) if excluded else self.GT_t
+        return self.GT_t, self.SD_t, left_t
 
 
 @dataclass(frozen=True)
-class RecordFigures:
-    """The figures that need each record's unit or weight: see `evaluation.people`.
+class BesideOthers:
+    """The figures that stand beside those of other people's records.
 
-    `frames`: those of units and of the population. By unit, in place of those of records: `hits` (the figures
-    of `UniqueHits` by synthesis) and, where people have several records, by target and synthesis `beside`
-    (`Baselines`), `within` (`Bands`), and with a certainty `certain`; by target what several syntheses
-    disclose `together`. `bands`: weighted columns of that frame.
+    By synthesis `hits`. By target and synthesis `baselines`, of targets with a band `bands`, and by
+    certainty, too, `band_certainty`. By target what several syntheses disclose `together`. `weighted_bands`:
+    further columns of the frame `bands`.
     """
 
-    frames: Mapping[str, Any] = field(default_factory=dict)
-    hits: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
-    beside: Rows = field(default_factory=dict)
-    within: Rows = field(default_factory=dict)
-    certain: Rows = field(default_factory=dict)
-    together: Mapping[Any, TogetherTargetCounts] = field(default_factory=dict)
-    bands: pd.DataFrame = field(default_factory=pd.DataFrame)
+    hits: Mapping[int, dict[str, float]]
+    baselines: Rows
+    bands: Rows
+    band_certainty: Rows
+    together: Mapping[Any, TogetherTargetCounts]
+    weighted_bands: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
-_NONE = RecordFigures()
+def compare_records(counts: Counts) -> BesideOthers:
+    """Compare with other records, as if each were another person's."""
+    places = _list_places(counts)
+    N_d, *N_s = counts.records
+    together = counts.counts.together.targets if counts.counts.together else [None] * len(counts.targets)
+    with_band = [(place, place.band) for place in places if place.band]
+    return BesideOthers(
+        {
+            synthesis: to_row(
+                unique_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * of_keys.hits_apart / APART_SCALE)
+            )
+            for synthesis, (of_keys, n) in enumerate(zip(counts.counts.keys, N_s, strict=True), start=1)
+        },
+        {place.index: _compare_target(place) for place in places},
+        {
+            place.index: to_row(bands(place.within, band, place.sizes, *place.levels))
+            for place, band in with_band
+        },
+        {
+            (*place.index, float(share)): to_row(band_certainty(claims, N_d))
+            for place, _ in with_band
+            for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
+        },
+        {target.name: of for target, of in zip(counts.targets, together, strict=True) if of},
+    )
 
 
-def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigures = _NONE) -> Disclosure:
-    """Return the frames of all measures in the plan; baselines are always included."""
-    per_target = ["target", "synthesis"]
-    places = [
+def _compare_target(place: _TargetInSynthesis) -> dict[str, float]:
+    counted, guessable = place.counted, mark_unguessable(place.target)
+    return to_row(baselines(counted.baselines, counted.totals, place.sizes, *place.levels, guessable))
+
+
+def _list_places(counts: Counts) -> list[_TargetInSynthesis]:
+    return [
         _TargetInSynthesis(
             target, synthesis, target.counts[0], target.counts[synthesis], counted, pairs_of_key, band
         )
@@ -112,30 +138,39 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigu
         )
         for synthesis, counted in enumerate(of_target, start=1)
     ]
+
+
+def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) -> Disclosure:
+    """Return the frames of all measures in the plan; baselines are always included."""
+    per_target = ["target", "synthesis"]
+    places = _list_places(counts)
     key_overlap, target_overlap, doubts = _compare_columns(counts, plan.least_shared)
     doubts = (*doubts, *counts.missing_value_doubts)
     attribute_rows, cap_rows = {}, {}
     for place in places:
-        attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan, of_records)
+        compared = others.baselines[place.index]
+        attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan, compared)
     attribute_frame = build_frame(attribute_rows, per_target, list(next(iter(attribute_rows.values()), ())))
-    by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"], of_records)
+    by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"], others)
     cap_frame = build_frame(cap_rows, per_target, list(next(iter(cap_rows.values()), ())), attribute_frame)
     attribute_frame, cap_frame = add_differences_beyond_chance(
         attribute_frame, cap_frame, len(counts.targets)
     )
     identity_frame = build_frame(
-        _measure_keys(counts, of_records),
+        {
+            (synthesis,): to_row(identity(of_keys.uniques, counts.records[0], N_s)) | others.hits[synthesis]
+            for synthesis, (of_keys, N_s) in enumerate(
+                zip(counts.counts.keys, counts.records[1:], strict=True), start=1
+            )
+        },
         ["synthesis"],
         [*list_figures(Identity), *list_figures(UniqueHits)],
     )
-    with_band = [place for place in places if place.band]
-    banded = bound_bands(
-        build_frame(
-            {place.index: _measure_within(place, plan, of_records) for place in with_band},
-            per_target,
-            ["within", *list_figures(Bands)],
-        )
-    )
+    in_bands = {
+        (target, synthesis): {"within": str(plan.grouping.within[target]), **figures}
+        for (target, synthesis), figures in others.bands.items()
+    }
+    banded = bound_bands(build_frame(in_bands, per_target, ["within", *list_figures(Bands)]))
     one_way_flags = [flag for place in places for flag in _flag_levels(place, plan)]
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
@@ -164,16 +199,9 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigu
             [*per_target, "certainty"],
             list_figures(Certainty),
         ),
-        bands=banded if of_records.bands.empty else banded.join(of_records.bands),
+        bands=banded if others.weighted_bands.empty else banded.join(others.weighted_bands),
         band_certainty=build_frame(
-            {
-                (*place.index, float(share)): of_records.certain.get((*place.index, share))
-                or to_row(band_certainty(claims, place.sizes.N_d))
-                for place in with_band
-                for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
-            },
-            [*per_target, "certainty"],
-            list_figures(BandCertainty),
+            others.band_certainty, [*per_target, "certainty"], list_figures(BandCertainty)
         ),
         excluded=build_frame(
             {index: row for place in places for index, row in _list_excluded(place)},
@@ -188,7 +216,6 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, of_records: RecordFigu
         engine=counts.engine_description,
         together=by_all,
         together_identity=identity_by_all,
-        **of_records.frames,
     )
 
 
@@ -220,20 +247,8 @@ def _compare_columns(counts: Counts, least: LeastShared) -> tuple[Rows, Rows, tu
     return of_keys, of_targets, tuple(doubts)
 
 
-def _measure_keys(counts: Counts, of_records: RecordFigures) -> Rows:
-    rows = {}
-    N_d, *N_s = counts.records
-    for synthesis, (of_keys, records) in enumerate(zip(counts.counts.keys, N_s, strict=True), start=1):
-        hits = of_records.hits.get(synthesis)
-        if hits is None:
-            apart = 100 * of_keys.hits_apart / APART_SCALE
-            hits = to_row(unique_hits(of_keys.unique_hits, Sizes(N_d, records), apart))
-        rows[(synthesis,)] = {**to_row(identity(of_keys.uniques, N_d, records)), **hits}
-    return rows
-
-
 def _measure_target(
-    place: _TargetInSynthesis, plan: MeasuringPlan, of_records: RecordFigures
+    place: _TargetInSynthesis, plan: MeasuringPlan, compared: Mapping[str, float]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of the frames `attribute` and `cap`."""
     totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
@@ -242,25 +257,9 @@ def _measure_target(
     of_cap = to_row(by_guess) if by_guess else {}
     if plan.chance:
         of_attribute |= to_row(chance(totals.records.DiSCO, cells.d_by_s_q_t, place.SD_t, *N))
-    compared = of_records.beside.get(place.index)
-    if compared is None:
-        guessable = mark_unguessable(place.target)
-        sizes, levels = place.sizes, (place.GT_t, place.SD_t, place.left_t)
-        compared = to_row(baselines(place.counted.baselines, totals, sizes, *levels, guessable))
     of_cap |= {name: figure for name, figure in compared.items() if name in COLUMNS["cap"]}
     of_attribute |= {name: figure for name, figure in compared.items() if name not in COLUMNS["cap"]}
     return of_attribute, of_cap
-
-
-def _measure_within(
-    place: _TargetInSynthesis, plan: MeasuringPlan, of_records: RecordFigures
-) -> dict[str, Any]:
-    assert place.band
-    within = of_records.within.get(place.index)
-    if within is None:
-        levels = place.GT_t, place.SD_t, place.left_t
-        within = to_row(bands(place.within, place.band, place.sizes, *levels))
-    return {"within": str(plan.grouping.within[place.target.name]), **within}
 
 
 def _measure_identity_left(place: _TargetInSynthesis, counts: Counts) -> dict[str, Any]:
@@ -344,7 +343,7 @@ def bound_bands(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _build_together(
-    counts: Counts, DiSCO_others: pd.Series[float], of_records: RecordFigures
+    counts: Counts, DiSCO_others: pd.Series[float], others: BesideOthers
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frames `together` and `together_identity`, which are empty for a single synthesis."""
     target_rows, identity_rows = {}, {}
@@ -352,13 +351,9 @@ def _build_together(
     if release_counts:
         unique_in_any = percent(release_counts.unique_in_any, N_d)
         identity_rows[(len(counts.records) - 1,)] = {"repU_any": unique_in_any}
-        for target, counted in zip(counts.targets, release_counts.targets, strict=True):
-            by_unit = of_records.together.get(target.name, counted)
-            target_counts = replace(by_unit, any=counted.any, agreed=counted.agreed)
-            others = DiSCO_others.xs(target.name, level="target")
-            target_rows[(target.name,)] = to_row(
-                together(target_counts, N_d, others.tolist(), len(counts.targets))
-            )
+        for target, of_target in others.together.items():
+            of_each = DiSCO_others.xs(target, level="target").tolist()
+            target_rows[(target,)] = to_row(together(of_target, N_d, of_each, len(counts.targets)))
     return (
         build_frame(target_rows, ["target"], list_figures(Together)),
         build_frame(identity_rows, ["syntheses"], list_figures(TogetherIdentity)),

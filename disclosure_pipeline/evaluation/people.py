@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,15 +16,18 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.evaluation.counts import (
+    Counts,
     MeasuringPlan,
     RecordCells,
+    build_request,
     combine_columns,
     place_records,
 )
-from disclosure_pipeline.evaluation.figures import RecordFigures, add_beyond_chance
+from disclosure_pipeline.evaluation.figures import BesideOthers, add_beyond_chance, compare_records
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.subgroups import measure_levels
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.contributions import (
@@ -58,43 +62,46 @@ from disclosure_pipeline.measures.words import WEIGHTED
 _OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
-def measure_records(records: PeopleRecords, request: CountRequest, plan: MeasuringPlan) -> RecordFigures:
-    """Return the figures that need each record's unit or weight.
+def measure_people(
+    people: PeopleRecords, counts: Counts, plan: MeasuringPlan
+) -> tuple[BesideOthers, dict[str, Any]]:
+    """Return the figures beside those of other people, and frames that need each record's unit or weight.
 
-    With a unit, other people's records are those of other units, and there is the frame `units`. Of a sample,
-    there are the frames `population` and `population_targets`.
+    Other people's records are those of other units. If nobody has two, these are all other records, and the
+    figures follow from what an engine counted.
     """
-    # If nobody has two records, those of records are of units already, in integers.
-    is_by_unit = records.records_per_unit > 1
-    beside, within, certain, of_population, in_bands = (dict[Any, dict[str, float]]() for _ in range(5))
-    release: dict[Any, TogetherTargetCounts] = {}
+    by_record = compare_records(counts)
+    request, is_by_unit = build_request(plan, people.columns), people.records_per_unit > 1
+    baselines, bands, certain, of_population, weighted_bands = (dict[Any, Any]() for _ in range(5))
+    together = dict[Any, TogetherTargetCounts]()
     q = combine_columns(request.keys)
-    for target in request.targets:
+    for target in request.targets if is_by_unit or plan.is_of_sample else ():
         chances = []
         for synthesis in range(1, len(q.q)):
             place = (target.column.name, synthesis)
-            added = Contributions(place_records(q, target, synthesis, records.unit))
+            added = Contributions(place_records(q, target, synthesis, people.unit))
             if is_by_unit:
-                beside[place] = _estimate(added, ("guessed", *BESIDE_OTHERS), Baselines)
-                if target.band is not None:
-                    within[place] = _estimate(added, BAND_FIGURES, Bands)
-                    certain |= {(*place, c): _estimate_at(c, added) for c in target.certainties}
+                baselines[place] = _estimate(added, ("guessed", *BESIDE_OTHERS), Baselines)
+                if target.band:
+                    bands[place] = _estimate(added, BAND_FIGURES, Bands)
+                    certain |= {(*place, float(c)): _estimate_at(c, added) for c in target.certainties}
                 chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
             if plan.is_of_sample:
-                of_population[place] = _measure_in_population(added, records, plan)
-            if plan.weights is not None and target.band is not None:
-                in_bands[place] = _weigh(added, BAND_FIGURES, records)
-        if plan.together and is_by_unit:
-            release[target.column.name] = _count_together(q.q[0], chances)
-    frames = {}
-    hits: dict[int, dict[str, float]] = {}
+                of_population[place] = _measure_in_population(added, people, plan)
+                if target.band:
+                    weighted_bands[place] = people.weigh(added, BAND_FIGURES)
+        if chances and target.column.name in by_record.together:
+            counted = by_record.together[target.column.name]
+            together[target.column.name] = _count_together(q.q[0], chances, counted)
+    hits, frames = by_record.hits, {"sensitive": measure_levels(people, plan)}
     if plan.unit is not None:
-        hits, frames["units"] = _measure_keys_by_unit(q, records, request)
+        hits, frames["units"] = _measure_keys_by_unit(q, people, request)
     if plan.is_of_sample:
-        frames["population"] = _measure_population(records, plan, q)
+        frames["population"] = _measure_population(people, q)
         frames["population_targets"] = _frame_weighted(of_population, len(request.targets))
-    banded = _frame_weighted(in_bands, len({target for target, _ in in_bands}))
-    return RecordFigures(frames, hits, beside, within, certain, release, banded)
+    others = BesideOthers(hits, baselines, bands, certain, together) if is_by_unit else by_record
+    with_bands = len({target for target, _ in weighted_bands})
+    return replace(others, weighted_bands=_frame_weighted(weighted_bands, with_bands)), frames
 
 
 def _estimate(added: Contributions, figures: Iterable[str], names: type) -> dict[str, float]:
@@ -133,10 +140,6 @@ def _measure_keys_by_unit(
     return hits, build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
 
 
-def _weigh(added: Contributions, figures: Sequence[str], records: PeopleRecords) -> dict[str, float]:
-    return name_estimates(added.estimate(figures, records.weight), WEIGHTED)
-
-
 def _measure_in_population(
     added: Contributions, records: PeopleRecords, plan: MeasuringPlan
 ) -> dict[str, float]:
@@ -146,20 +149,18 @@ def _measure_in_population(
     disclosed_q = np.bincount(rows.q, weights=added.add("DiSCO"), minlength=rows.f.keys).astype(np.int64)
     d_q = np.bincount(rows.q, minlength=rows.f.keys)
     figures = to_row(population_disclosure(d_q, people_q.astype(np.float64), disclosed_q, len(rows)))
-    if plan.weights is None:
-        return figures
     weighed = [name for name in TARGET_FIGURES if plan.attribution or not name.startswith(_OF_ATTRIBUTION)]
-    return figures | _weigh(added, weighed, records)
+    return figures | records.weigh(added, weighed)
 
 
-def _measure_population(records: PeopleRecords, plan: MeasuringPlan, q: Keys) -> pd.DataFrame:
+def _measure_population(records: PeopleRecords, q: Keys) -> pd.DataFrame:
     people_q = np.bincount(q.q[0], weights=records.weight, minlength=q.size).astype(np.float64)
     people, N_d = sum_exactly(records.weight), len(records.weight)
     rows = {}
     for synthesis in range(1, len(q.q)):
         rows[(synthesis,)] = to_row(population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people))
-        if plan.weights is not None:
-            rows[(synthesis,)] |= _weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES, records)
+        if records.is_weighted:
+            rows[(synthesis,)] |= records.weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES)
     return build_frame(rows, ["synthesis"], list(next(iter(rows.values()))))
 
 
@@ -201,8 +202,10 @@ def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFr
     return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
 
 
-def _count_together(q: IntArray, chances: Sequence[Sequence[Floats]]) -> TogetherTargetCounts:
-    """Count what several syntheses disclose at n records of each, and as many draws of other people's.
+def _count_together(
+    q: IntArray, chances: Sequence[Sequence[Floats]], counted: TogetherTargetCounts
+) -> TogetherTargetCounts:
+    """Return the counts with those at n records of each synthesis, and of as many draws of other people's.
 
     `chances`: what each record adds to DiSCO at n records of each synthesis, and by the others.
     """
@@ -212,4 +215,4 @@ def _count_together(q: IntArray, chances: Sequence[Sequence[Floats]]) -> Togethe
         for side in zip(*chances, strict=True)
     )
     squares = square_beyond(q[in_order], 1, at_n, by_others)
-    return TogetherTargetCounts(any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)
+    return replace(counted, any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)

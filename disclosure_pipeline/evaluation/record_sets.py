@@ -6,7 +6,7 @@ record is a person's only one, and an engine counts without giving its records a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from disclosure_pipeline.counting.counts import (
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
 from disclosure_pipeline.measures.chance import holds_real_values
+from disclosure_pipeline.measures.contributions import Contributions, name_estimates
 from disclosure_pipeline.measures.copies import (
     CopyCounts,
     UnitCombinations,
@@ -31,6 +32,7 @@ from disclosure_pipeline.measures.copies import (
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
 from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
+from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues
 from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error, require_unit
@@ -53,11 +55,15 @@ A multiset differs as soon as one value is changed; most of the summaries do not
 
 @dataclass(frozen=True)
 class PeopleRecords:
-    """Records in memory: coded columns by name, not grouped; the unit and weight of each GT record."""
+    """Records in memory: coded columns by name, not grouped; the unit and weight of each GT record.
+
+    `is_weighted`: whether the weights are a column of GT, so that figures of people are asked for.
+    """
 
     columns: Mapping[Any, CodedColumn]
     unit: IntArray
     weight: Floats
+    is_weighted: bool = False
 
     @cached_property
     def records_per_unit(self) -> float:
@@ -72,13 +78,26 @@ class PeopleRecords:
         positions = sample_positions(sizes, most, seed)
         drawn = {name: column.draw(positions) for name, column in self.columns.items()}
         of_GT = slice(None) if positions[0] is None else positions[0]
-        return PeopleRecords(drawn, self.unit[of_GT], self.weight[of_GT])
+        return replace(self, columns=drawn, unit=self.unit[of_GT], weight=self.weight[of_GT])
+
+    def weigh(
+        self, added: Contributions, figures: Iterable[str], members: Floats | float = 1.0
+    ) -> dict[str, float]:
+        """Return the weighted figures of the GT records, or of some `members`; none without weights."""
+        if not self.is_weighted:
+            return {}
+        return name_estimates(added.estimate(figures, self.weight * members), WEIGHTED)
 
 
 def read_records(
     opened: OpenedTables, plan: MeasuringPlan, on_progress: OnProgress, names: Sequence[Any]
-) -> PeopleRecords:
-    """Read the codes of all records, and the unit and weight of each. InputError if a unit is missing."""
+) -> PeopleRecords | None:
+    """Read the codes of all records, and the unit and weight of each; None if the plan needs none of them.
+
+    Raise InputError if the unit is in a synthetic table or lacks values.
+    """
+    if not plan.needs_records:
+        return None
     extra = [name for name in (plan.unit, plan.weights) if name is not None]  # only GT has them
     widened = opened.with_columns(extra)
     coded = widened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
@@ -93,11 +112,13 @@ def read_records(
     N_d, order = len(of_tables[0]), of_tables[0]
     unit = np.arange(N_d)
     if plan.unit is not None:
+        require_unit(plan.unit, opened.columns)
         owners = by_name[plan.unit]
         if owners.counts[0][owners.missing]:
             raise missing_owners_error(plan.unit)
         unit = owners.codes[0].astype(np.int64)[order]
-    return PeopleRecords(in_order, unit, find_weights(by_name, plan, N_d)[order])
+    weight = find_weights(by_name, plan, N_d)[order]
+    return PeopleRecords(in_order, unit, weight, plan.weights is not None)
 
 
 def draw_records(opened: OpenedTables, columns: Sequence[CodedColumn], most: int, seed: int) -> PeopleRecords:
@@ -150,14 +171,13 @@ class RecordSets:
 
     def count_people(self, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> RecordSets:
         """Return the counts of people, who are units if the plan has a unit. InputError as `count_people`."""
-        if plan.unit is None:
-            return self
-        require_unit(plan.unit, self.opened.columns)
         names = [column.name for column in self.columns]
-        return self.count_units(read_records(self.opened, replace(plan, weights=None), on_progress, names))
+        return self.count_units(read_records(self.opened, plan.of_units, on_progress, names))
 
-    def count_units(self, people: PeopleRecords) -> RecordSets:
+    def count_units(self, people: PeopleRecords | None) -> RecordSets:
         """Return the counts with people counted as units; `people` have all columns."""
+        if people is None or people.records_per_unit == 1:
+            return self
         partial = {label: _count_units(people, columns) for label, columns in self.sets.items()}
         return replace(self, whole=_count_units(people, self.columns), partial=partial, people=people)
 
@@ -260,7 +280,7 @@ def find_real_values(
     as no other unit has it.
     """
     found = opened.find_real_values(columns)
-    if people is None:
+    if people is None or people.records_per_unit == 1:
         return found
     by_unit = [values for values in found if values.column not in people.columns]
     comparisons = sum(len(column.tables) - 1 for column in people.columns.values())

@@ -23,9 +23,9 @@ from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     build_request,
 )
-from disclosure_pipeline.evaluation.figures import RecordFigures, build_disclosure
+from disclosure_pipeline.evaluation.figures import build_disclosure, compare_records
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.people import measure_records
+from disclosure_pipeline.evaluation.people import measure_people
 from disclosure_pipeline.evaluation.record_sets import (
     code_shared_columns,
     count_whole_records,
@@ -115,13 +115,12 @@ def measure_together(
         together=True,
         weights=None,
         sampling_fraction=None,
+        sensitive={},
         whole_records=None,
         one_way=NO_FLAGS,
         two_way=NO_FLAGS,
     )
-    units = None
-    if plan.unit is not None:
-        units = read_records(opened, release_plan, on_progress, plan.columns)
+    units = read_records(opened, release_plan, on_progress, plan.columns)
     frames, repU_any = {}, {}
     for number in numbers:
         tables = range(number + 1)
@@ -135,14 +134,14 @@ def measure_together(
             records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
             bands=tuple(target.band for target in request.targets),
         )
-        of_records = RecordFigures()
-        if units is not None:
-            unit_columns = {
+        others = compare_records(counts_with_columns)
+        if units:
+            of_tables = {
                 name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
             }
-            of_units = build_request(release_plan, unit_columns)
-            of_records = measure_records(units, of_units, release_plan)
-        result = build_disclosure(counts_with_columns, release_plan, of_records)
+            people = replace(units, columns=of_tables)
+            others, _ = measure_people(people, counts_with_columns, release_plan)
+        result = build_disclosure(counts_with_columns, release_plan, others)
         frames[number] = result.together
         repU_any[number] = result.together_identity["repU_any"].item()
     return pd.concat(frames, names=["tables"]).swaplevel(), repU_any

@@ -164,12 +164,13 @@ def subgroups(
         measured = {name: column.only([0, prepared.table]) for name, column in prepared.grouped.items()}
     (group_of_record, *of_holdout), labels = _group_records(names, people, measured, smallest)
     owners = number_owners(tables.frames, unit)
-    weight = None if weights is None else _weigh_records(tables, weights)
+    weight = np.ones(len(owners)) if weights is None else _weigh_records(tables, weights)
+    of_GT = PeopleRecords({}, owners, weight, weights is not None)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(request.targets):
         for synthesis in range(1, len(tables.frames)):
             added = Contributions(place_records(q, target, synthesis, owners))
-            of_groups = _measure_groups(added, group_of_record, len(labels), weight, with_guesses=True)
+            of_groups = _measure_groups(added, group_of_record, len(labels), of_GT, with_guesses=True)
             if holdout is not None:  # whose its records are makes no difference to DiSCO
                 of_others = Contributions(place_records(q_held, held.targets[number], synthesis, nobody))
                 told = of_others.add("DiSCO")
@@ -193,7 +194,7 @@ def _measure_groups(
     added: Contributions,
     group_of_record: IntArray,
     groups: int,
-    weight: Floats | None,
+    people: PeopleRecords,
     *,
     with_guesses: bool = False,
 ) -> list[dict[str, float]]:
@@ -208,9 +209,8 @@ def _measure_groups(
         records, exposed = int(members.sum()), int(added.add("DiSCO")[members].sum())
         row = _measure_exposure(records, exposed, everybody, len(members)) | name_estimates(estimates)
         row = {name: row[name] for name in (*list_figures(Subgroup), *list_figures(Bands)) if name in row}
-        if weight is not None:
-            weighted = added.estimate(of_people, weight * members)
-            row |= {"people": sum_exactly(weight[members]), **name_estimates(weighted, WEIGHTED)}
+        if weighted := people.weigh(added, of_people, members):
+            row |= {"people": sum_exactly(people.weight[members]), **weighted}
         rows.append(row)
     return rows
 
@@ -354,8 +354,7 @@ def measure_worst_groups(
         Target(column, exclusions, math.inf, band=plan.grouping.band_of(column)),
         choose_group_columns(group_columns, whole.special_values),
         whole.smallest_count,
-        drawn.unit,
-        drawn.weight if plan.weights is not None else None,
+        drawn,
     )
 
 
@@ -385,22 +384,20 @@ def measure_exposed_groups(
     target: Target,
     by: Sequence[CodedColumn],
     smallest_count: int,
-    unit: IntArray,
-    weight: Floats | None = None,
+    people: PeopleRecords,
 ) -> pd.DataFrame:
     """Measure DiSCO of one target for each level of the columns `by`: `subgroups()` without guesses.
 
     Index (column, group, target, synthesis). Levels of fewer GT records than `smallest_count` are merged; a
     merged group that is still smaller is left out. If records were drawn, all figures are of these.
-    `weight`: of each GT record, for additional shares of people.
     """
     q = combine_columns(keys)
     members = [_number_groups(column, smallest_count) for column in by]
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for synthesis in range(1, len(q.q)):
-        added = Contributions(place_records(q, target, synthesis, unit))
+        added = Contributions(place_records(q, target, synthesis, people.unit))
         for column, (group_of_record, labels) in zip(by, members, strict=True):
-            figures = _measure_groups(added, group_of_record, len(labels), weight)
+            figures = _measure_groups(added, group_of_record, len(labels), people)
             for label, of_group in zip(labels, figures, strict=True):
                 rows[column.name, label, target.column.name, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= smallest_count}
@@ -432,9 +429,11 @@ def measure_levels(records: PeopleRecords, plan: MeasuringPlan) -> pd.DataFrame:
     gate, all figures but `records` are NaN if fewer people have a level than it may report on. InputError if
     a level occurs in no table; in a gate, which declares its levels, nobody may have one.
     """
+    comparisons = sum(map(len, plan.sensitive.values()))
+    if not comparisons:
+        return pd.DataFrame()
     request = build_request(plan, records.columns)
     q = combine_columns(request.keys)
-    comparisons = sum(map(len, plan.sensitive.values()))
     rows: dict[tuple[str, int], dict[str, float]] = {}
     for target in request.targets:
         for level in plan.sensitive.get(target.column.name, ()):
@@ -445,10 +444,8 @@ def measure_levels(records: PeopleRecords, plan: MeasuringPlan) -> pd.DataFrame:
                 added = Contributions(place_records(q, target, synthesis, records.unit))
                 figures = _measure_level(added, code, records, plan, comparisons)
                 rows[name_level(target.column.name, level), synthesis] = figures
-    if not rows:
-        return pd.DataFrame()
     differences = ["guessed_beyond", "DiSCO_beyond"]
-    if plan.weights is not None:
+    if records.is_weighted:
         differences += [f"{name}{WEIGHTED}" for name in differences]
     needed = [*differences, *(f"{name}_se" for name in differences), "right_beyond_chance"]
     index = pd.MultiIndex.from_tuples(list(rows), names=["level", "synthesis"])
@@ -474,8 +471,7 @@ def _measure_level(
     estimates = added.estimate((*_DISCLOSED, *_NAMED), weight)
     of_level = {name: estimate.value for name, estimate in estimates.items()}
     of_level |= {f"{name}_beyond_se": estimates[f"{name}_beyond"].error for name in ("DiSCO", "named")}
-    if plan.weights is not None:
-        of_level |= name_estimates(added.estimate(_WEIGHED, weight * records.weight), WEIGHTED)
+    of_level |= records.weigh(added, _WEIGHED, weight)
     by_SD, by_others = (LevelClaims.add_up(told, rows.t == code, rows.q) for told in tell_level(rows, code))
     right = compare_claims(by_SD, by_others, people, len(rows), comparisons)
     return {
