@@ -11,11 +11,13 @@ import numpy as np
 from disclosure_pipeline.counting.memory.box_sets import BoxCounter, BoxSet
 from disclosure_pipeline.counting.memory.boxes import (
     FAR,
+    Block,
     BoxColumn,
     Boxes,
     Matches,
     count_candidates,
     find_matches,
+    split_columns,
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import (
@@ -57,6 +59,11 @@ class BoxedTables:
         return average_records_per_unit(self.unit)
 
     @cached_property
+    def halves(self) -> list[Block]:
+        """The columns in two blocks, to look for people in all but one."""
+        return split_columns(self.columns, 2)
+
+    @cached_property
     def is_diluted(self) -> bool:
         """True if SD is so large that its own coverage has to be looked at."""
         return self.sizes.N_s > MANY_TIMES * self.sizes.N_d
@@ -66,7 +73,7 @@ class BoxedTables:
         N_d = self.sizes.N_d
         people = np.sort(rng.permutation(N_d)[:most])
         some = Boxes.around(self.columns, people[:: max(len(people) // _FEWEST_PEOPLE, 1)])
-        compared = sum(count_candidates(some, table, 1) for table in (GT, SD)) / max(some.people, 1)
+        compared = sum(count_candidates(some, table, self.halves) for table in (GT, SD)) / max(some.people, 1)
         affordable = max(int(MOST_CANDIDATES / max(compared, 1)), _FEWEST_PEOPLE)
         return people if len(people) <= affordable else np.sort(rng.permutation(people)[:affordable])
 
@@ -92,6 +99,8 @@ class BoxedPeople:
     def own(self) -> tuple[IntArray, IntArray]:
         """Pairs of a person, by position, and a record of the person's unit."""
         unit = self.tables.unit
+        if self.tables.records_per_unit == 1:
+            return np.arange(len(self.people)), self.people
         order = np.argsort(unit, kind="stable")
         in_order = unit[order]
         first = np.searchsorted(in_order, unit[self.people])
@@ -155,9 +164,9 @@ class BoxedPeople:
         same: Mask = unit[self.people[matches.person]] == unit[matches.record]
         return same
 
-    def find_matches(self, table: int, most_missed: int) -> Matches:
+    def find_matches(self, table: int, blocks: Sequence[Block]) -> Matches:
         """Return the matches of the people with the records of a table but those of their own unit."""
-        matches = find_matches(self.boxes, table, most_missed)
+        matches = find_matches(self.boxes, table, blocks)
         return matches if table == SD else matches.select(~self.is_own(matches))
 
     def find_by_columns(self, columns: Sequence[int], place: int, alone: Mask) -> Floats:

@@ -298,7 +298,7 @@ def find_nearly(
 ) -> NearPeople:
     """Find people by all columns, or all but one, within a tolerance: the row is that of the worst."""
     boxed = BoxedPeople(tables, people)
-    counters = [MatchCounter(boxed.find_matches(table, 1), len(people)) for table in (GT, SD)]
+    counters = [MatchCounter(boxed.find_matches(table, tables.halves), len(people)) for table in (GT, SD)]
     others, within = (counters[GT].count(place)[0] for place in (0, 1))
     if not any(column.is_number for column in tables.columns):
         return NearPeople([], others, None)
@@ -324,7 +324,8 @@ def _find_coverage(
     if not tables.is_diluted:
         return {}
     drawn = np.sort(rng.permutation(tables.sizes.N_s)[:records])
-    counter = MatchCounter(find_matches(Boxes.around(tables.columns, drawn, SD), SD, 1), len(drawn))
+    boxes = Boxes.around(tables.columns, drawn, SD)
+    counter = MatchCounter(find_matches(boxes, SD, tables.halves), len(drawn))
     coverage: dict[tuple[int, int | None], OwnCoverage] = {}
     for place in range(1, len(TOLERANCES)):
         whole, but = counter.count(place)

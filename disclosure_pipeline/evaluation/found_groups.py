@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.memory.boxes import BoxColumn
+from disclosure_pipeline.counting.memory.boxes import BoxColumn, split_columns
 from disclosure_pipeline.evaluation.boxed_people import GT, SD, BoxedPeople, BoxedTables, MatchCounter
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import (
@@ -93,18 +93,25 @@ def find_in_groups(tables: BoxedTables, people: IntArray, fewest: int) -> list[G
         return [None, None]
     boxed = BoxedPeople(tables, people)
     pairs = _Pairs.count(boxed, groups, fewest)
-    counters = [MatchCounter(boxed.find_matches(table, 0), len(people)) for table in (GT, SD)]
+    whole = split_columns(tables.columns, 1)
+    counters = [MatchCounter(boxed.find_matches(table, whole), len(people)) for table in (GT, SD)]
     return [_find_worst(boxed, pairs.select(of), counters) for of in (pairs.of_levels, ~pairs.of_levels)]
 
 
 def _find_worst(boxed: BoxedPeople, pairs: _Pairs, counters: Sequence[MatchCounter]) -> GroupFound | None:
-    found_groups = []
-    for place in PLACES:
-        (Y, _), (X, _) = (counter.count(place) for counter in counters)
+    counted = {place: tuple(counter.count(place)[0] for counter in counters) for place in PLACES}
+    places: dict[tuple[Group, ...], list[int]] = {}
+    for place, (Y, X) in counted.items():
         for first, second in pairs.choose(Y, X > 0):
             groups = tuple(pairs.groups[g] for g in dict.fromkeys([first, second]))
-            figures = _measure(boxed, counters[GT], place, (Y, X), groups, len(pairs.first))
+            places.setdefault(groups, []).append(place)
+    found_groups = []
+    for groups, of_group in places.items():
+        members = _Members.find(boxed, groups)
+        for place in of_group:
+            figures = _measure(boxed, members, counters[GT], place, counted[place], len(pairs.first))
             found_groups.append(GroupFound(groups, place, figures))
+    found_groups.sort(key=lambda one: one.place)
     return max(found_groups, key=lambda one: one.figures.rank(), default=None)
 
 
@@ -182,44 +189,54 @@ class _Pairs:
                     yield int(self.first[pair]), int(self.second[pair])
 
 
+@dataclass(frozen=True)
+class _Members:
+    """The members of a group: which of the people looked at, how many of GT, and SD's by column and code."""
+
+    inside: Mask
+    N_d: int
+    N_s: int
+    in_SD: list[IntArray]
+
+    @classmethod
+    def find(cls, boxed: BoxedPeople, groups: Sequence[Group]) -> _Members:
+        columns = boxed.tables.columns
+
+        def mark(table: int, records: IntArray | slice) -> Mask:
+            marked: Mask = np.logical_and.reduce(
+                [group.mark(columns[group.column].codes[table][records]) for group in groups]
+            )
+            return marked
+
+        of_SD = np.flatnonzero(mark(SD, slice(None)))
+        in_SD = [np.bincount(column.codes[SD][of_SD], minlength=column.size) for column in columns]
+        N_d = int(np.count_nonzero(mark(GT, slice(None))))
+        return cls(mark(GT, boxed.people), N_d, len(of_SD), in_SD)
+
+
 def _measure(
     boxed: BoxedPeople,
+    members: _Members,
     of_GT: MatchCounter,
     place: int,
-    counted: tuple[IntArray, IntArray],
-    groups: Sequence[Group],
+    counted: tuple[IntArray, ...],
     comparisons: int,
 ) -> Found:
     """Return the figures within a group; SD's columns are permuted within it."""
-    columns, (Y, X) = boxed.tables.columns, counted
-
-    def mark(table: int, records: IntArray | slice) -> Mask:
-        marked: Mask = np.logical_and.reduce(
-            [group.mark(columns[group.column].codes[table][records]) for group in groups]
-        )
-        return marked
-
-    inside, of_SD_records = mark(GT, boxed.people), np.flatnonzero(mark(SD, slice(None)))
-    N_d, N_s = int(np.count_nonzero(mark(GT, slice(None)))), len(of_SD_records)
+    columns, inside, (Y, X) = boxed.tables.columns, members.inside, counted
     alone = inside & (Y == 0)
     # By a tolerance, records from outside show people of the group, too.
-    sizes = Sizes(N_d, max(N_s, int(np.count_nonzero(alone & (X > 0)))))
+    sizes = Sizes(members.N_d, max(members.N_s, int(np.count_nonzero(alone & (X > 0)))))
     nothing = np.zeros(len(Y))
     counts = BoxCounts(Y, X > 0, nothing, nothing)
     if find_beyond_fresh(counts.select(inside), sizes) > 0:
-        in_columns = np.array(
-            [
-                column.count_near(
-                    np.bincount(column.codes[SD][of_SD_records], minlength=column.size),
-                    column.codes[GT][boxed.people[alone]],
-                    TOLERANCES[place],
-                )
-                for column in columns
-            ],
-            dtype=np.float64,
-        )
+        of_people = [column.codes[GT][boxed.people[alone]] for column in columns]
+        near = [
+            column.count_near(in_SD, codes, TOLERANCES[place])
+            for column, in_SD, codes in zip(columns, members.in_SD, of_people, strict=True)
+        ]
         by_columns = np.zeros(len(Y))
-        by_columns[alone] = chance_of_columns(in_columns, sizes.N_s)
+        by_columns[alone] = chance_of_columns(np.array(near, dtype=np.float64), sizes.N_s)
         number = boxed.find_number(range(len(columns)), place)
         matching = Y if number is None else of_GT.count(place, number)[0]
         by_values = boxed.find_by_values(number, matching, place, alone)

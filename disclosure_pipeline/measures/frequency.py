@@ -65,7 +65,7 @@ def combine_keys(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -
     `columns[k][i]` are the codes of key k in table i (0 is GT), all below `levels[k]`. The codes are joined
     as digits of one number, renumbered before it exceeds 64 bits: any number of keys and levels works.
     """
-    joined, product = _join(columns, levels)
+    joined, product = join_codes(columns, levels)
     joined, size = _renumber(joined, product)
     return Keys(tuple(tuple(column) for column in columns), tuple(levels), tuple(joined), size)
 
@@ -82,7 +82,7 @@ def find_lone_combinations(
     >>> [array.tolist() for array in find_lone_combinations(columns, [2, 3], np.array([7, 8, 9, 8, 7]))]
     [[3, 0], [1, 2]]
     """
-    [codes], _ = _join([[column] for column in columns], levels)
+    [codes], _ = join_codes([[column] for column in columns], levels)
     codes, order = sort_together(codes, np.arange(len(codes)))
     begins = first_of_run(codes)
     first = np.flatnonzero(begins)
@@ -93,7 +93,7 @@ def find_lone_combinations(
     return order[first[alone]], run_lengths(first, len(codes))[alone]
 
 
-def _join(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:
+def join_codes(columns: Sequence[Sequence[IntArray]], levels: Sequence[int]) -> tuple[list[IntArray], int]:
     """Return the codes of each record joined as digits of one number, and a number above all of these."""
     joined: list[IntArray] = [np.zeros(len(table), dtype=np.int64) for table in columns[0]]
     product = 1

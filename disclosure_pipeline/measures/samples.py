@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from disclosure_pipeline.measures.exact import Floats, IntArray
 
@@ -103,7 +104,7 @@ class Sizes:
 
 def average_records_per_unit(unit: IntArray) -> float:
     """Return the mean number of records of a unit, given whose each record is."""
-    return len(unit) / max(len(np.unique(unit)), 1)
+    return len(unit) / max(len(pd.unique(unit)), 1)
 
 
 def chance_of_none_drawn(records: IntArray, total: int, n: int) -> Floats:

@@ -28,7 +28,7 @@ from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.contract import CanonicalTable
 from disclosure_pipeline.tables.dictionary import CATEGORIES, Dictionary
-from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode
+from disclosure_pipeline.tables.encoding import Encoded, arrow_codes, encode, take_levels
 from disclosure_pipeline.tables.levels import IntArray, look_up
 from disclosure_pipeline.tables.record_hashes import (
     MISSING,
@@ -122,7 +122,7 @@ class _ColumnWriter:
         number = np.full(len(levels) + 1, -1, dtype=np.int32)
         number[used] = np.arange(len(used))
         codes = look_up(number, encoded.codes)
-        return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
+        return take_levels(codes, levels.take(pa.array(used)))
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ def encode_arrow(column: Any) -> Encoded:
     codes = np.empty(len(column), dtype=smallest_code_type(len(levels)))
     start = 0
     for chunk in column.chunks:
-        codes[start : start + len(chunk)] = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        indices = chunk.indices.cast(pa.from_numpy_dtype(codes.dtype), safe=False)  # fewer bytes to fill
+        codes[start : start + len(chunk)] = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         start += len(chunk)
     return Encoded(codes, levels)
 
@@ -134,6 +135,16 @@ def arrow_codes(codes: IntArray) -> Any:
     [1, None]
     """
     return pa.array(codes, mask=codes < 0 if codes.min(initial=0) < 0 else None)
+
+
+def take_levels(codes: IntArray, levels: Any) -> Any:
+    """Return the levels that codes stand for as an Arrow dictionary array, with null for -1.
+
+    >>> take_levels(np.array([1, -1, 0]), pa.array(["f", "m"])).to_pylist()
+    ['m', None, 'f']
+    """
+    # No code is out of range: looking for one takes as long as the rest.
+    return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels, safe=False)
 
 
 def widen_arrow(array: Any) -> Any:
@@ -216,7 +227,7 @@ def _encode_part(part: Any, name: str, table: str) -> Any:
     if encoded is None:
         return dictionary_encode(part, name, table)
     codes, levels = encoded
-    return pa.DictionaryArray.from_arrays(arrow_codes(codes), levels)
+    return take_levels(codes, levels)
 
 
 def dictionary_encode(array: Any, name: str, table: str) -> Any:
@@ -252,12 +263,12 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
         pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
     )
     chunks.clear()
-    absent = encoded.codes < 0
+    codes = encoded.codes
     if pa.types.is_floating(encoded.levels.type):  # NaN is missing
-        nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        absent |= np.append(nan, True)[encoded.codes]
-    indices = pa.array(encoded.codes, mask=absent) if absent.any() else pa.array(encoded.codes)
-    return pd.arrays.ArrowExtensionArray(pa.DictionaryArray.from_arrays(indices, encoded.levels))
+        is_nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        if is_nan.any():
+            codes = np.where(np.append(is_nan, True)[codes], codes.dtype.type(-1), codes)
+    return pd.arrays.ArrowExtensionArray(take_levels(codes, encoded.levels))
 
 
 def cast_to_one_type(arrays: Sequence[Any], name: str, table: str) -> list[Any]:
@@ -343,9 +354,7 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
     if new_codes.dtype != codes.dtype or not np.array_equal(new_codes[:-1], np.arange(len(new_codes) - 1)):
         codes = new_codes[codes]
     if declared.type == "text identifier":  # with nearly as many levels as records, Arrow is faster
-        return pd.arrays.ArrowExtensionArray(
-            pa.DictionaryArray.from_arrays(arrow_codes(codes), levels.take(pa.array(used)))
-        )
+        return pd.arrays.ArrowExtensionArray(take_levels(codes, levels.take(pa.array(used))))
     categories = pd.Index(levels.take(pa.array(used)).to_pandas())
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
 

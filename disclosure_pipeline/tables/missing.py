@@ -16,7 +16,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical import MISSING_CODE, read_levels
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.dictionary import Column
-from disclosure_pipeline.tables.encoding import Change, arrow_array, arrow_codes, encode
+from disclosure_pipeline.tables.encoding import Change, arrow_array, encode, take_levels
 from disclosure_pipeline.tables.levels import Mask
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
@@ -104,7 +104,7 @@ def _blank(column: pd.Series[Any], codes: npt.NDArray[Any], levels: Any, marked:
         hidden = np.append(marked, False)[codes]
         return column.where(~hidden, None).infer_objects()
     renumbered = np.append(np.where(marked, -1, np.cumsum(~marked) - 1), -1)
-    values = pa.DictionaryArray.from_arrays(arrow_codes(renumbered[codes]), levels.filter(pa.array(~marked)))
+    values = take_levels(renumbered[codes], levels.filter(pa.array(~marked)))
     return pd.Series(pd.arrays.ArrowExtensionArray(values), index=column.index, name=column.name)
 
 

@@ -97,12 +97,12 @@ def _measure(way: str, pair: Pair) -> tuple[list[Found], Any]:
     opened, columns = FramesInMemory(coded.frames, ""), coded.code(coded.keys)
     tables = prepare_tables(draw_records(opened, columns, len(pair[0]), 0), [1])
     people = BoxedPeople(tables, tables.draw_people(PEOPLE, np.random.default_rng(5)))
-    others = MatchCounter(people.find_matches(GT, 1), len(people.people))
+    others = MatchCounter(people.find_matches(GT, people.tables.halves), len(people.people))
     if way == WHOLE:
         [of_whole] = measure_whole_copies(opened, columns)
         alone = int((others.count(0)[0] == 0).sum())
         return list(read_equal(of_whole, alone, len(people.people))), others.count(0)[0]
-    counters = [others, MatchCounter(people.find_matches(SD, 1), len(people.people))]
+    counters = [others, MatchCounter(people.find_matches(SD, people.tables.halves), len(people.people))]
     counts = count_nearly_whole(people, 1, counters)[None]
     return [found(counts, tables.sizes)], counts.others
 

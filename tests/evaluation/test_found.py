@@ -85,7 +85,7 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
     order = np.lexsort([column.codes[0] for column in box_columns(gt, sd)])
     records, owners = rows(gt.iloc[order]), unit[order].tolist()
     people = BoxedPeople(tables, np.arange(len(gt)))
-    counters = [MatchCounter(people.find_matches(number, 1), len(gt)) for number in (0, 1)]
+    counters = [MatchCounter(people.find_matches(number, people.tables.halves), len(gt)) for number in (0, 1)]
     for place, tolerance in enumerate(TOLERANCES):
         for left_out, counts in count_nearly_whole(people, place, counters).items():
             columns = [k for k in range(4) if k != left_out]
@@ -143,7 +143,7 @@ def test_a_doubled_table_shows_the_same_people() -> None:
     shown = []
     for synthetic in (sd, pd.concat([sd, sd])):
         people = BoxedPeople(box_tables(gt, synthetic), np.arange(300))
-        counters = [MatchCounter(people.find_matches(number, 1), 300) for number in (0, 1)]
+        counters = [MatchCounter(people.find_matches(number, people.tables.halves), 300) for number in (0, 1)]
         shown.append([counts.shown for counts in count_nearly_whole(people, 2, counters).values()])
     assert all((once == twice).all() for once, twice in zip(*shown, strict=True))
 
@@ -154,7 +154,7 @@ def test_fresh_people_show_about_as_many_as_expected(times: float) -> None:
     for seed in range(12):
         tables = box_tables(population(500, seed), population(round(500 * times), seed + 50))
         people = BoxedPeople(tables, np.arange(500))
-        counters = [MatchCounter(people.find_matches(number, 1), 500) for number in (0, 1)]
+        counters = [MatchCounter(people.find_matches(number, people.tables.halves), 500) for number in (0, 1)]
         for place in (1, 3):
             counts = count_nearly_whole(people, place, counters)[None]
             nothing = np.zeros(500)
@@ -274,7 +274,8 @@ def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | 
     def measure(gt: pd.DataFrame, sd: pd.DataFrame) -> tuple[BoxCounts, Any, Sizes]:
         tables = box_tables(gt, sd)
         people = BoxedPeople(tables, np.arange(records))
-        counters = [MatchCounter(people.find_matches(number, 1), records) for number in (0, 1)]
+        matches = [people.find_matches(number, tables.halves) for number in (0, 1)]
+        counters = [MatchCounter(of_table, records) for of_table in matches]
         counts = count_nearly_whole(people, 1, counters)[None]
         return counts, found(counts, tables.sizes), tables.sizes
 

@@ -8,7 +8,7 @@ their unit GT's finest. Numbers with few values are categories.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import TOLERANCES
-from disclosure_pipeline.measures.frequency import aranges, combine_keys
+from disclosure_pipeline.measures.frequency import aranges, join_codes, sort_together
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 
 FEW_VALUES = 12
@@ -135,7 +135,8 @@ class Boxes:
 
     columns: Sequence[BoxColumn]
     windows: Sequence[Sequence[tuple[IntArray, IntArray]]]
-    people: int
+    records: IntArray
+    table: int
 
     @classmethod
     def around(cls, columns: Sequence[BoxColumn], records: IntArray, table: int = 0) -> Boxes:
@@ -144,12 +145,12 @@ class Boxes:
         for column in columns:
             codes = column.codes[table][records]
             windows.append([column.find_windows(codes, tolerance) for tolerance in TOLERANCES])
-        return cls(columns, windows, len(records))
+        return cls(columns, windows, records, table)
 
-    def select(self, people: IntArray) -> Boxes:
-        """Return the boxes of some of the people, by position."""
-        windows = [[(low[people], high[people]) for low, high in of_column] for of_column in self.windows]
-        return Boxes(self.columns, windows, len(people))
+    @property
+    def people(self) -> int:
+        """Their number."""
+        return len(self.records)
 
     def are_near(self, k: int, table: int, pairs: _Pairs, place: int) -> Mask:
         """Return whether each pair of a person and a record of a table is near in column k."""
@@ -182,15 +183,58 @@ class Matches:
         return Matches(self.person[pairs], self.record[pairs], self.nearness[pairs])
 
 
-def find_matches(boxes: Boxes, table: int, most_missed: int) -> Matches:
-    """Find the records of a table that are near people in all columns, or in all but `most_missed` = 1.
+@dataclass(frozen=True)
+class Block:
+    """Some of the columns, by position, by whose categories and first number records are sorted once."""
 
-    Whoever is near in all columns but one is so in all columns of one of two blocks, in which the records are
-    sorted.
+    columns: Sequence[BoxColumn]
+    places: Sequence[int]
+    _sorted: dict[int, tuple[IntArray, IntArray]] = field(default_factory=dict)
+
+    @cached_property
+    def number(self) -> int | None:
+        """The first column with numbers."""
+        return next((k for k in self.places if self.columns[k].is_number), None)
+
+    @cached_property
+    def codes(self) -> list[IntArray]:
+        """The categories and the number of each table's records, as digits of one integer."""
+        digits = [k for k in self.places if not self.columns[k].is_number]
+        digits += [] if self.number is None else [self.number]
+        return join_codes([self.columns[k].codes for k in digits], [self.columns[k].size for k in digits])[0]
+
+    def sort(self, table: int) -> tuple[IntArray, IntArray]:
+        """Return the codes of a table in ascending order, and their records."""
+        if table not in self._sorted:
+            codes = self.codes[table]
+            self._sorted[table] = sort_together(codes, np.arange(len(codes)))
+        return self._sorted[table]
+
+    def find_range(self, boxes: Boxes, table: int) -> tuple[IntArray, IntArray]:
+        """Return which records of a sorted table are near each person: from the first to before the last."""
+        lowest = highest = self.codes[boxes.table][boxes.records]
+        if self.number is not None:
+            smallest = lowest - self.columns[self.number].codes[boxes.table][boxes.records]
+            low, high = boxes.windows[self.number][-1]
+            lowest, highest = smallest + low, smallest + high
+        codes, _ = self.sort(table)
+        return np.searchsorted(codes, lowest), np.searchsorted(codes, highest, side="right")
+
+
+def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[Block]:
+    """Deal the columns to blocks, the most selective first."""
+    in_order = sorted(range(len(columns)), key=lambda k: share_near(columns[k]))
+    dealt = [in_order[block::blocks] for block in range(blocks)]
+    return [Block(columns, places) for places in dealt if places]
+
+
+def find_matches(boxes: Boxes, table: int, blocks: Sequence[Block]) -> Matches:
+    """Find the records of a table that are near people in all columns, or, of two blocks, in all but one.
+
+    Whoever is near in all columns but one is so in all columns of one of two blocks.
     """
-    blocks = split_columns(boxes.columns, 1 + most_missed)
     parts = [
-        _compare(boxes, table, pairs, blocks, number, most_missed)
+        _compare(boxes, table, pairs, blocks, number)
         for number, block in enumerate(blocks)
         for pairs in _find_candidates(boxes, block, table)
     ]
@@ -207,17 +251,10 @@ def find_matches(boxes: Boxes, table: int, most_missed: int) -> Matches:
 def count_in_boxes(boxes: Boxes, table: int, columns: Sequence[tuple[int, int]]) -> IntArray:
     """Count the records of a table near each person in some columns, each with the place of its tolerance."""
     windows = [[boxes.windows[k][place]] * len(TOLERANCES) for k, place in columns]
-    on_these = Boxes([boxes.columns[k] for k, _ in columns], windows, boxes.people)
-    person = find_matches(on_these, table, 0).person
+    on_these = Boxes([boxes.columns[k] for k, _ in columns], windows, boxes.records, boxes.table)
+    person = find_matches(on_these, table, split_columns(on_these.columns, 1)).person
     counts: IntArray = np.bincount(person, minlength=boxes.people)
     return counts
-
-
-def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[list[int]]:
-    """Deal the positions of the columns to blocks, the most selective first."""
-    in_order = sorted(range(len(columns)), key=lambda k: share_near(columns[k]))
-    dealt = [in_order[block::blocks] for block in range(blocks)]
-    return [block for block in dealt if block]
 
 
 def share_near(column: BoxColumn) -> float:
@@ -228,39 +265,16 @@ def share_near(column: BoxColumn) -> float:
     return float((records * near).sum() / max(int(records.sum()), 1) ** 2)
 
 
-def count_candidates(boxes: Boxes, table: int, most_missed: int) -> int:
+def count_candidates(boxes: Boxes, table: int, blocks: Sequence[Block]) -> int:
     """Return the number of pairs that `find_matches` compares."""
-    candidates = 0
-    for block in split_columns(boxes.columns, 1 + most_missed):
-        _, low, high = _sort_records(boxes, block, table)
-        candidates += int((high - low).sum())
-    return candidates
+    ranges = [block.find_range(boxes, table) for block in blocks]
+    return sum(int((high - low).sum()) for low, high in ranges)
 
 
-def _sort_records(boxes: Boxes, block: Sequence[int], table: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Sort a table by a block's categories and its first number; also return each person's window."""
-    columns = boxes.columns
-    categories = [k for k in block if not columns[k].is_number]
-    number = next((k for k in block if columns[k].is_number), None)
-    of_people = np.zeros(boxes.people, dtype=np.int64)
-    of_records = np.zeros(len(columns[0].codes[table]), dtype=np.int64)
-    if categories:
-        codes = [[boxes.windows[k][0][0], columns[k].codes[table]] for k in categories]
-        joined = combine_keys(codes, [columns[k].size for k in categories])
-        of_people, of_records = (q.astype(np.int64) for q in joined.q)
-    lowest, highest = of_people, of_people
-    if number is not None:
-        size, (low, high) = columns[number].size, boxes.windows[number][-1]
-        of_records = of_records * size + columns[number].codes[table]
-        lowest, highest = of_people * size + low, of_people * size + high
-    order = np.argsort(of_records, kind="stable")
-    in_order = of_records[order]
-    return order, np.searchsorted(in_order, lowest), np.searchsorted(in_order, highest, side="right")
-
-
-def _find_candidates(boxes: Boxes, block: Sequence[int], table: int) -> Iterator[_Pairs]:
+def _find_candidates(boxes: Boxes, block: Block, table: int) -> Iterator[_Pairs]:
     """Yield pairs of a person and a record that agree in the block's categories and its first number."""
-    order, low, high = _sort_records(boxes, block, table)
+    low, high = block.find_range(boxes, table)
+    _, order = block.sort(table)
     records = high - low
     ends = np.cumsum(records)
     first = 0
@@ -277,19 +291,19 @@ def _compare(
     boxes: Boxes,
     table: int,
     pairs: _Pairs,
-    blocks: Sequence[Sequence[int]],
+    blocks: Sequence[Block],
     number: int,
-    most_missed: int,
 ) -> Matches:
     """Compare the candidates of a block column by column, the most selective first.
 
     Candidates that are near in all of an earlier block were found there.
     """
     person, record = pairs
+    most_missed = len(blocks) - 1
     missed = np.zeros(len(person), dtype=np.int8)
     in_earlier = np.ones((number, len(person)), dtype=bool)
     for block in (*blocks[:number], *blocks[number + 1 :], blocks[number]):
-        for k in block:
+        for k in block.places:
             is_far = ~boxes.are_near(k, table, (person, record), FAR - 1)
             missed += is_far * np.int8(most_missed + 1 if block is blocks[number] else 1)
             for earlier in range(number):
