@@ -196,7 +196,7 @@ class _Members:
     inside: Mask
     N_d: int
     N_s: int
-    in_SD: list[IntArray]
+    in_SD: Sequence[IntArray]
 
     @classmethod
     def find(cls, boxed: BoxedPeople, groups: Sequence[Group]) -> _Members:
