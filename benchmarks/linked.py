@@ -20,6 +20,7 @@ from synthesizers.public_tables import TABLES
 
 from disclosure_pipeline.candidates.rehearsal import rehearse
 from disclosure_pipeline.candidates.store import GateFolders, Store
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.events import Joining
 from disclosure_pipeline.tables.sources import FileSource, LinkedSource
@@ -101,7 +102,7 @@ def judge(folder: Path, known: Pair, candidate: Pair, *, events: bool) -> dict[s
     store.root.mkdir()
     places = GateFolders(gate(events), both if events else persons, folder, store, folder / "out", (), ())
     found = rehearse(places, folder / "candidate", datetime.now(timezone.utc))
-    guards = found.dossier["figures"]["guards"][0]
+    guards = view_frame(found.dossier["figures"], "guards")[0]
     broken = [row["name"] for row in found.dossier["clauses"] if row["outcome"] != "kept"]
     return {
         "decision": found.decision,

@@ -1,7 +1,7 @@
-"""The figures that a policy may bound: one entry each, in the order of the page's questions.
+"""The figures of the long table: one entry each, in the order of the page's questions.
 
 An entry says where the figure stands in the frames of a result, what may be bounded, the default of a figure
-that every gate bounds, and what a broken bound means. Everything else of the frames is read, not bounded.
+that every gate bounds, and what a broken bound means. Figures that the page only shows come last.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
 from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.copies import ALL_COLUMNS
 from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,
     IN_PART_OF_A_NUMBER,
@@ -36,10 +37,11 @@ The figure itself, from above or below; its share of GT's own risk; or what is b
 and beyond chance.
 """
 
-About = Literal["", "target", "key", "level", "way"]
+About = Literal["", "target", "key", "level", "way", "column", "columns"]
 """The subject of a figure.
 
-The whole table, a target, a key, a sensitive level of a target, or a way in which people are found.
+The whole table, a target, a key, a sensitive level of a target, a way in which people are found, a column, or
+a set of columns.
 """
 
 
@@ -108,9 +110,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that a policy may bound.
+    """A figure that a policy may bound, or that the page shows.
 
     words, beyond: of the figure, and of what is beyond other people's records.
+    also: further frames with rows of it, in the same columns.
     weighed: its place by weight, each record counting as the people it represents.
     statistics: what a policy may bound. default: what every gate bounds.
     family: the section of `measures` that it needs. own: the name of GT's own risk.
@@ -130,6 +133,7 @@ class Figure:
     about: About = ""
     statistics: tuple[Statistic, ...] = ()
     beyond: Words | None = None
+    also: tuple[str, ...] = ()
     weighed: Place | None = None
     default: Default | None = None
     family: str = ""
@@ -154,6 +158,10 @@ class Figure:
     def can_be_waived(self) -> bool:
         """True if a waiver may lift its bound: seldom of a figure that every gate bounds."""
         return self.may_be_waived or (self.default is None and not self.is_doubt)
+
+    def find_place(self, basis: str) -> Place:
+        """Return its place, by weight if a row's basis is people."""
+        return self.weighed if basis == "people" and self.weighed is not None else self.place
 
     def find_published(self, statistic: Statistic) -> Rounding | None:
         """Return how what is bounded is rounded for the public; None withholds it."""
@@ -186,6 +194,23 @@ def _words(frame: str, column: str) -> Words:
     return COLUMNS[frame][column]
 
 
+# Figures that are shown: column, frame, column of other people's records, question, subject.
+_SHOWN_COLUMNS: tuple[tuple[str, str, str, Question, About], ...] = (
+    ("individual_risk", "units", "", "found", ""),
+    ("household_risk", "units", "", "found", ""),
+    ("repU_population", "population", "", "found", ""),
+    ("UiOiS", "identity", "", "found", ""),
+    ("unique_hits_apart", "identity", "unique_hits_others", "found", ""),
+    ("iS", "attribute", "", "learned", "target"),
+    ("DiS", "attribute", "", "learned", "target"),
+    ("DiSCO_excess", "attribute", "", "learned", "target"),
+    ("DiSCO_population", "population_targets", "", "learned", "target"),
+    ("agreed", "together", "", "learned", "target"),
+    ("TPR_at_1", "membership", "", "copied", ""),
+    ("epsilon_ruled_out", "membership", "", "trusted", ""),
+    ("TVD", "columns_apart", "TVD_expected", "trusted", "column"),
+)
+
 _ENTRIES = (
     Figure(
         "equal_content",
@@ -211,6 +236,7 @@ _ENTRIES = (
         about="way",
         statistics=("beyond",),
         beyond=_words("found", "found"),
+        also=("released_found",),
         weighed=_place_beyond(
             "population",
             "people_copied",
@@ -342,6 +368,7 @@ _ENTRIES = (
         about="target",
         statistics=("beyond",),
         beyond=_words("together", "DiSCO_any_beyond"),
+        also=("released_targets",),
         is_of_release=True,
     ),
     Figure(
@@ -604,8 +631,30 @@ _ENTRIES = (
     ),
 )
 
-FIGURES: Mapping[str, Figure] = {entry.name: entry for entry in _ENTRIES}
-"""The figures that a policy may bound, or that every gate bounds, by name."""
+_SHOWN = (
+    Figure(
+        "people_copied",
+        _words("guards", "people_copied"),
+        _place_beyond(
+            "guards",
+            "people_copied",
+            others="people_copied_expected",
+            by_chance="people_copied_by_chance",
+            about=ALL_COLUMNS,
+        ),
+        "copied",
+        about="columns",
+        also=("partial_copies",),
+        is_stacked=False,
+    ),
+    *(
+        Figure(name, _words(frame, name), Place(frame, name, others=of), question, about, is_stacked=False)
+        for name, frame, of, question, about in _SHOWN_COLUMNS
+    ),
+)
+
+FIGURES: Mapping[str, Figure] = {entry.name: entry for entry in (*_ENTRIES, *_SHOWN)}
+"""The figures of the long table by name."""
 
 BOUNDABLE: Mapping[str, Figure] = {
     name: entry for name, entry in FIGURES.items() if entry.statistics and not entry.follows

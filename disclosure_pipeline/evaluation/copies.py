@@ -30,6 +30,7 @@ from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doub
 from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.chance import beyond_chance, hits_by_chance
 from disclosure_pipeline.measures.copies import (
+    ALL_COLUMNS,
     ENOUGH_RECORDS,
     MANY_REPEATS,
     CopyCounts,
@@ -48,8 +49,6 @@ from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
-
-ALL_COLUMNS = "all columns"
 
 APART_SAMPLE = 200_000
 """The number of GT records that suffice to estimate whom independently drawn columns find."""

@@ -23,7 +23,7 @@ from disclosure_pipeline.evaluation.boxed_people import (
     MatchCounter,
     count_nearly_whole,
 )
-from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, measure_record_sets
+from disclosure_pipeline.evaluation.copies import measure_record_sets
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, MeasuringPlan, WholeRecords
 from disclosure_pipeline.evaluation.found_groups import MOST_PEOPLE, find_in_groups
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
@@ -35,6 +35,7 @@ from disclosure_pipeline.evaluation.record_sets import (
     count_people,
     count_whole_records,
 )
+from disclosure_pipeline.measures.copies import ALL_COLUMNS
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.found import (
     ALL_BUT_ONE,

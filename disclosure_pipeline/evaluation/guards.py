@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import mark_unguessable
-from disclosure_pipeline.evaluation.copies import ALL_COLUMNS, measure_record_sets
+from disclosure_pipeline.evaluation.copies import measure_record_sets
 from disclosure_pipeline.evaluation.counts import WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
@@ -23,7 +23,7 @@ from disclosure_pipeline.measures.chance import (
     distance_by_chance,
     guesses_by_chance,
 )
-from disclosure_pipeline.measures.copies import has_equal_content
+from disclosure_pipeline.measures.copies import ALL_COLUMNS, has_equal_content
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.people import repeats
 from disclosure_pipeline.measures.resemblance import missing_beyond, relabelling

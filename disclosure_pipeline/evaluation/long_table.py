@@ -111,13 +111,47 @@ def _to_plain(value: Any) -> Any:
 
 
 def tabulate_figures(result: Disclosure) -> tuple[FigureRow, ...]:
-    """Return the rows of all figures that a policy may bound, of each file and of all of them together."""
+    """Return the rows of all figures of the catalogue, of each file and of all of them together."""
     return tuple(row for entry in FIGURES.values() for row in list_rows(entry, result))
 
 
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
     """Return the long table as a frame."""
     return pd.DataFrame([asdict(row) for row in rows], columns=list(_NAMES))
+
+
+PLACES = "places"
+"""The places of a row among those of its frame, by exact figures, in the edition for publication."""
+
+
+def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
+    """Return the rows of the long table of a dossier's `figures` as a frame of the library, by its names.
+
+    Each has the `synthesis`, what it is about, and the columns of the frame that the catalogue has;
+    `<figure>_holdout` is the figure of a holdout. In the edition for publication, `PLACES` orders them.
+    """
+    rows: dict[Any, dict[str, Any]] = {}
+    for record in figures["table"]:
+        entry, about, part = FIGURES.get(record["figure"]), record["about"], record["part"]
+        if entry is None or (part != ANY_FILE if frame == "together" else not isinstance(part, int)):
+            continue
+        place = entry.find_place(record["basis"])
+        is_own = frame == place.frame and place.about in {"", about}
+        if not is_own and frame not in entry.also:
+            continue
+        label = None if is_own and place.about else entry.about or None
+        row = rows.setdefault((label and about, part), {} if label is None else {str(label): about})
+        row["synthesis"] = part
+        for name in NUMBERS:
+            column = getattr(place, name, f"{entry.name}_{name}")
+            if column and isinstance(column, str):
+                row[column] = record[name]
+        if record["where"]:
+            row["where"] = record["where"]
+    places = figures.get(PLACES, {}).get(frame)
+    if places is None:
+        return list(rows.values())
+    return [{**row, PLACES: of_row} for row, of_row in zip(rows.values(), places, strict=True)]
 
 
 def tabulate_key_overlap(key_overlap: pd.DataFrame, files: int) -> tuple[FigureRow, ...]:
@@ -166,11 +200,10 @@ def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
     if entry.name == "DiSCO_any":
         # What a single file discloses is DiSCO.
         yield (FIGURES["DiSCO"].place if files == 1 else entry.place), "records"
-        yield replace(entry.place, frame="released_targets"), "records"
-        return
-    yield entry.place, "records"
-    if entry.about == "way":
-        yield replace(entry.place, frame="released_found"), "records"
+    else:
+        yield entry.place, "records"
+    for frame in entry.also:
+        yield replace(entry.place, frame=frame, about=""), "records"
     if entry.weighed is not None:
         yield entry.weighed, "people"
 

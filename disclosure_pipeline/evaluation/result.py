@@ -169,15 +169,15 @@ class Disclosure:
 
     @property
     def figures(self) -> pd.DataFrame:
-        """One row for each figure that a gate could bound, for `to_parquet` or `to_json(orient="records")`.
+        """One row for each figure that a gate bounds or shows, for `to_parquet` or `to_json`.
 
-        `figure`, and the target, key or confidential table that it is `about`; `part`: the number of the
-        synthesis, from 1, "all files" or "any file"; `basis`: records, people (by weight) or synthetic
+        `figure`, and the target, key, columns or confidential table that it is `about`; `part`: the number
+        of the synthesis, from 1, "all files" or "any file"; `basis`: records, people (by weight) or synthetic
         records (people found, where their copies are counted). `value` and, where it has them, the figure at
         as many records as there are of other people (`at_n`), theirs (`others`), the difference (`beyond`),
         its standard error (`se`), what chance adds to it (`by_chance`), and the part that is beyond chance
         (`beyond_chance`), all in the figure's own unit; NaN for none. `where` says by which columns people
-        are found. In JSON, rows follow docs/figures.schema.json.
+        are found. As JSON with `orient="records"`, rows follow docs/figures.schema.json.
         """
         from disclosure_pipeline.evaluation.long_table import frame_figures, tabulate_figures
 

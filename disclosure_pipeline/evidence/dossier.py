@@ -31,11 +31,10 @@ from disclosure_pipeline.policy.verdict import (
 from disclosure_pipeline.tables.messages import escape_markdown
 
 FRAMES = (
-    *("identity", "units", "population", "attribute", "population_targets", "bands", "together"),
-    *("guards", "partial_copies", "found", "columns_apart", "subgroups", "holdout", "membership"),
-    *("over_releases", "released_targets", "one_way", "two_way", "control_identity", "control_attribute"),
+    *("subgroups", "over_releases", "released_targets", "one_way", "two_way"),
+    *("control_identity", "control_attribute"),
 )
-"""The frames that the page draws, and those of flags and controls; figures are judged in the long table."""
+"""The frames of groups, of each number of releases, of flags and of controls, beside the long table."""
 
 _WITHHELD = "(too few records to name)"
 
@@ -47,20 +46,22 @@ _LEVELS = {
 
 
 def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
-    """Return the `FRAMES` of the result as rows, without levels of fewer than `smallest_count` GT records."""
+    """Return the long table and the `FRAMES`, without levels of fewer than `smallest_count` GT records."""
+    bands = result.bands.reset_index()
     return {
         "keys": [str(key) for key in result.keys],
         "targets": [str(target) for target in result.targets],
         "N_d": result.N_d,
         "N_s": list(result.N_s),
         **({"N_holdout": result.N_holdout} if result.N_holdout else {}),
+        **(
+            {"within": dict(zip(map(str, bands["target"]), bands["within"], strict=True))}
+            if len(bands)
+            else {}
+        ),
+        "table": [row.to_record() for row in tabulate_figures(result)],
         **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
     }
-
-
-def collect_table(result: Disclosure) -> list[dict[str, Any]]:
-    """Return the long table of the figures that a policy may bound, as rows."""
-    return [row.to_record() for row in tabulate_figures(result)]
 
 
 def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
@@ -157,7 +158,7 @@ def build_measurement(result: Disclosure, smallest_count: int = 10) -> dict[str,
         "measured": {},
         "clauses": [],
         "waivers": [],
-        "figures": collect_figures(result, smallest_count) | {"table": collect_table(result)},
+        "figures": collect_figures(result, smallest_count),
         "exact_copies": to_rows(result.exact_copies),
         "ledger": [asdict(change) for change in result.ledger],
         "warnings": list(result.warnings),

@@ -40,6 +40,9 @@ from disclosure_pipeline.measures.words import (
     standard_error_of,
 )
 
+ALL_COLUMNS = "all columns"
+"""The name of the set of all shared columns, beside sets of some of them."""
+
 _PAIR, _TRIPLE = 2, 3
 
 

@@ -1,6 +1,7 @@
 """A claim of privacy that comes with a candidate: held against a holdout, in nothing that is published."""
 
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from disclosure_pipeline.candidates.claims import CLAIMS, Claims, read_claims
 from disclosure_pipeline.candidates.snapshot import read_snapshot, take_snapshot
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import StoreError
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import write_json
@@ -60,9 +62,10 @@ def test_a_claim_that_is_ruled_out_leaves_the_candidate_undetermined(engine: str
     for candidate, outcome in (("claims-much", "undetermined"), ("claims-little", "kept")):
         found = steps(gate_at(arrived, engine), candidate, measured_anew=False)
         assert outcomes(found)["epsilon_beyond_claim"] == outcome
-        [row] = json.loads(found["dossier"])["figures"]["membership"]
+        [row] = view_frame(json.loads(found["dossier"])["figures"], "membership")
         assert row["epsilon_ruled_out"] > 1
-        assert row["epsilon_claimed"] == (1 if candidate == "claims-much" else 50)
+        claimed = pd.read_csv(StringIO(found["frames"]["membership"]))["epsilon_claimed"].item()
+        assert claimed == (1 if candidate == "claims-much" else 50)
     assert Clause("epsilon_beyond_claim", "at_most", 0).consequence == "leaves undetermined"
 
 

@@ -20,7 +20,7 @@ from support.surveys import gate_of, leaked, silc
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.candidates.power import measure_gate_power
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.evaluation.long_table import tabulate_figures
+from disclosure_pipeline.evaluation.long_table import tabulate_figures, view_frame
 from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.gate import Gate
@@ -80,7 +80,9 @@ class Arrived:
                 for row in dossier["figures"]["table"]
                 if row["figure"] in {"repU", "DiSCO"}
             },
-            "population": [dossier["figures"].get(name) for name in ("population", "population_targets")],
+            "population": [
+                view_frame(dossier["figures"], name) for name in ("population", "population_targets")
+            ],
         }
 
 
@@ -191,8 +193,8 @@ def test_a_candidate_with_owners_or_weights_is_refused_unless_they_are_published
     columns = gate_of(NAME)["columns"] | {"weight": {"type": "number", "published": True}}
     found = steps(gate_at(tmp_path, "partitioned", **WEIGHTS, columns=columns), "weight")
     assert "refused" not in found
-    [row] = json.loads(found["dossier"])["figures"]["population"]
-    assert row["people"] == pytest.approx(gt["weight"].sum())
+    population = pd.read_csv(StringIO(found["frames"]["population"]))
+    assert population["people"].item() == pytest.approx(gt["weight"].sum())
 
 
 def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
@@ -297,7 +299,7 @@ def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
         # As a whole: the time of an event ends in any digits.
         assert not [secret for secret in secrets if re.search(rf"(?<!\d){re.escape(secret)}(?!\d)", written)]
         assert "individual" not in dossier["figures"]
-        [units], [population] = (dossier["figures"][name] for name in ("units", "population"))
+        [units], [population] = (view_frame(dossier["figures"], name) for name in ("units", "population"))
         assert units["household_risk"] > units["individual_risk"] > 0
         page = home.record("fresh", "dossier.html").read_text(encoding="utf-8")
         assert f"and at least one member of {units['household_risk']:.1f} % of their units." in page
@@ -359,8 +361,9 @@ def test_a_holdout_is_of_units(tmp_path: Path) -> None:
     """Its intervals are those of as many people, and who has records in both is told."""
     gate = with_last_year(tmp_path, silc(3), holdout=YEAR)
     deliver(tmp_path, "fresh", fresh(), suffix=".parquet")
-    figures = json.loads(steps(gate, "fresh", measured_anew=False)["dossier"])["figures"]
-    row = next(row for row in figures["holdout"] if row["measure"] == "iS")
+    frames = steps(gate, "fresh", measured_anew=False)["frames"]
+    rows = pd.read_csv(StringIO(frames["holdout"]))
+    row = next(row for row in rows.to_dict("records") if row["measure"] == "iS")
     units = [table["household"].nunique() for table in (silc(1), silc(3))]
     shares = np.array([row["ground_truth"], row["holdout"]]) / 100
     error = np.sqrt((shares * (1 - shares) / units).sum()) * 196

@@ -15,6 +15,7 @@ from support.sampling import on_some_days
 from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, REGION, WORK, population
 from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, load_keys, make_data
 from disclosure_pipeline.demo.syntheses import leak, synthesise
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.orchestration.component import build_definitions, run_job
 from disclosure_pipeline.orchestration.gate_file import load_gate
 from disclosure_pipeline.policy.reviewed_files import read_key_file
@@ -269,9 +270,9 @@ def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pyt
     assert outcomes["DiSCO_within[income] beyond"] == outcomes["guessed_within[income] beyond"] == "exceeded"
     by_weight = {clause["name"] for clause in raised["clauses"] if clause["by_weight"]}
     assert {"repU", "DiSCO_within[income]"} <= by_weight
-    exact = raised["figures"]["attribute"][0]
+    exact = view_frame(raised["figures"], "attribute")[0]
     assert exact["DiSCO_beyond"] < 5
-    assert raised["figures"]["bands"][0]["DiSCO_within_beyond"] > 20
+    assert view_frame(raised["figures"], "bands")[0]["DiSCO_within_beyond"] > 20
     page = (evidence / RAISED / "dossier.html").read_text(encoding="utf-8")
     assert re.search(r"Table 1 shows the income of [\d.]+ % of the people to within 5 %", page)
     published = tmp_path / "demo" / "releases" / SALARIES / HONEST

@@ -16,7 +16,13 @@ from support.paths import PACKAGE
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.catalogue import FIGURES
-from disclosure_pipeline.evaluation.long_table import ALL_FILES, ANY_FILE, WITH_RELEASES, FigureRow
+from disclosure_pipeline.evaluation.long_table import (
+    ALL_FILES,
+    ANY_FILE,
+    WITH_RELEASES,
+    FigureRow,
+    view_frame,
+)
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_rows
 from disclosure_pipeline.evidence.page.clauses_section import write_baselines
@@ -28,6 +34,7 @@ from disclosure_pipeline.evidence.page.first_page import (
 )
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target, show_subgroups
+from disclosure_pipeline.measures.copies import ALL_COLUMNS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge, judge_rows
@@ -161,7 +168,7 @@ def test_rounded_rows_that_tie_are_not_confused() -> None:
 def test_a_mean_is_shown_beside_means() -> None:
     content = dossier(PEOPLE, 300, 1000)
     [clause] = [clause for clause in content["clauses"] if clause["name"] == "repU (mean)"]
-    figures = content["figures"]["identity"]
+    figures = view_frame(content["figures"], "identity")
     row = clause["row"]
     assert row["value"] == pytest.approx(np.mean([row["repU"] for row in figures]), abs=1e-12)
     own = np.mean([row["UiO"] for row in figures])
@@ -322,11 +329,12 @@ def test_the_most_exposed_group_is_not_a_small_one_by_chance() -> None:
 
 def test_claims_that_are_mostly_wrong_are_said_to_be() -> None:
     content = dossier(PEOPLE)
-    for row in content["figures"]["attribute"]:
-        row |= {"DiS": 20.0, "DiSCO": 6.2}
+    rows = content["figures"]["table"]
+    for row in rows:
+        row["value"] = {"DiS": 20.0, "DiSCO": 6.2}.get(row["figure"], row["value"])
     assert "Of those whom it seems to tell, 31 % are right." in describe_intruder(content)
-    for row in content["figures"]["attribute"]:
-        row["DiSCO"] = 12.0
+    for row in rows:
+        row["value"] = 12.0 if row["figure"] == "DiSCO" else row["value"]
     assert "seems to tell" not in " ".join(describe_intruder(content))
 
 
@@ -349,3 +357,17 @@ def test_a_row_equals_its_copy_where_figures_are_missing() -> None:
     row = FigureRow("DiSCO", "work", 1, value=5.0)
     copy = FigureRow.from_record(row.to_record())
     assert copy == row and hash(copy) == hash(row) and copy != replace(row, value=5.5)
+
+
+@EACH_SIZE
+def test_the_views_of_the_long_table_are_the_frames(records: tuple[int, ...]) -> None:
+    _, result = measure(records)
+    figures, compared = dossier(*records)["figures"], 0
+    for name in ("identity", "attribute", "partial_copies", "guards", "found", "columns_apart", "together"):
+        rows = [row for row in view_frame(figures, name) if row.get("columns") != ALL_COLUMNS]
+        expected = json.loads(json.dumps(to_rows(result.frame(name))))
+        for row, of_frame in zip(rows, expected, strict=True):
+            for column in (row.keys() & of_frame.keys()) - {"where"}:
+                assert row[column] == of_frame[column], (name, column)
+                compared += 1
+    assert compared > 100

@@ -21,6 +21,7 @@ from support.processes import fork
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.evaluation.frames import find_words
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evaluation.plots import drawing
 from disclosure_pipeline.evaluation.power import KINDS, NEAR_COPIES, GatePower
 from disclosure_pipeline.evidence.dossier import build_dossier, count_kept
@@ -346,7 +347,7 @@ def test_sentences_name_columns_by_their_labels() -> None:
     assert 'with sex, age and net "wealth" within 1 %' in first
     assert "alike in all but employment" in first
     assert not re.search(r"\b(nettfa|work)\b", first) and "nettfa" not in render_page(content)
-    for row in label_columns(content)["figures"]["found"]:
+    for row in label_columns(content)["figures"]["table"]:
         assert "nettfa" not in row["where"] and "work" not in row["where"]
 
 
@@ -411,7 +412,7 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
     for clause in refused["clauses"]:
         assert find_cell(refused, clause)[0].startswith(marks[clause["outcome"]])
     [disco] = [clause for clause in refused["clauses"] if clause["name"] == "DiSCO[work]"]
-    [of_work] = [row for row in refused["figures"]["attribute"] if row["target"] == "work"]
+    [of_work] = [row for row in view_frame(refused["figures"], "attribute") if row["target"] == "work"]
     assert find_cell(refused, disco) == ("✗", f"{of_work['DiSCO']:.1f} (at most 12.0 %)", "beside each")
     rows = {row[0]: row for row in Page(render_page(refused)).rows}
     for heading, name in (("own", "Dorig"), ("others'", "DiSCO_others"), ("chance", "DiSCO_chance")):
@@ -633,7 +634,7 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
                 if (row["figure"], row["statistic"]) == ("DiSCO", "at_most"):
                     [of_target] = [
                         figures
-                        for figures in page["figures"]["attribute"]
+                        for figures in view_frame(page["figures"], "attribute")
                         if [figures["target"]] == row["about"]
                     ]
                     assert of_target["DiSCO"] == public.value == row["row"]["value"]

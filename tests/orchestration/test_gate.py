@@ -31,6 +31,7 @@ from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.demo.run import HONEST as DEMO_HONEST
 from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evidence.dossier import FRAMES, format_cell
 from disclosure_pipeline.orchestration import presentation
 from disclosure_pipeline.orchestration.steps import group_clauses
@@ -247,10 +248,11 @@ def test_several_syntheses_are_released_together(home: Home) -> None:
     assert home.run_gate("three").success
     dossier = home.dossier("three")
     assert dossier["figures"]["N_s"] == [300 - 2] * 3
-    assert [row["synthesis"] for row in dossier["figures"]["identity"]] == [1, 2, 3]
-    of_target = {row["target"]: row["DiSCO"] for row in dossier["figures"]["attribute"]}
-    assert [row["target"] for row in dossier["figures"]["together"]] == list(of_target)
-    assert all(row["any"] >= of_target[row["target"]] for row in dossier["figures"]["together"])
+    assert [row["synthesis"] for row in view_frame(dossier["figures"], "identity")] == [1, 2, 3]
+    of_target = {row["target"]: row["DiSCO"] for row in view_frame(dossier["figures"], "attribute")}
+    together = view_frame(dossier["figures"], "together")
+    assert [row["target"] for row in together] == list(of_target)
+    assert all(row["any"] >= of_target[row["target"]] for row in together)
     told = "If all synthetic tables are published"
     assert told in home.record("three", "dossier.html").read_text()
     assert told not in (home.published("three") / "dossier.html").read_text()
@@ -381,9 +383,9 @@ def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: py
         assert home.run_ground_truth().success
         assert home.run_gate("paper").success
     figures = home.dossier("paper")["figures"]
-    (identity,) = figures["identity"]
+    (identity,) = view_frame(figures, "identity")
     assert (round(identity["UiO"], 2), round(identity["repU"], 2)) == (48.38, 14.86)
-    assert {row["target"]: round(row["DiSCO"], 2) for row in figures["attribute"]} == printed
+    assert {row["target"]: round(row["DiSCO"], 2) for row in view_frame(figures, "attribute")} == printed
     assert gates.stated(home.published("paper")).decision == "approved"
 
 

@@ -14,6 +14,7 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, MARKER, Home
 from support.sampling import on_some_days
 
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
@@ -74,7 +75,8 @@ def test_a_copy_is_refused(component: Any, tmp_path: Path, monkeypatch: pytest.M
     assert not ran.success
     document = home.dossier("c1")
     assert document["decision"] == "refused"
-    assert document["figures"]["identity"][0]["repU"] == document["figures"]["identity"][0]["UiO"]
+    [identity] = view_frame(document["figures"], "identity")
+    assert identity["repU"] == identity["UiO"]
     assert home.nothing_published()
 
 

@@ -75,11 +75,7 @@ def forge(content: Any) -> None:
     content["decision"] = "approved"
     for clause in content["clauses"]:
         clause |= {"outcome": "kept", "value": 0.0}
-    for row in content["figures"]["identity"]:
-        row["repU"] = 0.0
-    for row in content["figures"]["attribute"]:
-        row["DiSCO"] = 0.0
-    for row in (*content["figures"]["guards"], *content["figures"]["over_releases"]):
+    for row in content["figures"]["over_releases"]:
         row.update({name: 0.0 for name in row if name not in {"synthesis", "releases"}})
     for row in content["figures"]["table"]:
         if "overlap" not in row["figure"]:
@@ -195,7 +191,7 @@ TAMPERED: dict[str, Change] = {
     "a list in the snapshot": record(SNAPSHOT, lambda path: path.write_text("[]")),
     "dossier of another candidate": of_the_copy(DOSSIER),
     "a figure in the dossier": content(
-        DOSSIER, lambda content: content["figures"]["identity"][0].update(repU=0.0)
+        DOSSIER, lambda content: content["figures"]["table"][0].update(value=0.5)
     ),
     "a clause missing in the dossier": content(DOSSIER, lambda content: content["clauses"].pop()),
     "a bound in the dossier": content(DOSSIER, lambda content: content["clauses"][0].update(bound=99.0)),

@@ -11,7 +11,7 @@ from support import gates
 from support.judging import judge_values
 
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Default, Figure, Place
-from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
@@ -60,13 +60,18 @@ def test_a_column_that_is_not_marked_is_in_no_public_edition(measured: Disclosur
         assert str(value)[:7] not in public
 
 
-def test_a_figure_beside_a_holdout_needs_a_mark_of_its_own(measured: Disclosure) -> None:
+def test_a_figure_of_a_holdout_is_rounded_by_its_people(
+    measured: Disclosure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A figure of a holdout of 150 people is rounded by these, and withheld where the figure itself is."""
     content = dossier(gates.gate(), measured)
-    row = {"target": "work", "synthesis": 1, "ground_truth": VALUE, "holdout": VALUE, "difference": 0.0}
-    content["figures"] |= {"N_holdout": 300, "holdout": [row | {"measure": NAME}, row | {"measure": "iS"}]}
-    public = make_publishable(content)["figures"]["holdout"]
-    assert [shown["measure"] for shown in public] == ["iS"]
-    assert "difference" not in public[0]
+    content["figures"]["N_holdout"] = 150
+    for row in content["figures"]["table"]:
+        row["holdout"] = 43.2
+    rows = {row["figure"]: row for row in make_publishable(content)["figures"]["table"]}
+    assert rows["iS"]["holdout"] == pytest.approx(100 * 70 / 150)
+    monkeypatch.delitem(PUBLISHED, ("attribute", "iS"))
+    assert "iS" not in {row["figure"] for row in make_publishable(content)["figures"]["table"]}
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from math import inf, isfinite
 from typing import Any
 
 from disclosure_pipeline.evaluation.frames import LABELS, find_heading, find_words
+from disclosure_pipeline.evaluation.long_table import PLACES
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     ORANGE,
@@ -98,8 +99,6 @@ def place_rows(rows: Sequence[Mapping[str, Any]], figures: Iterable[str]) -> lis
     return places
 
 
-PLACES = "places"
-"""The field of a row of the edition for publication with its places among the rows of its frame."""
 BEYOND_BOTH, BEYOND_OTHERS, FARTHEST = "beyond both", "beyond others", "TVD beyond"
 
 

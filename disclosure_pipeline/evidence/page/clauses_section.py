@@ -10,6 +10,7 @@ from typing import Any
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import Question
 from disclosure_pipeline.evaluation.frames import find_words
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evidence.page.charts import PageTable
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import Clause
@@ -231,7 +232,7 @@ def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]
     names = {
         name: (_QUESTION_OF_FRAME[frame], words)
         for frame, columns in drawn.items()
-        if figures[frame]
+        if view_frame(figures, frame)
         for name in columns
         if (words := find_words(name, frame)) is not None
     }
@@ -316,7 +317,8 @@ def _tabulate_clauses(broken: Sequence[Judgement], tried: Sequence[TriedRemedy])
 def _tabulate_remedies(
     content: Content, tried: Sequence[TriedRemedy], reason: Judgement | None, broken: int
 ) -> PageTable:
-    distances = [row["TVD"] for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
+    apart = view_frame(content["figures"], "columns_apart")
+    distances = [row["TVD"] for row in apart if row["TVD"] is not None]
     subject = [] if reason is None else [capitalized(write_subject(reason, content))]
     headings = ["Remedy", "Taken out or blanked", "Clauses not kept", *subject]
 

@@ -10,6 +10,7 @@ from typing import Any
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import FRAMES, describe_broken_clauses
@@ -126,10 +127,13 @@ def label_columns(content: Content) -> Content:
     }
 
     def label_row(row: Mapping[str, Any]) -> dict[str, Any]:
-        labelled = {name: (sets | labels).get(row[name], row[name]) for name in names if name in row}
-        if "where" in row:
-            labelled["where"] = name_quoted(row["where"], content)
-        return {**row, **labelled}
+        return {**row, **{name: (sets | labels).get(row[name], row[name]) for name in names if name in row}}
+
+    def label_figure(row: Mapping[str, Any]) -> dict[str, Any]:
+        entry, about = FIGURES.get(row["figure"]), row["about"]
+        if entry is not None and entry.about in names:
+            about = (sets | labels).get(about, about)
+        return {**row, "about": about, "where": name_quoted(row["where"], content)}
 
     def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         labelled: dict[str, Any] = {}
@@ -137,6 +141,10 @@ def label_columns(content: Content) -> Content:
             labelled[name] = figure
             if name in {"keys", "targets"}:
                 labelled[name] = [labels.get(column, column) for column in figure]
+            elif name == "within":
+                labelled[name] = {labels.get(column, column): text for column, text in figure.items()}
+            elif name == "table":
+                labelled[name] = list(map(label_figure, figure))
             elif name in FRAMES:
                 labelled[name] = list(map(label_row, figure))
         return labelled
@@ -337,7 +345,7 @@ def _find_others(judgement: Judgement) -> float | None:
 
 def _state_largest(content: Content) -> str:
     """State the most disclosed target, compared with other people's records."""
-    rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
+    rows = [row for row in view_frame(content["figures"], "attribute") if row.get("DiSCO") is not None]
     if not rows:
         return "no target could be measured"
     worst = max(rows, key=lambda row: (rank(row, "DiSCO_beyond"), rank(row, "DiSCO")))
@@ -381,9 +389,10 @@ def describe_detection(content: Content) -> str:
 def describe_found(content: Content) -> str:
     """Describe how many people their keys single out, in GT and in both tables."""
     figures = content["figures"]
-    if not figures["identity"]:
+    rows = view_frame(figures, "identity")
+    if not rows:
         return "Whether people can be found was not measured."
-    worst = max(figures["identity"], key=lambda row: rank(row, "repU"))
+    worst = max(rows, key=lambda row: rank(row, "repU"))
     unique, both = write_figures(content, worst, "identity", "UiO", "repU")
     return (
         f"{capitalized(unique)} of the people are the only ones with their combination of "
@@ -394,9 +403,9 @@ def describe_found(content: Content) -> str:
 
 # A sentence for each row of the frames that not every dossier has.
 _SENTENCES = {
-    "holdout": (
-        "Table {synthesis} discloses the {target} of {holdout} of the people who took no part in the "
-        "synthesis, and of {ground_truth} of those who did."
+    "attribute": (
+        "Table {synthesis} discloses the {target} of {by_holdout} of the people who took no part in the "
+        "synthesis, and of {DiSCO} of those who did."
     ),
     "membership": (
         "Whole records of table {synthesis} show who took part with an advantage of {advantage_records}"
@@ -430,9 +439,11 @@ _SENTENCES = {
 
 def _describe_frames(content: Content) -> Iterator[str]:
     for frame, sentence in _SENTENCES.items():
-        for row in content["figures"].get(frame, ()):
-            if row.get("measure", "DiSCO") != "DiSCO":
+        for row in view_frame(content["figures"], frame):
+            by_holdout = write_rounded(row.get("DiSCO_holdout"), FIGURES["DiSCO"].words, content)
+            if frame == "attribute" and by_holdout == MISSING:
                 continue
+            within = content["figures"].get("within", {}).get(row.get("target"))
             written = {
                 name: value if name in LABELS else write_rounded(value, find_words(name, frame), content)
                 for name, value in row.items()
@@ -445,4 +456,10 @@ def _describe_frames(content: Content) -> Iterator[str]:
                 by_distance = (
                     f"; the nearest records find {written['TPR_at_1']} of those who did, at 1 % false alarms"
                 )
-            yield sentence.format(**written, by_weight=by_weight, by_distance=by_distance)
+            yield sentence.format(
+                **written,
+                by_weight=by_weight,
+                by_distance=by_distance,
+                by_holdout=by_holdout,
+                within=within,
+            )

@@ -12,19 +12,18 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import Place
+from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frame_columns import PUBLISHED
 from disclosure_pipeline.evaluation.frames import find_words
-from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow
+from disclosure_pipeline.evaluation.long_table import NUMBERS, PLACES, FigureRow, view_frame
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
-from disclosure_pipeline.evidence.dossier import FRAMES, build_measurement, count_kept
+from disclosure_pipeline.evidence.dossier import build_measurement, count_kept
 from disclosure_pipeline.evidence.page import sections
 from disclosure_pipeline.evidence.page.charts import (
     BEYOND_BOTH,
     BEYOND_OTHERS,
     FARTHEST,
-    PLACES,
     join_names,
     place_rows,
     tabulate,
@@ -51,7 +50,6 @@ from disclosure_pipeline.evidence.page.first_page import (
     write_headline,
 )
 from disclosure_pipeline.measures.words import NONE, Words
-from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.rounding import (
     find_fewest_records,
     round_by_unit,
@@ -71,17 +69,12 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 
 Edition = Literal["internal", "publication"]
 
-# Frames that name levels, which are never public, and of what any of several files discloses.
-_WITHHELD = ("one_way", "two_way", "together", "released_targets")
-# Labels of rows: names of columns and numbers of tables.
-_KEPT = frozenset(
-    ("synthesis", "target", "key", "way", "table", "confidential", "column", "columns", "releases")
-)
+# Labels of rows: numbers of tables, and what was compared.
+_KEPT = frozenset(("synthesis", "table", "columns", "releases"))
 # The figures by which the page chooses among the rows of a frame.
 _ORDERED = {
     "identity": ("repU",),
     "attribute": ("DiSCO", "DiSCO_beyond", BEYOND_BOTH),
-    "guards": ("people_copied", "people_copied_beyond"),
     "partial_copies": ("people_copied", "people_copied_beyond"),
     "columns_apart": ("TVD", FARTHEST),
 }
@@ -96,7 +89,9 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
     """
     figures = content["figures"]
     records = [figures["N_d"], *figures["N_s"]]
-    rounding = _Rounding(records, content["smallest_count"], read_judgements(content))
+    rounding = _Rounding(
+        records, figures.get("N_holdout", 0), content["smallest_count"], read_judgements(content)
+    )
     judgements = round_judgements(rounding.judgements, rounding.records, rounding.smallest)
     return {
         **content,
@@ -105,7 +100,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
             for row, exact, public in zip(content["clauses"], rounding.judgements, judgements, strict=True)
         ],
         PLACES_OF_CLAUSES: place_clauses(content),
-        "figures": _round_figures(figures, rounding),
+        "figures": _round_all(figures, rounding),
         "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
         "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
@@ -119,6 +114,7 @@ class _Rounding:
     """Rounds the figures of one dossier by its numbers of records and the limits of its clauses."""
 
     records: Sequence[int]
+    holdout: int
     smallest: int
     judgements: Sequence[Judgement]
 
@@ -167,55 +163,47 @@ def _round_clause(
     if value is None and published is not None:
         value = rounding.round_figure(exact.value, clause.words, find_limits(clause, rounding.judgements))
     limit = rounding.round_figure(exact.limit, clause.words) if clause.share_of else exact.limit
-    judged = None if exact.row is None else _round_judged(exact.row, clause, rounding).to_record()
+    judged = None if exact.row is None else _round_figures(exact.row, rounding).to_record()
     return {**row, "value": value, "limit": limit, "row": judged}
 
 
-def _round_judged(row: FigureRow, clause: Clause, rounding: _Rounding) -> FigureRow:
-    """Round what stands beside a figure; the figure itself by the limits that it is judged by."""
-    entry = clause.entry
-    withheld: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+def _round_figures(row: FigureRow, rounding: _Rounding) -> FigureRow:
+    """Round the public numbers of a row and withhold others; the figure itself by the limits on it."""
+    entry = FIGURES.get(row.figure)
+    numbers: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
     if entry is None:
-        return replace(row, **withheld)
-    limits = rounding.find_limits(row.figure, row.about)
-    rounded = {
-        name: rounding.round_figure(getattr(row, name), entry.words, limits)
-        for name in ("value", "at_n", "others", "own", "permuted", "holdout")
-        if _is_published(name, entry.place)
-    }
-    if _is_published("by_chance", entry.place):
-        rounded["by_chance"] = rounding.round_figure(row.by_chance, entry.beyond or entry.words)
-    return replace(row, **withheld | rounded)
+        return replace(row, **numbers)
+    place = entry.find_place(row.basis)
+    for name in NUMBERS:
+        column = getattr(place, name, "") or place.value
+        column = column if isinstance(column, str) else column[0]
+        published, value = PUBLISHED.get((place.frame, column)), getattr(row, name)
+        limits = rounding.find_limits(row.figure, row.about) if name == "value" else ()
+        if published == "exact" or not math.isfinite(value):
+            numbers[name] = value
+        elif published is not None and name == "holdout":
+            numbers[name] = round_share(value, rounding.holdout, rounding.smallest)
+        elif published is not None:
+            numbers[name] = rounding.round_figure(value, find_words(column, place.frame), limits)
+    return replace(row, **numbers)
 
 
-def _is_published(name: str, place: Place) -> bool:
-    """Return whether a number of a row is: its own column is, or the figure's where it has none."""
-    column = getattr(place, name, "") or place.value
-    return (place.frame, column if isinstance(column, str) else column[0]) in PUBLISHED
-
-
-def _round_figures(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
-    rounded = {
-        name: [_round_row(row, name, rounding) for row in rows]
-        for name, rows in figures.items()
-        if name in FRAMES and name not in _WITHHELD
-    }
-    for name, ordered in _ORDERED.items():
-        placed = place_rows(figures.get(name, ()), ordered)
-        for row, places in zip(rounded.get(name, ()), placed, strict=True):
-            row[PLACES] = places
-    rounded["subgroups"] = _round_groups(figures.get("subgroups", []), rounding.smallest)
-    rounded["holdout"] = [
-        _round_beside_holdout(row, figures["N_holdout"], rounding)
-        for row in figures.get("holdout", ())
-        if any((frame, row["measure"]) in PUBLISHED for frame in ("identity", "attribute", "cap"))
-    ]
+def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
+    rows = [FigureRow.from_record(record | {"where": ""}) for record in figures["table"]]
+    pairs = [(row.value, _round_figures(row, rounding)) for row in rows]
     return {
-        **{name: figures[name] for name in ("keys", "targets", "N_s")},
+        **{name: figures[name] for name in ("keys", "targets", "N_s", "within") if name in figures},
         "N_d": round_records(figures["N_d"], rounding.smallest),
+        # Without the rows of figures that are not public.
+        "table": [
+            row.to_record() for value, row in pairs if math.isfinite(row.value) == math.isfinite(value)
+        ],
+        PLACES: {name: place_rows(view_frame(figures, name), by) for name, by in _ORDERED.items()},
+        "subgroups": _round_groups(figures.get("subgroups", []), rounding.smallest),
+        "over_releases": [
+            _round_row(row, "over_releases", rounding) for row in figures.get("over_releases", ())
+        ],
         "one_way": [],
-        "two_way": [],
-        **rounded,
     }
 
 
@@ -237,18 +225,6 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
     ]
 
 
-def _round_beside_holdout(row: Mapping[str, Any], records: int, rounding: _Rounding) -> dict[str, Any]:
-    """Round the figures of GT and of a holdout of `records` records; their difference would tell more."""
-    words = find_words(row["measure"])
-    return {
-        **{name: row[name] for name in ("target", "synthesis", "measure")},
-        "ground_truth": rounding.round_figure(
-            row["ground_truth"], words, rounding.find_limits(row["measure"], row["target"])
-        ),
-        "holdout": round_share(row["holdout"], records, rounding.smallest),
-    }
-
-
 def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:
     rounded = {}
     for name, value in row.items():
@@ -256,8 +232,7 @@ def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[
         if published == "exact" or name in _KEPT:
             rounded[name] = value
         elif published is not None:
-            limits = rounding.find_limits(name, row.get("target", row.get("way")))
-            rounded[name] = rounding.round_figure(value, find_words(name, frame), limits)
+            rounded[name] = rounding.round_figure(value, find_words(name, frame))
     return rounded
 
 
@@ -357,7 +332,7 @@ def is_dossier(content: Mapping[str, Any]) -> bool:
     figures = content.get("figures")
     if not isinstance(figures, dict) or not isinstance(content.get("clauses"), list):
         return False
-    return {"candidate", "decision"} <= content.keys() and {"guards", "attribute"} <= figures.keys()
+    return {"candidate", "decision"} <= content.keys() and "table" in figures
 
 
 @cache

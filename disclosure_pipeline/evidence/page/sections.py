@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disclosure_pipeline.errors import choose_form, write_count
+from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     BEYOND_BOTH,
@@ -37,10 +39,8 @@ from disclosure_pipeline.tables.messages import capitalized
 
 def show_copies(content: Content) -> Chart | None:
     """Draw the people copied in all columns, and in all but one, beside those of a fresh sample."""
-    figures = content["figures"]
-    rows = [{"columns": "all columns", **row} for row in figures["guards"]]
-    rows += list(figures["partial_copies"])
-    rows = [row for row in rows if row.get("people_copied") is not None]
+    rows = view_frame(content["figures"], "partial_copies")
+    rows = [row for row in rows if row["people_copied"] is not None]
     if not rows:
         return None
     worst = find_worst(rows, "columns", "people_copied")
@@ -85,7 +85,7 @@ def describe_copies(content: Content) -> list[str]:
             f"{capitalized(copies)} of the records of synthetic table {row['synthesis']} equal a "
             f"confidential record in all {row['columns']} shared columns."
         )
-    for row in content["figures"]["found"]:
+    for row in view_frame(content["figures"], "found"):
         if row["way"] == NEARLY and row.get("shown") is not None:
             shown, expected = write_figures(content, row, "found", "shown", "expected")
             where = f", {row['where']}" if row.get("where") else ""
@@ -147,7 +147,7 @@ def show_growth(content: Content) -> Chart | None:
 
 def show_utility(content: Content) -> Chart | None:
     """Draw how far each column is from GT, beside a fresh sample."""
-    rows = [row for row in content["figures"]["columns_apart"] if row.get("TVD") is not None]
+    rows = [row for row in view_frame(content["figures"], "columns_apart") if row["TVD"] is not None]
     if not rows:
         return None
     worst = find_worst(rows, "column", "TVD")
@@ -254,9 +254,10 @@ def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
 
 def _locate(content: Content) -> tuple[float, float] | None:
     """Return a candidate's place on the map: its largest TVD_column_beyond and its largest DiSCO_beyond."""
-    distances = [row.get("TVD_column_beyond") for row in content["figures"]["guards"]]
-    risks = [row.get("DiSCO_beyond") for row in content["figures"]["attribute"]]
-    if not distances or not risks or None in distances or None in risks:
+    figures = content["figures"]
+    distances = [rank(row, FARTHEST) for row in view_frame(figures, "columns_apart")]
+    risks = [rank(row, "DiSCO_beyond") for row in view_frame(figures, "attribute")]
+    if not distances or not risks or -math.inf in (*distances, *risks):
         return None
     return max(0.0, *distances), max(0.0, *risks)
 
@@ -310,7 +311,7 @@ _HITS = ("unique_hits", "unique_hits_others", "unique_hits_apart", "unique_hits_
 
 def show_found(content: Content) -> Chart | None:
     """Draw the people whom their keys single out, and the records that point at one person."""
-    rows = content["figures"]["identity"]
+    rows = view_frame(content["figures"], "identity")
     if not rows:
         return None
     worst = max(rows, key=lambda row: rank(row, "repU"))
@@ -407,5 +408,5 @@ def _name_small_targets(rows: Sequence[Mapping[str, Any]], content: Content) -> 
 
 def list_worst_by_target(content: Content) -> list[Mapping[str, Any]]:
     """Return the row of the synthesis with the largest DiSCO for each target."""
-    rows = [row for row in content["figures"]["attribute"] if row.get("DiSCO") is not None]
+    rows = [row for row in view_frame(content["figures"], "attribute") if row.get("DiSCO") is not None]
     return list(find_worst(rows, "target", "DiSCO").values())
