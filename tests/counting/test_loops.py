@@ -93,24 +93,25 @@ def test_classes_and_single_keys_are_all_keys(
         assert sorted(alike.tolist()) == sorted(looks.values())
 
 
+@pytest.mark.parametrize(("keys", "fewest"), [(["age", "postcode"], 6000), (["sex"], 1500)])
 def test_the_loops_are_said_and_taken_for_many_records_alone(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keys: list[str], fewest: int
 ) -> None:
-    """And without Numba never; the figures are the same."""
+    """And without Numba never; the figures are the same. In tables of all cells, for more records."""
     gt, sd = survey(3000, 1), survey(3000, 2)
 
     def ask(limits: Limits) -> tuple[dp.Disclosure, str]:
         monkeypatch.setattr(memory, "Limits", lambda: limits)
-        result = dp.disclosure(gt, sd, ["age", "postcode"], TARGETS, progress=True)
+        result = dp.disclosure(gt, sd, keys, TARGETS, progress=True)
         return result, capsys.readouterr().err
 
-    plain, plain_steps = ask(Limits(table=0))
-    fast, steps = ask(Limits(table=0, compiled=6000))
+    plain, plain_steps = ask(Limits(compiled=fewest + 1))
+    fast, steps = ask(Limits(compiled=fewest, threads=2))
     assert_same(fast, plain)
     assert "Loading or compiling the loops" in steps
     assert "Loading or compiling the loops" not in plain_steps
     monkeypatch.setattr(radix, "has_numba", lambda: False)
-    assert "Loading or compiling the loops" not in ask(Limits(table=0, compiled=6000))[1]
+    assert "Loading or compiling the loops" not in ask(Limits(compiled=fewest))[1]
 
 
 def test_loops_are_compiled_where_nothing_can_be_cached() -> None:

@@ -40,6 +40,7 @@ IN_MEMORY = {
     "five threads": Limits(threads=5, coded_part=2),
     "32 bits, parts": Limits(table=0, coded_part=700, part=500),
     "some counted, some sorted": Limits(table=1000, part=300),
+    "loops in tables": Limits(table=1000, compiled=0, part=300, threads=3),
     "loops": Limits(table=0, compiled=0),
     "loops, many parts": Limits(table=0, compiled=0, coded_part=7, part=5, threads=3),
     "loops, few targets in a number": Limits(table=0, compiled=0, bits=12, part=40),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import prod
 
 import numpy as np
@@ -36,42 +36,64 @@ def count_pairs(keys: Sequence[CodedColumn], target: CodedColumn) -> tuple[Group
 
     Keys of few levels are counted together, and then added up for each of them.
     """
-    groups: list[list[int]] = []
-    for k, key in enumerate(keys):
-        if groups and prod(keys[j].size for j in groups[-1]) * key.size * target.size <= _MOST_TOGETHER:
-            groups[-1].append(k)
+    groups = _group_keys(keys, target)
+    return _separate_keys(groups, [count_codes(cells, 0) for cells in groups])
+
+
+def _group_keys(keys: Sequence[CodedColumn], target: CodedColumn) -> list[Radix]:
+    """Return the cells of keys that are counted together, and of the target."""
+    groups: list[list[CodedColumn]] = []
+    for key in keys:
+        if groups and prod(column.size for column in (*groups[-1], key, target)) <= _MOST_TOGETHER:
+            groups[-1].append(key)
         else:
-            groups.append([k])
+            groups.append([key])
+    return [Radix((*group, target)) for group in groups]
+
+
+def _separate_keys(groups: Sequence[Radix], counted: Sequence[Grouped]) -> tuple[Grouped, ...]:
+    """Return the records in the cells of each key and the target, from those of groups of keys."""
     pairs = []
-    for group in groups:
-        counted = count_codes(Radix((*(keys[k] for k in group), target)), 0)
-        if len(group) > 1:
-            sizes = [*(keys[k].size for k in group), target.size]
-            table = counted.by_position(prod(sizes)).reshape(sizes)
-            for axis in range(len(group)):
-                others = tuple(other for other in range(len(group)) if other != axis)
-                pairs.append(Grouped.from_positions(table.sum(axis=others).ravel()))
-        else:
-            pairs.append(counted)
+    for cells, records in zip(groups, counted, strict=True):
+        keys = range(len(cells.columns) - 1)
+        if len(keys) == 1:
+            pairs.append(records)
+            continue
+        table = records.by_position(cells.size).reshape([column.size for column in cells.columns])
+        pairs += [
+            Grouped.from_positions(table.sum(axis=tuple(other for other in keys if other != axis)).ravel())
+            for axis in keys
+        ]
     return tuple(pairs)
 
 
-def count_pairs_of(job: Job, i: int) -> tuple[Grouped, ...]:
-    """Count the pairs of a target, by its place, as `count_pairs` does."""
-    return count_pairs(job.request.keys, job.request.targets[i].column)
+def count_pairs_of(job: Job, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
+    """Count the pairs of targets, by their places, as `count_pairs` does."""
+    groups = [_group_keys(job.request.keys, job.request.targets[i].column) for i in targets]
+    number = sum(map(len, groups))
+    tasks, parts = list[Callable[[], Grouped]](), []
+    for cells in chain(*groups):
+        own = job.split(job.records[0], cells.size, number)
+        tasks += [partial(count_codes, cells, 0, part) for part in own]
+        parts.append(len(own))
+    counted = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
+    joining = [partial(Grouped.joined, [next(counted) for _ in range(of_group)]) for of_group in parts]
+    sums = iter(run_in_threads(joining, job.threads))
+    return [_separate_keys(of_target, [next(sums) for _ in of_target]) for of_target in groups]
 
 
-def count_codes(codes: Radix, table: int) -> Grouped:
-    """Count a table's records by code."""
-    records, is_small = codes.records(table), codes.size <= _LARGEST
-    compiled = is_small and is_compiled(records)
+def count_codes(codes: Radix, table: int, records: slice | None = None) -> Grouped:
+    """Count a table's records by code, by default all of them."""
+    records, is_small = records or slice(0, codes.records(table)), codes.size <= _LARGEST
+    compiled = is_small and is_compiled(codes.records(table))
     readers = codes.readers(table, 1, np.uint64 if compiled else np.int64)
     counts, counted = np.zeros(codes.size if is_small else 0, dtype=np.int64), [Grouped.empty()]
     step = _AT_A_TIME if compiled else max(_AT_A_TIME, len(counts))
     if compiled:
         from disclosure_pipeline.counting.memory import loops
-    for start in range(0, records, step):
-        of_records = np.empty(min(step, records - start), dtype=np.uint64 if compiled else np.int64)
+    room = np.empty(min(step, records.stop - records.start), dtype=np.uint64 if compiled else np.int64)
+    for start in range(records.start, records.stop, step):
+        of_records = room[: records.stop - start]
         sum_readers(readers, slice(start, start + len(of_records)), of_records, compiled=compiled)
         if compiled:
             loops.count(of_records, counts)
@@ -83,21 +105,22 @@ def count_codes(codes: Radix, table: int) -> Grouped:
 
 
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records
+_MEASURED = 1 << 17  # cells at a time: the formulas' arrays fit the cache
 _MOST_TABLES = 4  # tables of cells of the largest size that are in memory together
 
 
 def code_keys(job: Job) -> tuple[list[Codes], list[IntArray]]:
     """Return the code of each record of each table, and the number of records with each code."""
-    codes = [np.empty(records, dtype=np.uint32) for records in job.records]
+    codes: list[Codes] = [np.empty(records, dtype=np.uint32) for records in job.records]
     coding = [
-        partial(sum_readers, readers, part, codes[table][part])
+        partial(sum_readers, readers, part, codes[table][part], compiled=job.has_compiled_tables)
         for table in range(len(codes))
         for readers in [job.keys.readers(table, 1, np.uint32)]
         for part in job.parts(table)
     ]
     run_in_threads(coding, job.threads, job.report("Coding the keys"))
-    counting = [partial(_count_cells, of_table, job.keys.size) for of_table in codes]
-    return codes, run_in_threads(counting, job.threads, job.report("Counting the keys"))
+    [counts] = _count_cells(job, codes, [None], "Counting the keys")
+    return codes, [of_table.astype(np.int64) for of_table in counts]
 
 
 def find_keys(job: Job, counts: Sequence[IntArray]) -> Parts:
@@ -119,13 +142,8 @@ def find_in_tables(job: Job, codes: Sequence[Codes], targets: Sequence[int]) -> 
     `codes`: see `code_keys`.
     """
     for batch in _split_targets(job, targets):
-        tasks = [
-            partial(_count_cells, of_table, job.keys.size, job.request.targets[i], table)
-            for i in batch
-            for table, of_table in enumerate(codes)
-        ]
-        counted = iter(run_in_threads(tasks, job.threads, job.report("Counting the targets")))
-        yield find_in_counts(job, {i: [next(counted) for _ in codes] for i in batch})
+        counts = _count_cells(job, codes, [job.request.targets[i] for i in batch], "Counting the targets")
+        yield find_in_counts(job, dict(zip(batch, counts, strict=True)))
 
 
 def _split_targets(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
@@ -141,18 +159,46 @@ def _split_targets(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _count_cells(codes: Codes, size: int, target: Target | None = None, table: int = 0) -> IntArray:
-    """Count the records of a table with each code below `size`, or with each code and level of a target."""
+def _count_cells(
+    job: Job, codes: Sequence[Codes], targets: Sequence[Target | None], step: str
+) -> Iterator[list[IntArray]]:
+    """Yield the records of each table with each code and level of a target, or with each code."""
+    tasks, parts = list[Callable[[], IntArray]](), []
+    for target in targets:
+        size = job.keys.size * (target.column.size if target else 1)
+        for table, of_table in enumerate(codes):
+            own = [slice(0, len(of_table))]
+            if job.has_compiled_tables:
+                own = job.split(len(of_table), size, len(targets) * len(codes))
+            tasks += [partial(_count_part, job, of_table, part, target, table) for part in own]
+            parts.append(len(own))
+    counted = iter(run_in_threads(tasks, job.threads, job.report(step)))
+    sums = [partial(reduce, np.add, [next(counted) for _ in range(number)]) for number in parts]
+    summed = iter(run_in_threads(sums, job.threads))
+    return ([next(summed) for _ in codes] for _ in targets)
+
+
+def _count_part(job: Job, codes: Codes, records: slice, target: Target | None, table: int) -> IntArray:
     levels = target.column.size if target else 1
     reader = target.column.reader(table, np.arange(levels)) if target else None
-    counts = np.zeros(size * levels, dtype=np.int64)
+    if job.has_compiled_tables:
+        from disclosure_pipeline.counting.memory import loops
+
+        counts = np.zeros(job.keys.size * levels, dtype=np.uint32)
+        if reader:
+            stored, lowest = reader.column.stored[records], reader.column.lowest
+            loops.count_cells(codes[records], stored, lowest, reader.values, levels, counts)
+        else:
+            loops.count(codes[records], counts)
+        return counts
+    counts = np.zeros(job.keys.size * levels, dtype=np.int64)
     step = min(max(len(counts), _FEWEST_AT_ONCE), _MOST_AT_ONCE)
-    for start in range(0, len(codes), step):
-        records = slice(start, start + step)
-        cells = codes[records].astype(np.intp)
+    for start in range(records.start, records.stop, step):
+        some = slice(start, min(start + step, records.stop))
+        cells = codes[some].astype(np.intp)
         if reader:
             cells *= levels
-            cells += reader(records)
+            cells += reader(some)
         counts += np.bincount(cells, minlength=len(counts))
     return counts
 
@@ -174,13 +220,18 @@ def find_in_counts(job: Job, counts: Mapping[int, Sequence[IntArray]]) -> Parts:
         return sum_by_pair(job.keys.levels_of(q), t, records, target.column.size)
 
     finds = [partial(find, i, rows) for i in counts for rows in _split_rows(job, job.request.targets[i])]
-    return job.collect(finds, list(counts), add_up_pairs)
+
+    def add_up_all(targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
+        tasks = [partial(add_up_pairs, i) for i in targets]
+        return run_in_threads(tasks, job.threads, job.report("Measuring"))
+
+    return job.collect(finds, list(counts), add_up_all)
 
 
 def _split_rows(job: Job, target: Target) -> list[slice]:
     """Split the cells into parts, between codes."""
     levels = target.column.size
-    step = max(1, job.limits.part // levels)
+    step = max(1, min(job.limits.part, _MEASURED) // levels)
     bounds = [*range(0, job.keys.size, step), job.keys.size]
     return [slice(first * levels, end * levels) for first, end in pairwise(bounds)]
 
@@ -193,4 +244,5 @@ def _find_cells(
     occupied = np.flatnonzero(reduce(np.bitwise_or, some))
     row = occupied // target.column.size
     t = occupied - row * target.column.size
-    return row + rows.start // target.column.size, t, [of_table[occupied] for of_table in some]
+    of_tables: list[IntArray] = [of_table[occupied].astype(np.int64) for of_table in some]
+    return row + rows.start // target.column.size, t, of_tables

@@ -230,6 +230,8 @@ def find_in_memory(
     small = [i for i, target in enumerate(targets) if radix.size * target.column.size <= largest_table]
     to_sort = [i for i in range(len(targets)) if i not in small]
     has_keys = bool(small) or (not targets and radix.size <= largest_table)
+    if job.has_compiled_tables if has_keys and not to_sort else job.is_compiled:
+        job.report("Loading or compiling the loops")(0, 0)
     if has_keys:
         codes, counts = cell_tables.code_keys(job)
         yield cell_tables.find_keys(job, counts)
@@ -238,7 +240,6 @@ def find_in_memory(
     for group in groups or ([] if has_keys else [[]]):
         packed = tuple(targets[i] for i in group)
         if job.is_compiled:
-            job.report("Loading or compiling the loops")(0, 0)
             from disclosure_pipeline.counting.memory.scanning import find_scanned_cells
 
             yield from find_scanned_cells(job, Packing(radix, packed, _PAIR), group, with_keys=not has_keys)

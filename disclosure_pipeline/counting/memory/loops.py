@@ -36,6 +36,17 @@ def add_levels(packed: Records, stored: IntArray, lowest: int, values: Records) 
 
 
 @compiled
+def count_cells(
+    codes: Records, stored: IntArray, lowest: int, level_of: IntArray, levels: int, counts: IntArray
+) -> None:
+    """Count the records with each code and level: see `StoredColumn`, of which `level_of` has the entries."""
+    missing = len(level_of) - 1
+    for i in range(len(codes)):
+        place = np.int64(stored[i]) - lowest
+        counts[codes[i] * levels + level_of[place if 0 <= place < missing else missing]] += 1
+
+
+@compiled
 def count(codes: Records, counts: IntArray) -> None:
     """Count the records with each code."""
     for code in codes:
