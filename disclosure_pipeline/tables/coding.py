@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -163,12 +163,12 @@ _PLAIN = frozenset("O?bBhHiIlLqQefd")
 
 def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence[str]) -> CodedColumn:
     """Code a column of GT (first) and its syntheses over all levels; errors as `find_common_kind`."""
-    return code_column_of_kind(column, find_common_kind(column, columns, tables), columns)
+    return code_stored(column, find_common_kind(column, columns, tables), [*map(store_column, columns)])
 
 
-def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]) -> CodedColumn:
-    """Code a column that holds this kind of values in all tables: see `code_column`."""
-    coded, differs = _code_and_mark(column, kind, columns)
+def code_stored(column: Any, kind: Kind, stored: Sequence[tuple[StoredColumn, Any]]) -> CodedColumn:
+    """Code a column that holds this kind of values in all tables, as `store_column` returns it."""
+    coded, differs = _code_and_mark(column, kind, stored)
     if differs is None:
         return coded
     marked = tuple(
@@ -179,13 +179,12 @@ def code_column_of_kind(column: Any, kind: Kind, columns: Sequence[pd.Series[Any
 
 
 def _code_and_mark(
-    column: Any, kind: Kind, columns: Sequence[pd.Series[Any]]
+    column: Any, kind: Kind, stored: Sequence[tuple[StoredColumn, Any]]
 ) -> tuple[CodedColumn, list[Mask] | None]:
     """Code a column, and mark the entries of `position` whose value differs from its level by rounding noise.
 
     The marks are None if no value does: see `mark_run_starts`. `rounded` is not set.
     """
-    stored = [_store(series) for series in columns]
     comparable = _make_comparable(column, kind, [own_levels for _, own_levels in stored])
     levels, positions = unite_levels(comparable)
     first = mark_run_starts(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
@@ -206,17 +205,22 @@ def _code_and_mark(
     return CodedColumn(column, kind, coded, levels), differs
 
 
-def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
-    """Return a column of one table with `position` over its own levels (-1: missing), and these levels."""
+def store_column(
+    series: pd.Series[Any], count: Callable[[IntArray, int, int], IntArray] = count_codes
+) -> tuple[StoredColumn, Any]:
+    """Return a column of one table with `position` over its own levels (-1: missing), and these levels.
+
+    `count` does the same as `count_codes`.
+    """
     if isinstance(series.dtype, pd.CategoricalDtype):
         own_codes = cast(pd.Categorical, series.array).codes
-        counts = count_codes(own_codes, 0, len(series.dtype.categories) + 1)
+        counts = count(own_codes, 0, len(series.dtype.categories) + 1)
         return _drop_unused(own_codes, 0, counts, series.dtype.categories)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
-        values = series.to_numpy()
+        values = series.to_numpy().astype(series.dtype.newbyteorder("="), copy=False)
         lowest, highest = int(values.min()), int(values.max())
         if highest - lowest < len(values):
-            counts = count_codes(values, lowest, highest - lowest + 2)
+            counts = count(values, lowest, highest - lowest + 2)
             dtype = np.uint64 if highest >= _BEYOND_INT64 else np.int64
             levels = np.arange(highest - lowest + 1, dtype=dtype) + dtype(lowest)
             return _drop_unused(values, lowest, counts, levels)
@@ -226,7 +230,7 @@ def _store(series: pd.Series[Any]) -> tuple[StoredColumn, Any]:
     if pd.isna(levels).all():  # Arrow's null type takes null for a level
         codes, levels = np.full(len(series), -1), levels[:0]
     codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
-    return _drop_unused(codes, 0, count_codes(codes, 0, len(levels) + 1), levels)
+    return _drop_unused(codes, 0, count(codes, 0, len(levels) + 1), levels)
 
 
 def _drop_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
@@ -273,7 +277,9 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
     are the numbers of records. Messages call the tables by `names`.
     """
     values = [table.values for table in tables]
-    coded, differs = _code_and_mark(column, find_common_kind(column, values, names), values)
+    coded, differs = _code_and_mark(
+        column, find_common_kind(column, values, names), [*map(store_column, values)]
+    )
     weighted = [
         _weight_by_counts(codes, table.counts, coded.size)
         for codes, table in zip(coded.codes, tables, strict=True)

@@ -242,6 +242,12 @@ class StoredColumn:
     counts: IntArray
     rounded: int = 0
 
+    @property
+    def lowest_stored(self) -> np.integer[Any]:
+        """The `lowest`, in the type of what is stored."""
+        lowest: np.integer[Any] = self.stored.dtype.type(self.lowest)
+        return lowest
+
     def codes(self, records: slice | IntArray) -> IntArray:
         """Return the codes of these records."""
         return self.look_up(self.position, records)

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import radix
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
+from disclosure_pipeline.tables.levels import count_codes
 
 pytest.importorskip("numba")
 from disclosure_pipeline.counting.memory import loops, scanning
@@ -31,6 +33,41 @@ def test_records_are_sorted_by_key_and_keep_their_order(records: list[int], key_
     of_keys = np.array(records, dtype=np.uint64)
     actual = loops.sort_by_key(of_keys, np.empty_like(of_keys), np.uint64(key_bit))
     assert actual.tolist() == sorted(records, key=lambda record: record >> key_bit)
+
+
+@pytest.mark.parametrize("lowest", [0, -128, 200, -(2**63), 2**63 - 3, 2**64 - 9])
+@given(st.lists(st.integers(0, 7), min_size=1))
+def test_stored_values_are_counted_as_in_numpy(lowest: int, offsets: list[int]) -> None:
+    """The lowest and the highest of each type; from 0 on, -1 is missing."""
+    values = [lowest + offset - (lowest == 0) for offset in offsets]
+    types = (np.int8, np.uint8, np.int64, np.uint64)
+    fitting = [of for of in types if np.iinfo(of).min <= min(values) and max(values) <= np.iinfo(of).max]
+    for dtype in fitting:
+        stored = np.array(values, dtype=dtype)
+        expected = count_codes(stored, lowest, 9).tolist()
+        assert loops.count_codes(stored, lowest, 9).tolist() == expected
+        packed = np.zeros(len(stored), dtype=np.uint64)
+        loops.add_levels(packed, stored, dtype(lowest), np.arange(9, dtype=np.uint64))
+        assert np.bincount(packed.astype(np.intp), minlength=9).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["read-only", "every other entry", "of another processor"])
+def test_columns_however_they_are_stored(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """As Arrow, a frame of one array, and old files give them."""
+    gt, sd = (survey(300, seed)[["age", "income"]].astype(np.int32) for seed in (1, 2))
+    plain = dp.disclosure(gt, sd, ["age"], "income")
+    for frame in (gt, sd):
+        stored = frame["age"].to_numpy()
+        if kind == "every other entry":
+            stored = stored.repeat(2)[::2]
+        elif kind == "of another processor":
+            stored = stored.astype(stored.dtype.newbyteorder())
+        else:
+            stored.flags.writeable = False
+        frame["age"] = pd.Series(stored, copy=False)
+    monkeypatch.setattr(memory, "gains_by_loops", lambda _: True)
+    monkeypatch.setattr(memory, "Limits", lambda: Limits(table=0, compiled=0))
+    assert_same(dp.disclosure(gt, sd, ["age"], "income"), plain)
 
 
 @given(st.data(), st.lists(st.integers(1, 6), min_size=2, max_size=4))

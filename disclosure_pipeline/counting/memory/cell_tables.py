@@ -113,7 +113,7 @@ def code_keys(job: Job) -> tuple[list[Codes], list[IntArray]]:
     """Return the code of each record of each table, and the number of records with each code."""
     codes: list[Codes] = [np.empty(records, dtype=np.uint32) for records in job.records]
     coding = [
-        partial(sum_readers, readers, part, codes[table][part], compiled=job.has_compiled_tables)
+        partial(sum_readers, readers, part, codes[table][part], compiled=job.gains_by_loops)
         for table in range(len(codes))
         for readers in [job.keys.readers(table, 1, np.uint32)]
         for part in job.parts(table)
@@ -168,7 +168,7 @@ def _count_cells(
         size = job.keys.size * (target.column.size if target else 1)
         for table, of_table in enumerate(codes):
             own = [slice(0, len(of_table))]
-            if job.has_compiled_tables:
+            if job.gains_by_loops:
                 own = job.split(len(of_table), size, len(targets) * len(codes))
             tasks += [partial(_count_part, job, of_table, part, target, table) for part in own]
             parts.append(len(own))
@@ -181,12 +181,12 @@ def _count_cells(
 def _count_part(job: Job, codes: Codes, records: slice, target: Target | None, table: int) -> IntArray:
     levels = target.column.size if target else 1
     reader = target.column.reader(table, np.arange(levels)) if target else None
-    if job.has_compiled_tables:
+    if job.gains_by_loops:
         from disclosure_pipeline.counting.memory import loops
 
         counts = np.zeros(job.keys.size * levels, dtype=np.uint32)
         if reader:
-            stored, lowest = reader.column.stored[records], reader.column.lowest
+            stored, lowest = reader.column.stored[records], reader.column.lowest_stored
             loops.count_cells(codes[records], stored, lowest, reader.values, levels, counts)
         else:
             loops.count(codes[records], counts)

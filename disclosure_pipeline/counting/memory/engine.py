@@ -15,7 +15,7 @@ from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.packing import Packing, table_bits, targets_packed_together
 from disclosure_pipeline.counting.memory.partial_records import count_records
-from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix
+from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix, gains_by_loops
 from disclosure_pipeline.counting.memory.sorting import find_sorted_cells
 from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError
@@ -29,13 +29,13 @@ from disclosure_pipeline.tables.alignment import (
     is_frame,
     stack_frames,
 )
-from disclosure_pipeline.tables.coding import code_column, code_column_of_kind
+from disclosure_pipeline.tables.coding import code_column, code_stored, store_column
 from disclosure_pipeline.tables.contract import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.inference import canonical_frames
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, count_codes
 from disclosure_pipeline.tables.messages import table_names
 from disclosure_pipeline.tables.missing import MissingCodes, blank_frames
 from disclosure_pipeline.tables.sources import Location, is_location, read_raw
@@ -125,8 +125,18 @@ class FramesInMemory:
         series = {name: [frame[name] for frame in self.frames] for name in columns}
         names = self.names or table_names(len(self.frames))
         kinds = {name: check_values(name, series[name], grouping, names) for name in columns}
-        coding = [partial(code_column_of_kind, name, kinds[name], series[name]) for name in columns]
-        return run_in_threads(coding, threads_for(sum(self.records)))
+        records, count = sum(self.records), count_codes
+        if gains_by_loops(records):
+            on_progress("Loading or compiling the loops", 0, 0)
+            from disclosure_pipeline.counting.memory import loops
+
+            count = loops.count_codes
+        storing = [partial(store_column, one, count) for name in columns for one in series[name]]
+        stored = iter(run_in_threads(storing, threads_for(records)))
+        coding = [
+            partial(code_stored, name, kinds[name], [next(stored) for _ in self.frames]) for name in columns
+        ]
+        return run_in_threads(coding, threads_for(records))
 
     def leaves_out_each(self, request: CountRequest) -> bool:
         """Return True: each key is left out in one pass."""
@@ -230,7 +240,7 @@ def find_in_memory(
     small = [i for i, target in enumerate(targets) if radix.size * target.column.size <= largest_table]
     to_sort = [i for i in range(len(targets)) if i not in small]
     has_keys = bool(small) or (not targets and radix.size <= largest_table)
-    if job.has_compiled_tables if has_keys and not to_sort else job.is_compiled:
+    if job.gains_by_loops if has_keys and not to_sort else job.is_compiled:
         job.report("Loading or compiling the loops")(0, 0)
     if has_keys:
         codes, counts = cell_tables.code_keys(job)

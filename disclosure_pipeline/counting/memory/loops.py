@@ -27,23 +27,48 @@ def compiled(function: Function) -> Function:
 
 
 @compiled
-def add_levels(packed: Records, stored: IntArray, lowest: int, values: Records) -> None:
+def find_place(stored: np.integer[Any], lowest: np.integer[Any], missing: int) -> int:
+    """Return the place of what a record stores among those of its column: see `StoredColumn`."""
+    place = np.int64(stored) - np.int64(lowest)  # unsigned ones wrap around, and so does their difference
+    return place if 0 <= place < missing else missing
+
+
+@compiled
+def count_stored(stored: IntArray, lowest: np.integer[Any], counts: IntArray) -> None:
+    """Count the records with each place."""
+    missing = len(counts) - 1
+    for value in stored:
+        counts[find_place(value, lowest, missing)] += 1
+
+
+def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
+    """Count as `levels.count_codes` does."""
+    counts = np.zeros(entries, dtype=np.int64)
+    count_stored(stored, stored.dtype.type(lowest), counts)
+    return counts
+
+
+@compiled
+def add_levels(packed: Records, stored: IntArray, lowest: np.integer[Any], values: Records) -> None:
     """Add to each record what its level stands for: see `StoredColumn`, of which `values` has the entries."""
     missing = len(values) - 1
     for i in range(len(packed)):
-        place = np.int64(stored[i]) - lowest
-        packed[i] += values[place if 0 <= place < missing else missing]
+        packed[i] += values[find_place(stored[i], lowest, missing)]
 
 
 @compiled
 def count_cells(
-    codes: Records, stored: IntArray, lowest: int, level_of: IntArray, levels: int, counts: IntArray
+    codes: Records,
+    stored: IntArray,
+    lowest: np.integer[Any],
+    level_of: IntArray,
+    levels: int,
+    counts: IntArray,
 ) -> None:
     """Count the records with each code and level: see `StoredColumn`, of which `level_of` has the entries."""
     missing = len(level_of) - 1
     for i in range(len(codes)):
-        place = np.int64(stored[i]) - lowest
-        counts[codes[i] * levels + level_of[place if 0 <= place < missing else missing]] += 1
+        counts[codes[i] * levels + level_of[find_place(stored[i], lowest, missing)]] += 1
 
 
 @compiled

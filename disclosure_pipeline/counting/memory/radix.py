@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
-_GAIN = 4  # times as many records: counting in tables saves less of the time that Numba takes to import
+_GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
 _TASKS = 8  # for each thread
 _RECORDS = 4  # for each cell: fewer are counted faster in one table than in several that are added up
 
@@ -129,7 +129,7 @@ def sum_readers(readers: Sequence[Reader], records: slice, sums: Codes, *, compi
 
         sums[:] = 0
         for reader in readers:
-            loops.add_levels(sums, reader.column.stored[records], reader.column.lowest, reader.values)
+            loops.add_levels(sums, reader.column.stored[records], reader.column.lowest_stored, reader.values)
         return
     for start in range(0, len(sums), _AT_A_TIME):
         part = slice(records.start + start, min(records.start + start + _AT_A_TIME, records.stop))
@@ -197,6 +197,11 @@ def is_compiled(records: int, limits: Limits | None = None) -> bool:
     return records >= (limits or Limits()).compiled and has_numba()
 
 
+def gains_by_loops(records: int, limits: Limits | None = None) -> bool:
+    """Return whether the fast kernel counts this many records where it saves little by itself."""
+    return is_compiled(records // _GAIN, limits)
+
+
 @cache
 def has_numba() -> bool:
     """Return whether Numba is installed."""
@@ -229,9 +234,9 @@ class Job:
         return is_compiled(sum(self.records), self.limits)
 
     @property
-    def has_compiled_tables(self) -> bool:
-        """True if it also counts in tables of all possible cells, which gain less."""
-        return is_compiled(sum(self.records) // _GAIN, self.limits)
+    def gains_by_loops(self) -> bool:
+        """True if it also counts in tables of all possible cells."""
+        return gains_by_loops(sum(self.records), self.limits)
 
     def report(self, step: str) -> Callable[[int, int], None]:
         """Return the callback of a step: it takes the number of completed tasks and of all tasks."""
