@@ -75,7 +75,8 @@ class MeasuringPlan:
     below which there is a doubt. `real_values`: columns whose real values may be in SD though they are like
     identifiers. `attribution`, `chance`: whether to measure these families. `together`: whether several
     syntheses are one release. `whole_records`: None to measure keys and targets only. `sensitive`: target ->
-    levels to measure by themselves.
+    levels to measure by themselves. `individual`: whether to list the risk of each record of a sample: a
+    value per person, which no gate measures and nothing stores.
     """
 
     keys: tuple[Any, ...]
@@ -95,6 +96,7 @@ class MeasuringPlan:
     together: bool = False
     whole_records: WholeRecords | None = None
     sensitive: Mapping[Any, Sequence[Any]] = field(default_factory=dict)
+    individual: bool = False
 
     @property
     def columns(self) -> tuple[Any, ...]:

@@ -42,7 +42,6 @@ from disclosure_pipeline.evaluation.record_sets import (
     count_record_sets,
     draw_records,
     find_real_values,
-    find_weights,
     read_records,
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
@@ -51,7 +50,7 @@ from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_worst
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
-from disclosure_pipeline.tables.alignment import refuse_weights, require_sampling_fraction
+from disclosure_pipeline.tables.alignment import require_sampling_fraction
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.events import Events
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -218,13 +217,12 @@ def disclosure(
             certainties=certainties,
             together=True,
             sensitive={} if sensitive_levels is None else sensitive_levels,
+            individual=True,
         )
         prepared = None if holdout is None else prepare_holdout(with_holdout, plan, on_progress)
         result = measure(opened, plan, on_progress, prepared)
         result = look_for_copies(result, opened, plan, on_progress)
         result = replace(result, ledger=(*linked, *result.ledger))
-        if plan.is_of_sample:
-            result = replace(result, individual=_find_individual_risk(opened, plan))
     warn_of_doubts(result.copies.sentences, CopiesWarning)
     warn_of_doubts(result.comparability_doubts)
     for warning in prepared.shared if prepared else ():
@@ -336,11 +334,12 @@ def measure(
     plan: MeasuringPlan,
     on_progress: OnProgress = ignore_progress,
     holdout: PreparedHoldout | None = None,
+    people: PeopleRecords | None = None,
 ) -> Disclosure:
-    """Measure each synthesis as planned and, if several are one release (`together`), all of them stacked."""
-    if plan.weights is not None:
-        [column] = opened.only([0]).code([plan.weights], grouping_of(), on_progress)
-        refuse_weights(column)
+    """Measure each synthesis as planned and, if several are one release (`together`), all of them stacked.
+
+    `people`: all records, if they are read already.
+    """
     plan = replace(plan, together=plan.together and len(opened.columns[1:]) > 1)
     whole, records = plan.whole_records, None
     if whole is None:
@@ -348,13 +347,16 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
+    if plan.needs_records and people is None:
+        people = read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    people = read_records(opened, plan, on_progress, [column.name for column in coded])
     others, frames = measure_people(people, counts, plan) if people else (compare_records(counts), {})
+    if people and plan.individual and plan.is_of_sample and opened.frames is not None:
+        frames["individual"] = _find_individual_risk(people, plan).set_axis(opened.frames[0].index)
     result = replace(build_disclosure(counts, plan, others), **frames)
     if plan.targets:
         found = find_real_values(opened, coded, people)
@@ -363,8 +365,11 @@ def measure(
     if whole and records:
         result = _add_guards(result, plan, whole, counts, records, people)
     if plan.together:
-        of_stack = replace(plan, together=False, whole_records=whole and replace(whole, group_columns=()))
-        result = replace(result, stacked=measure(opened.stack_syntheses(), of_stack, on_progress))
+        of_stack = replace(whole, group_columns=()) if whole else None
+        plan = replace(plan, together=False, individual=False, whole_records=of_stack)
+        people = people and people.stack()
+        of_all = measure(opened.stack_syntheses(), plan, on_progress, people=people)
+        result = replace(result, stacked=of_all)
     return result if holdout is None else add_holdout(result, holdout, counts, on_progress)
 
 
@@ -423,24 +428,12 @@ def measure_key_overlap(
     return build_key_overlap(build_counts(opened, request, counted, coded))
 
 
-def _find_individual_risk(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
-    """Return the risk of each GT record; empty unless frames are in memory.
-
-    It has a value per person, so no gate measures it and nothing stores it.
-    """
-    if opened.frames is None:
-        return pd.DataFrame()
-    extra = [] if plan.weights is None else [plan.weights]
-    names = [*plan.keys, *extra]
-    coded = {
-        column.name: column
-        for column in opened.with_columns(extra).code(names, plan.grouping, ignore_progress)
-    }
-    keys = [plan.grouping.apply(coded[name]) for name in plan.keys]
-    q = combine_columns(keys)
-    weight = find_weights(coded, plan, len(q.q[0]))
-    people_q = np.bincount(q.q[0], weights=weight, minlength=q.size).astype(np.float64)
-    return pd.DataFrame(to_row(record_risk(q.q[0], q.counts[0], people_q)), index=opened.frames[0].index)
+def _find_individual_risk(people: PeopleRecords, plan: MeasuringPlan) -> pd.DataFrame:
+    """Return the risk of each GT record, in GT's order."""
+    q = combine_columns([plan.grouping.apply(people.columns[name]) for name in plan.keys])
+    people_q = np.bincount(q.q[0], weights=people.weight, minlength=q.size).astype(np.float64)
+    risk = record_risk(q.q[0], q.counts[0], people_q)
+    return pd.DataFrame(to_row(risk), index=people.places).sort_index()
 
 
 def _count_groups(columns: Sequence[CodedColumn]) -> pd.DataFrame:

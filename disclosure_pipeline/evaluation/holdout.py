@@ -45,7 +45,7 @@ from disclosure_pipeline.measures.holdout import (
 )
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
+from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, names_in_all, suggest_names
 
 
@@ -384,17 +384,10 @@ def _find_distances(
 ) -> tuple[IntArray, IntArray]:
     """Return the distances of GT and of holdout records to the nearest record of the syntheses, by ranks."""
     everybody = dict.fromkeys(syntheses, slice(None))
-    both = [replace(column, tables=(_join(column, persons), _join(column, everybody))) for column in columns]
+    both = [replace(column, tables=(column.join(persons), column.join(everybody))) for column in columns]
     members, others = map(len, persons.values())
     number = members + others
     records = ComparedTable(1, np.ones(len(both[0].codes[1]), dtype=bool))
     comparison = Comparison(np.arange(number), (records,), (np.full(number, -1),))
     [distances] = nearest_distances(both, comparison)
     return distances[0, :members], distances[0, members:]
-
-
-def _join(column: CodedColumn, records: Mapping[int, Any]) -> StoredColumn:
-    """Return the codes of these records of some tables, one table after the other."""
-    codes = np.concatenate([column.codes[table][selected] for table, selected in records.items()])
-    codes = codes.astype(np.int64)
-    return StoredColumn(codes, 0, np.arange(column.size), np.bincount(codes, minlength=column.size))

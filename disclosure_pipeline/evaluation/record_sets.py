@@ -35,7 +35,7 @@ from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.additions import RealValues
-from disclosure_pipeline.tables.alignment import level_weights, missing_owners_error, require_unit
+from disclosure_pipeline.tables.alignment import missing_owners_error, require_unit, weigh_records
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
@@ -57,13 +57,15 @@ A multiset differs as soon as one value is changed; most of the summaries do not
 class PeopleRecords:
     """Records in memory: coded columns by name, not grouped; the unit and weight of each GT record.
 
-    `is_weighted`: whether the weights are a column of GT, so that figures of people are asked for.
+    `is_weighted`: whether the weights are a column of GT, so that figures of people are asked for. `places`:
+    where in GT each record is, if all are read in another order.
     """
 
     columns: Mapping[Any, CodedColumn]
     unit: IntArray
     weight: Floats
     is_weighted: bool = False
+    places: IntArray | None = None
 
     @cached_property
     def records_per_unit(self) -> float:
@@ -78,7 +80,16 @@ class PeopleRecords:
         positions = sample_positions(sizes, most, seed)
         drawn = {name: column.draw(positions) for name, column in self.columns.items()}
         of_GT = slice(None) if positions[0] is None else positions[0]
-        return replace(self, columns=drawn, unit=self.unit[of_GT], weight=self.weight[of_GT])
+        return replace(self, columns=drawn, unit=self.unit[of_GT], weight=self.weight[of_GT], places=None)
+
+    def stack(self) -> PeopleRecords:
+        """Return GT's records and, as a second table, those of all syntheses."""
+        columns = dict[Any, CodedColumn]()
+        for name, column in self.columns.items():
+            syntheses = dict.fromkeys(range(1, len(column.tables)), slice(None))
+            columns[name] = replace(column, tables=(column.tables[0], column.join(syntheses)))
+        order = _order_records([*columns.values()])
+        return replace(self, columns={name: column.draw(order) for name, column in columns.items()})
 
     def weigh(
         self, added: Contributions, figures: Iterable[str], members: Floats | float = 1.0
@@ -94,31 +105,34 @@ def read_records(
 ) -> PeopleRecords | None:
     """Read the codes of all records, and the unit and weight of each; None if the plan needs none of them.
 
-    Raise InputError if the unit is in a synthetic table or lacks values.
+    Raise InputError if the unit is in a synthetic table or lacks values, or if a weight cannot be used.
     """
     if not plan.needs_records:
         return None
+    if plan.unit is not None:
+        require_unit(plan.unit, opened.columns)
     extra = [name for name in (plan.unit, plan.weights) if name is not None]  # only GT has them
     widened = opened.with_columns(extra)
     coded = widened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
     most = max(int(counts.sum()) for counts in coded[0].counts)
     by_name = {column.name: column for column in widened.code_records(coded, most, 0)}
-    # Draws and sums must not depend on the order of records, which differs between engines.
-    of_tables = [
-        np.lexsort([by_name[name].codes[table] for name in dict.fromkeys((*extra, *names))])
-        for table in range(len(opened.columns))
-    ]
-    in_order = {name: by_name[name].draw(of_tables) for name in names}
-    N_d, order = len(of_tables[0]), of_tables[0]
-    unit = np.arange(N_d)
+    order = _order_records([by_name[name] for name in dict.fromkeys((*extra, *names))])
+    columns, [places, *_] = {name: by_name[name].draw(order) for name in names}, order
+    unit, weight = np.arange(len(places)), np.full(len(places), 1 / (plan.sampling_fraction or 1))
     if plan.unit is not None:
-        require_unit(plan.unit, opened.columns)
         owners = by_name[plan.unit]
         if owners.counts[0][owners.missing]:
             raise missing_owners_error(plan.unit)
-        unit = owners.codes[0].astype(np.int64)[order]
-    weight = find_weights(by_name, plan, N_d)[order]
-    return PeopleRecords(in_order, unit, weight, plan.weights is not None)
+        unit = owners.codes[0].astype(np.int64)[places]
+    if plan.weights is not None:
+        weight = weigh_records(by_name[plan.weights])[places]
+    return PeopleRecords(columns, unit, weight, plan.weights is not None, places)
+
+
+def _order_records(columns: Sequence[CodedColumn]) -> list[IntArray]:
+    """Return an order of each table's records in which draws and sums are the same from every engine."""
+    codes_of_tables = zip(*(column.codes for column in columns), strict=True)
+    return [np.lexsort(codes) for codes in codes_of_tables]
 
 
 def draw_records(opened: OpenedTables, columns: Sequence[CodedColumn], most: int, seed: int) -> PeopleRecords:
@@ -126,13 +140,6 @@ def draw_records(opened: OpenedTables, columns: Sequence[CodedColumn], most: int
     drawn = opened.code_records(columns, most, seed)
     N_d = total(drawn[0].counts[0])
     return PeopleRecords({column.name: column for column in drawn}, np.arange(N_d), np.ones(N_d))
-
-
-def find_weights(columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, records: int) -> Floats:
-    """Return the weight of each GT record, from the planned column or the sampling fraction."""
-    if plan.weights is None:
-        return np.full(records, 1 / (plan.sampling_fraction or 1))
-    return level_weights(columns[plan.weights])[columns[plan.weights].codes[0]]
 
 
 @dataclass(frozen=True)

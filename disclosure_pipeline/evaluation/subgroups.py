@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -55,11 +56,9 @@ from disclosure_pipeline.measures.subgroups import LevelClaims, Subgroup, compar
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import (
-    Tables,
     holds_values,
-    level_weights,
     number_owners,
-    refuse_weights,
+    weigh_records,
 )
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -164,8 +163,10 @@ def subgroups(
         measured = {name: column.only([0, prepared.table]) for name, column in prepared.grouped.items()}
     (group_of_record, *of_holdout), labels = _group_records(names, people, measured, smallest)
     owners = number_owners(tables.frames, unit)
-    weight = np.ones(len(owners)) if weights is None else _weigh_records(tables, weights)
-    of_GT = PeopleRecords({}, owners, weight, weights is not None)
+    of_GT = PeopleRecords({}, owners, np.ones(len(owners)))
+    if weights is not None:
+        column = code_column(weights, [tables.frames[0][weights]], [GROUND_TRUTH])
+        of_GT = replace(of_GT, weight=weigh_records(column), is_weighted=True)
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(request.targets):
         for synthesis in range(1, len(tables.frames)):
@@ -182,12 +183,6 @@ def subgroups(
         names=["target", "group", "synthesis"],
     )
     return FiguresFrame([rows[label] for label in order], index=index)
-
-
-def _weigh_records(tables: Tables, weights: Any) -> Floats:
-    column = code_column(weights, [tables.frames[0][weights]], [GROUND_TRUTH])
-    refuse_weights(column)
-    return level_weights(column)[column.codes[0]]
 
 
 def _measure_groups(

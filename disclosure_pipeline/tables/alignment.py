@@ -454,7 +454,7 @@ def find_weight_problem(column: CodedColumn) -> str:
     if column.kind is not Kind.NUMBER:
         return f"holds {column.kind.value}, not numbers"
     occurring = counts[:-1] > 0
-    values = level_weights(column)[:-1][occurring]
+    values = _weigh_levels(column)[:-1][occurring]
     if not np.isfinite(values).all():
         return "holds infinite values"
     if (values <= 0).any():
@@ -464,14 +464,15 @@ def find_weight_problem(column: CodedColumn) -> str:
     return ""
 
 
-def refuse_weights(column: CodedColumn) -> None:
-    """Raise InputError, without showing a value, if GT's weights cannot be used."""
+def weigh_records(column: CodedColumn) -> npt.NDArray[np.float64]:
+    """Return the weight of each GT record. InputError, without showing a value, if one is unusable."""
     problem = find_weight_problem(column)
     if problem:
         raise InputError(f"Column {describe_argument(column.name)} of {GROUND_TRUTH} {problem}: {WEIGHTS}.")
+    return _weigh_levels(column)[column.codes[0]]
 
 
-def level_weights(column: CodedColumn) -> npt.NDArray[np.float64]:
+def _weigh_levels(column: CodedColumn) -> npt.NDArray[np.float64]:
     """Return the weight of each code, NaN for missing."""
     levels = [math.nan if level is None else float(level) for level in column.levels]
     return np.array([*levels, math.nan])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
@@ -343,6 +343,13 @@ class CodedColumn:
         number = np.count_nonzero(used)
         new_code = np.append(np.where(used, np.cumsum(used) - 1, number), number)
         return column.recode(self.levels[used], new_code, self.kind)
+
+    def join(self, records: Mapping[int, Any]) -> StoredColumn:
+        """Return the codes of these records of some tables, one table after the other."""
+        codes = np.concatenate([self.codes[table][selected] for table, selected in records.items()])
+        counts = np.bincount(codes, minlength=self.size)
+        codes[codes == self.missing] = -1
+        return StoredColumn(codes, 0, np.arange(self.size), counts)
 
     def recode(self, levels: Values, new_code: IntArray, kind: Kind) -> CodedColumn:
         """Return the column over other levels; `new_code[c]` is the new code of c, missing included."""

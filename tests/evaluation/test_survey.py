@@ -19,6 +19,8 @@ from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.result import FRAMES, Disclosure
 
@@ -153,6 +155,30 @@ def test_weights_in_both_tables_are_no_target() -> None:
     for engine in ("memory", "partitioned"):
         result = dp.disclosure(gt, both, ["region"], "income", weights="weight", engine=engine)
         assert result.population["people"].item() == pytest.approx(gt["weight"].sum())
+
+
+def test_weights_are_coded_once_for_several_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    code = FramesInMemory.code
+
+    def note(tables: FramesInMemory, columns: Any, *others: Any) -> Any:
+        asked.extend(columns)
+        return code(tables, columns, *others)
+
+    monkeypatch.setattr(FramesInMemory, "code", note)
+    gt, sd = survey()
+    result = dp.disclosure(gt, [sd, sd.head(50)], ["region"], "income", weights="weight")
+    assert result.stacked is not None and not result.stacked.population.empty
+    assert asked.count("weight") == 1 < asked.count("region")
+
+
+def test_weights_are_refused_before_records_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FramesInMemory, "find_cells", lambda *_: pytest.fail("counted"))
+    gt, sd = survey()
+    with pytest.raises(InputError, match="0 or below"):
+        dp.disclosure(gt.assign(weight=0), sd, ["region"], "income", weights="weight")
+    with pytest.raises(InputError, match="missing values"):
+        dp.disclosure(gt.assign(person=None), sd, ["region"], "income", unit="person")
 
 
 BAD: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
